@@ -1,0 +1,83 @@
+"""The activations of attention: one row each, written once for numpy and torch.
+
+Formulas: models.md B.1 of the project's notes; ymish is x tanh|x|, the rest are the standard
+functions. Masked keys never pass through these functions: whoever calls them sets masked weights
+to exactly 0 afterwards, since f(mask value) is not 0 for most of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+SELU_SCALE = 1.0507009873554805
+SELU_ALPHA = 1.6732632423543772
+LEAK = 0.1
+NORM_EPSILON = 1e-9
+
+Pooling = Literal["max", "magnitude", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """One attention activation and its facts.
+
+    apply(scores, stat, xp): weights from scaled scores (..., q, k); stat (..., q, 1) is the row
+    statistic or None where none is needed (softmax: None means it was subtracted already).
+    statistic: which number per row it needs. pooling: how a reduction commutes with it, "max"
+    (increasing), "magnitude" (odd and increasing) or "after" (apply first, then pool).
+    """
+
+    name: str
+    label: str
+    signed: bool
+    pooling: Pooling
+    statistic: Literal["lse", "none"]
+    apply: Callable[[Any, Any, Any], Any]
+
+
+def _softmax(scores: Any, stat: Any, xp: Any) -> Any:
+    return xp.exp(scores if stat is None else scores - stat)
+
+
+def _tanh(scores: Any, stat: Any, xp: Any) -> Any:
+    return xp.tanh(scores)
+
+
+def _swish(scores: Any, stat: Any, xp: Any) -> Any:
+    return scores * (0.5 + 0.5 * xp.tanh(0.5 * scores))  # x * sigmoid(x), no overflow
+
+
+def _elu(scores: Any, stat: Any, xp: Any) -> Any:
+    positive = scores > 0
+    return xp.where(positive, scores, xp.expm1(xp.where(positive, 0 * scores, scores)))
+
+
+def _selu(scores: Any, stat: Any, xp: Any) -> Any:
+    positive = scores > 0
+    below = SELU_ALPHA * xp.expm1(xp.where(positive, 0 * scores, scores))
+    return SELU_SCALE * xp.where(positive, scores, below)
+
+
+def _leaky_relu(scores: Any, stat: Any, xp: Any) -> Any:
+    return xp.where(scores > 0, scores, LEAK * scores)
+
+
+def _ymish(scores: Any, stat: Any, xp: Any) -> Any:
+    return scores * xp.tanh(xp.abs(scores))
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    row.name: row
+    for row in (
+        Activation("softmax", "softmax", False, "max", "lse", _softmax),
+        Activation("topk", "softmax of the k largest", False, "max", "lse", _softmax),
+        Activation("tanh", "tanh", True, "magnitude", "none", _tanh),
+        Activation("swish", "swish", True, "after", "none", _swish),
+        Activation("selu", "SELU", True, "after", "none", _selu),
+        Activation("elu", "ELU", True, "after", "none", _elu),
+        Activation("leaky_relu", "leaky ReLU (0.1)", True, "after", "none", _leaky_relu),
+        Activation("ymish", "ymish, x·tanh|x|", True, "magnitude", "none", _ymish),
+    )
+}

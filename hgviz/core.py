@@ -1,0 +1,437 @@
+"""The nouns: what a model is made of, what was captured, what is chosen and how it is shown.
+
+Standard library and numpy only. Every type is frozen, every array handed out is read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["self", "down", "up", "cross"]
+Sequence_ = Literal["source", "target"]
+Reduce = Literal["max", "mean"]
+Interval = slice | range | tuple[int, int] | None
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+
+class HgvizError(Exception):
+    """Something a person can act on: what went wrong, why, and what to do, one line each."""
+
+    def __init__(self, what: str, why: str = "", do: str = "", details: str = "") -> None:
+        super().__init__(what, why, do, details)
+        self.what, self.why, self.do, self.details = what, why, do, details
+
+    def __str__(self) -> str:
+        """Everything in one line, for a terminal."""
+        parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
+        return " ".join(". ".join(parts).split()) + "."
+
+
+def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
+    """The array as a read-only view; the caller's own array stays writable."""
+    view = np.asarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One resolution of a model.
+
+    stride: tokens per position, None where segments differ in length.
+    shift: the causal shift (k - 1) applied before shortening INTO this level, in positions of the
+    level above; 0 at full resolution and in bidirectional models.
+    """
+
+    index: int
+    stride: int | None = 1
+    shift: int = 0
+    sequence: Sequence_ = "source"
+
+    @property
+    def label(self) -> str:
+        """Named like the scale of a geographical map: 1:1, 1:2, 1:4."""
+        return f"1:{self.stride}" if self.stride else f"level {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Whatever attends, numbered in order of computation.
+
+    level is the level of its queries, key_level that of its keys; heads are the head numbers it
+    has (a sliced checkpoint keeps the old numbers); activations has one name per head;
+    window is the number of positions of the finer side that meet in one window of windowed
+    resampling, None elsewhere.
+    """
+
+    index: int
+    name: str
+    role: Role
+    level: int
+    key_level: int
+    heads: tuple[int, ...]
+    activations: tuple[str, ...]
+    causal: bool
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """What a model is, without its weights."""
+
+    family: str
+    name: str
+    levels: tuple[Level, ...]
+    layers: tuple[Layer, ...]
+    width: int
+    vocabulary: int
+    digest: str = ""
+    parameters: int = 0
+    max_positions: int | None = None
+    form: str = ""
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """Every head, in order of computation."""
+        return tuple(HeadId(layer.index, head) for layer in self.layers for head in layer.heads)
+
+    def to_json(self) -> str:
+        """The spec as stored in a capture."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelSpec:
+        """The inverse of to_json; unknown keys are ignored."""
+        data = json.loads(text)
+        levels = tuple(_build(Level, item) for item in data.pop("levels"))
+        layers = tuple(
+            _build(
+                Layer,
+                {
+                    **item,
+                    "heads": tuple(item["heads"]),
+                    "activations": tuple(item["activations"]),
+                },
+            )
+            for item in data.pop("layers")
+        )
+        return _build(cls, {**data, "levels": levels, "layers": layers})
+
+
+class HeadId(NamedTuple):
+    """A head of a layer; sorts in order of computation and prints as 3.5."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.head}"
+
+
+Off = frozenset[HeadId]
+
+
+def parse_heads(text: str, spec: ModelSpec) -> Off:
+    """The heads named by "3.5,4.*"; the empty string names none.
+
+    Raises HgvizError for a name that is no head of this model.
+    """
+    known = {layer.index: layer.heads for layer in spec.layers}
+    chosen: set[HeadId] = set()
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        layer, dot, head = item.partition(".")
+        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
+            raise HgvizError(
+                f"{item!r} does not name a head",
+                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
+                "Separate several by commas",
+            )
+        heads = known.get(int(layer), ())
+        wanted = heads if head == "*" else (int(head),)
+        if int(layer) not in known or not set(wanted) <= set(heads):
+            raise HgvizError(
+                f"this model has no head {item}",
+                f"its layers are 0 to {len(spec.layers) - 1}"
+                + (f" and layer {layer} has heads {_listed(heads)}" if heads else ""),
+                "Run `hgviz info` on it to see every layer",
+            )
+        chosen.update(HeadId(int(layer), one) for one in wanted)
+    return frozenset(chosen)
+
+
+# --- what was read and what was seen --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text as the model reads it.
+
+    spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
+    label by offsets, never by token strings. attention_mask: True where a token is real.
+    """
+
+    text: str
+    ids: Integers
+    pieces: tuple[str, ...]
+    spans: Integers
+    attention_mask: NDArray[np.bool_] | None = None
+    token_type_ids: Integers | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what the model was given."""
+        parts = [np.asarray(self.ids, np.int64).tobytes()]
+        for extra in (self.attention_mask, self.token_type_ids):
+            parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
+        return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+    def label(self, token: int) -> str:
+        """The characters a token stands for; for special tokens its own name."""
+        start, end = self.spans[token]
+        return self.text[start:end] if start >= 0 else self.pieces[token]
+
+    def words(self, start: int, end: int) -> str:
+        """The characters that tokens start..end-1 stand for."""
+        spans = self.spans[max(start, 0) : end]
+        spans = spans[spans[:, 0] >= 0]
+        return self.text[spans[:, 0].min() : spans[:, 1].max()] if len(spans) else ""
+
+
+class Map(Protocol):
+    """The attention maps of one layer, read tile by tile."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)"""
+        ...
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The head numbers, in stored order."""
+        ...
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights can be negative."""
+        ...
+
+    def read(
+        self,
+        head: int,
+        rows: Interval = None,
+        columns: Interval = None,
+        zoom: int = 0,
+        reduce: Reduce = "max",
+    ) -> Floats:
+        """float32 (rows / 2^zoom, columns / 2^zoom); see hgviz.maps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a capture was made; stored with it and printed into figures."""
+
+    producer: str = ""
+    created: str = ""
+    device: str = "cpu"
+    dtype: str = "float32"
+    seed: int | None = None
+    versions: tuple[tuple[str, str], ...] = ()
+    checkpoint: str = ""
+    masking: str = "strict"
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The attention of every head of one model on one text.
+
+    spans[level] (positions, 2): the half-open range of tokens that each position stands for,
+    (-1, -1) for null groups and padding. maps[layer] is a Map, or None for a layer that an
+    interrupted capture has not reached. logits (positions, vocabulary) or None.
+    """
+
+    spec: ModelSpec
+    prompt: Prompt
+    spans: tuple[Integers, ...]
+    maps: tuple[Map | None, ...]
+    off: Off = frozenset()
+    logits: Floats | None = None
+    made: Provenance = field(default_factory=Provenance)
+    path: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every layer is there."""
+        return all(one is not None for one in self.maps)
+
+    def query_spans(self, layer: int) -> Integers:
+        """(rows, 2): the tokens behind each row of a layer's map, (-1, -1) for padding."""
+        return self._fitted(self.spans[self.spec.layers[layer].level], layer, axis=1)
+
+    def key_spans(self, layer: int) -> Integers:
+        """(columns, 2): the tokens behind each column; a down map's columns are shifted."""
+        one = self.spec.layers[layer]
+        spans = self.spans[one.key_level]
+        if one.role == "down":
+            null = np.full((self.spec.levels[one.level].shift, 2), -1, np.int64)
+            spans = np.concatenate([null, spans])
+        return self._fitted(spans, layer, axis=2)
+
+    def row(self, layer: int, token: int) -> int:
+        """The row of a layer's map that speaks for a token."""
+        return self._position(self.spec.layers[layer].level, token)
+
+    def column(self, layer: int, token: int) -> int:
+        """The column of a layer's map that stands for a token."""
+        one = self.spec.layers[layer]
+        shift = self.spec.levels[one.level].shift if one.role == "down" else 0
+        return self._position(one.key_level, token) + shift
+
+    def row_token(self, layer: int, row: int) -> int | None:
+        """The newest token behind a row, None for padding; row(layer, that token) == row."""
+        return _newest(self.query_spans(layer), row)
+
+    def column_token(self, layer: int, column: int) -> int | None:
+        """The newest token behind a column, None for padding and the zeros of the shift."""
+        return _newest(self.key_spans(layer), column)
+
+    def position(self, level: int, token: int) -> int:
+        """The position of a level that speaks for a token."""
+        return self._position(level, token)
+
+    def _position(self, level: int, token: int) -> int:
+        stride = self.spec.levels[level].stride
+        if stride is not None:
+            return token // stride
+        closed = np.flatnonzero((self.spans[level][:, 0] >= 0) & (self.spans[level][:, 0] <= token))
+        return int(closed[-1]) if len(closed) else 0
+
+    def _fitted(self, spans: Integers, layer: int, axis: int) -> Integers:
+        one = self.maps[layer]
+        if one is None:
+            return readonly(spans)
+        fitted = np.full((one.shape[axis], 2), -1, np.int64)
+        fitted[: len(spans)] = spans[: len(fitted)]
+        return readonly(fitted)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A measured score with its interval; live while seen < total."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    seen: int
+    total: int
+    off: Off = frozenset()
+
+
+# --- what is chosen and how it is shown -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is chosen. query and key are TOKENS; Capture.row and .column find their cells.
+
+    key None: no key chosen. beside: a second head to compare with.
+    """
+
+    layer: int = 0
+    head: int = 0
+    query: int | None = None
+    key: int | None = None
+    beside: HeadId | None = None
+
+    @property
+    def head_id(self) -> HeadId:
+        """The chosen head."""
+        return HeadId(self.layer, self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How weights become colours. limits None: from the data; scale: linear, sqrt, log."""
+
+    palette: str = "viridis"
+    limits: tuple[float, float] | None = None
+    scale: Literal["linear", "sqrt", "log"] = "sqrt"
+    shared: bool = False
+
+
+# --- work -----------------------------------------------------------------------------------------
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Progress of a task: done of total, a note in words, and a value as soon as there is one."""
+
+    done: float
+    total: float
+    note: str = ""
+    value: Any = None
+
+
+Task = Generator[Step, None, Result]
+
+
+def finish(task: Task[Result]) -> Result:
+    """Run a task to its end and give what it returns."""
+    while True:
+        try:
+            next(task)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+# --- spans of an hourglass ------------------------------------------------------------------------
+
+
+def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Integers, ...]:
+    """The tokens behind every position of every level, models.md A.7: [gK-K+1, gK] when causal."""
+    out = []
+    for stride in strides:
+        first = np.arange(-(-tokens // stride), dtype=np.int64) * stride
+        start = np.maximum(first - stride + 1, 0) if causal else first
+        end = first + 1 if causal else np.minimum(first + stride, tokens)
+        out.append(readonly(np.stack([start, end], axis=1)))
+    return tuple(out)
+
+
+def _newest(spans: Integers, position: int) -> int | None:
+    end = int(spans[position, 1])
+    return end - 1 if end > 0 else None
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def _build(cls: type[Any], data: dict[str, Any]) -> Any:
+    known = cls.__dataclass_fields__
+    return cls(**{name: value for name, value in data.items() if name in known})
+
+
+__all__ = [
+    "Capture", "Display", "Floats", "HeadId", "HgvizError", "Integers", "Interval", "Layer",
+    "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
+    "Selection", "Step", "Task", "finish", "level_spans", "parse_heads", "readonly", "replace",
+]  # fmt: skip

@@ -1,0 +1,88 @@
+"""What turns queries and keys into weights: the rule of a layer, and the factors it applies to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Norm = Literal["l2", "l2-literal"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """Transformer-XL terms: score = [(q + u).k + (q + v).(W phi(delta) + b)] * scale.
+
+    weight (heads, d_head, width), bias (heads, d_head), content and position (heads, d_head) are
+    W, b, u, v; delta = (j stride_k - i stride_q) / unit (models.md A.4: unit is 1, and stride_q
+    going up). phi(t) = [sin(t f), cos(t f)], f_c = 10000^(-2c / width), c = 0 .. width/2 - 1.
+    """
+
+    weight: NDArray[Any]
+    bias: NDArray[Any]
+    content: NDArray[Any]
+    position: NDArray[Any]
+    unit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How scores become weights in one layer.
+
+    scale multiplies q.k; activations and norms have one entry per stored head. Row i stands at
+    token i stride_q, column j at j stride_k (after the causal shift). Causal: column j is seen
+    where j stride_k < (i + 1) stride_q, which is j <= i in self attention, j < s (i + 1) going
+    down and j <= i // s going up. Windowed: only where both lie in the same group of
+    max(stride_q, stride_k) tokens. keep (keys,) is False for padded keys, None when all are real.
+    empty_rows: what a row without any key reads, zeros or the uniform row of the packages that
+    mask by a large negative number (over its window, or over all keys, future ones too).
+    """
+
+    scale: float
+    activations: tuple[str, ...]
+    norms: tuple[Norm, ...]
+    stride_q: int = 1
+    stride_k: int = 1
+    causal: bool = False
+    windowed: bool = False
+    empty_rows: Literal["zeros", "uniform"] = "zeros"
+    keep: NDArray[np.bool_] | None = None
+    relative: Relative | None = None
+
+    def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+        """bool (rows, columns): the cells that exist, for given row and column numbers."""
+        i, j = rows[:, None] * self.stride_q, columns[None, :] * self.stride_k
+        seen = np.ones((len(rows), len(columns)), bool)
+        if self.causal:
+            seen &= j < i + self.stride_q
+        if self.windowed:
+            group = max(self.stride_q, self.stride_k)
+            seen &= i // group == j // group
+        if self.keep is not None:
+            seen &= self.keep[columns]
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a layer attended with: everything needed to compute any tile of its maps.
+
+    q (heads, queries, d_head), k (heads, keys, d_head): the operands of the product, in the dtype
+    the model computed in, after rotation. stat (heads, queries) float32: log-sum-exp of the
+    scaled scores for softmax (+inf for a row without keys), the row norm for l2, 0 where none is
+    needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32: rows recomputed in
+    float64 by the program that made the capture.
+    """
+
+    q: NDArray[Any]
+    k: NDArray[Any]
+    stat: NDArray[Any]
+    rule: Rule
+    proof_rows: NDArray[Any]
+    proof_values: NDArray[Any]
+    dtype: str = "float32"
+
+
+__all__ = ["Factors", "Norm", "Relative", "Rule", "replace"]
