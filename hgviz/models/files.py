@@ -1,0 +1,273 @@
+"""Tensor files from strangers: nothing is run, and nothing is copied before its size is known."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from hgviz.core import HgvizError
+
+SUFFIXES = (".safetensors", ".pt")
+MOST_CONFIG = 2**20
+MOST_HEADER = 64 * 2**20
+MOST_NAME = 512
+LISTED = 3  # rows of the table before "and 71 more"
+
+_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+_DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: list[int]
+    data_offsets: tuple[int, int]
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
+    data = _opened(path, MOST_CONFIG)
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(f"{shown(path)} is not a JSON object", str(error)) from None
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a .safetensors or .pt file, on the CPU and in the file's own dtype.
+
+    Tensors may still share memory. Errors: HgvizError for a file that is damaged, is no tensor
+    file, or declares more than it holds.
+    """
+    with path_errors(path):
+        size = path.stat().st_size
+        tensors = _read_safetensors(path, size) if is_safetensors(path) else _read_pt(path, size)
+    for name, tensor in tensors.items():
+        need = tensor.numel() * tensor.element_size()
+        held = tensor.untyped_storage().nbytes()
+        if need > held:
+            raise _damaged(path, f"{name[:80]} needs {need:,} bytes and {held:,} are stored")
+    if sum(t.numel() * t.element_size() for t in tensors.values()) > 2 * size:
+        raise _damaged(path, "its tensors are larger than the file")
+    return tensors
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether a weights file is to be read as safetensors."""
+    return path.suffix == ".safetensors"
+
+
+def shown(path: Path) -> str:
+    """A file as people are told of it: the last two parts of its path."""
+    return "/".join(path.parts[-2:])
+
+
+# --- safetensors ----------------------------------------------------------------------------------
+
+
+def _read_safetensors(path: Path, size: int) -> dict[str, Tensor]:
+    _check_header(path, size)
+    import safetensors
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path, device="cpu")
+    except (safetensors.SafetensorError, ValueError, RuntimeError) as error:
+        raise _damaged(path, _line(error)) from None
+
+
+def _check_header(path: Path, size: int) -> None:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or not 2 <= length <= size - 8:
+            raise _damaged(path, "it is cut short, or is no safetensors file")
+        if length > MOST_HEADER:
+            raise _damaged(path, f"its header of {length:,} bytes is too large")
+        data = file.read(length)
+    try:
+        header = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        header.pop("__metadata__", None)
+        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _damaged(path, f"its header is wrong: {_line(error)}") from None
+    for name, entry in entries.items():
+        _check_entry(path, name, entry, size - 8 - length)
+
+
+def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
+    _check_name(path, name)
+    if entry.dtype not in _BYTES:
+        raise _not_floating(path, name, entry.dtype)
+    if len(entry.shape) > 8 or not all(0 < n < 2**40 for n in entry.shape):
+        raise _damaged(path, f"{name} has the shape {entry.shape}")
+    start, end = entry.data_offsets
+    need = math.prod(entry.shape) * _BYTES[entry.dtype]
+    if not 0 <= start <= end <= available or end - start != need:
+        raise _damaged(path, f"{name} needs {need:,} bytes and {end - start:,} are declared")
+
+
+# --- torch ----------------------------------------------------------------------------------------
+
+
+def _read_pt(path: Path, size: int) -> dict[str, Tensor]:
+    _check_zip(path, size)
+    try:
+        # the only way a pickle is ever opened here: no code, no other classes
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except HgvizError:
+        raise
+    except Exception as error:  # torch raises many kinds for what it will not read
+        raise HgvizError(
+            f"{shown(path)} could not be read",
+            _refusal(error),
+            "Save the state dict alone, torch.save(model.state_dict(), ...), or as safetensors",
+        ) from None
+    if not isinstance(loaded, Mapping) or not loaded:
+        raise _no_state_dict(path, type(loaded).__name__)
+    for name, tensor in loaded.items():
+        if not isinstance(name, str):
+            raise _no_state_dict(path, "keys that are no names")
+        _check_name(path, name)
+        if not isinstance(tensor, Tensor):
+            raise _no_state_dict(path, f"{name}, which is no tensor")
+        if tensor.layout != torch.strided or tensor.dtype not in _DTYPES:
+            raise _not_floating(path, name, str(tensor.dtype).removeprefix("torch."))
+        if tensor.device.type != "cpu":
+            raise _damaged(path, f"{name} has no data")
+    return {name: tensor.detach() for name, tensor in loaded.items()}
+
+
+def _check_zip(path: Path, size: int) -> None:
+    try:
+        with zipfile.ZipFile(path) as file:
+            entries = file.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
+        with path.open("rb") as opened:
+            old = opened.read(2) == b"\x80\x02"
+        why = "it was written by torch before 1.6" if old else "it is cut short, or no torch file"
+        raise HgvizError(
+            f"{shown(path)} could not be read", why, "Save it again with a newer torch"
+        ) from None
+    declared = sum(entry.file_size for entry in entries)
+    if declared > 2 * size:  # torch stores without compression
+        raise _damaged(path, f"it declares {declared:,} bytes in a file of {size:,}")
+    if any(entry.filename.endswith("/constants.pkl") for entry in entries):
+        raise HgvizError(
+            f"{shown(path)} is a TorchScript program",
+            "programs are never run",
+            "Save the state dict alone, torch.save(model.state_dict(), ...)",
+        )
+
+
+def _refusal(error: Exception) -> str:
+    text = str(error)
+    if "weights_only" in text or "Unsupported" in text:
+        return "it holds more than tensors, and only tensors are loaded"
+    return _line(error)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def require_fit(
+    path: Path, expected: Shapes, found: Shapes, why: str = "", do: str = ""
+) -> None:
+    """Errors: HgvizError with a table of every tensor that is missing, left over or unlike."""
+    wrong = [
+        (name, _dims(expected.get(name)), _dims(found.get(name)))
+        for name in (*expected, *(name for name in found if name not in expected))
+        if expected.get(name) != found.get(name)
+    ]
+    if not wrong:
+        return
+    name, wanted, held = wrong[0]
+    raise HgvizError(
+        f"{shown(path)} does not fit its config.json",
+        why or f"{name} is {held}, and config.json says {wanted}",
+        do or "Correct config.json, or choose another file",
+        _table([("tensor", "expected", "found"), *wrong]),
+    )
+
+
+def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Errors: HgvizError naming the first tensor that holds a NaN or an infinity."""
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            count = int((~torch.isfinite(tensor)).sum())
+            raise HgvizError(
+                f"{shown(path)} holds weights that are no numbers",
+                f"{name} has {count:,} NaN or infinite values of {tensor.numel():,}",
+                "Choose a checkpoint from before the training diverged",
+            )
+
+
+@contextmanager
+def path_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says of a file into one error."""
+    try:
+        yield
+    except OSError as error:
+        raise HgvizError(
+            f"{shown(path)} could not be read", error.strerror or _line(error)
+        ) from None
+    except (MemoryError, OverflowError):
+        raise HgvizError(f"{shown(path)} could not be read", "it does not fit in memory") from None
+
+
+def _opened(path: Path, most: int) -> bytes:
+    with path_errors(path), path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise HgvizError(f"{shown(path)} is too large", f"the limit is {most // 2**20} MB")
+    return data
+
+
+def _check_name(path: Path, name: str) -> None:
+    if len(name) > MOST_NAME or not name.isprintable():
+        raise _damaged(path, f"it has a tensor named {json.dumps(name[:40])}")
+
+
+def _damaged(path: Path, why: str) -> HgvizError:
+    return HgvizError(f"{shown(path)} is damaged", why, "Copy or download it again")
+
+
+def _not_floating(path: Path, name: str, dtype: str) -> HgvizError:
+    return HgvizError(
+        f"{shown(path)} holds something else than weights",
+        f"{name} is {dtype[:20]}, and weights are float64, float32, float16 or bfloat16",
+    )
+
+
+def _no_state_dict(path: Path, found: str) -> HgvizError:
+    return HgvizError(
+        f"{shown(path)} is no state dict",
+        f"it holds {found[:80]}",
+        "Save the state dict alone, torch.save(model.state_dict(), ...)",
+    )
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _dims(shape: tuple[int, ...] | None) -> str:
+    return "none" if shape is None else " × ".join(map(str, shape)) or "one number"
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> str:
+    rows = list(rows)
+    hidden = len(rows) - 1 - LISTED
+    listed = rows[: LISTED + 1]
+    widths = [max(len(row[column]) for row in listed) for column in (0, 1)]
+    lines = [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in listed]
+    return "\n".join([*lines, f"and {hidden} more"] if hidden > 0 else lines)

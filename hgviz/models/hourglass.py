@@ -1,0 +1,480 @@
+"""The Hourglass: a text shrinks level by level, is thought about cheaply, and grows back.
+
+Nawrot et al. 2021 (arXiv 2110.13711). Two forms (models.md A.4, A.5): "official" resamples by
+attention over all earlier positions, "windowed" within the group, as hourglass-transformer-pytorch
+computes. Every parameter bears its neutral name of models.md D. Shapes: B batch, n tokens,
+N tokens padded to the factor, m groups, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgviz.core import HeadId, HgvizError, Layer, Level, Off
+from hgviz.maps.rule import Rule
+from hgviz.models.attention import Bias, Tap, attend, rotate
+from hgviz.models.hierarchy import Hierarchy
+
+Steps = Generator[int, None, Tensor]
+Form = Literal["official", "windowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class HourglassConfig:
+    """What an Hourglass is built from; the keys of config.json, with its defaults.
+
+    downsampling: average | linear | attention; upsampling: repeat | linear | attention;
+    attention_downsampling (average | linear) and attention_upsampling (repeat | linear | none) are
+    the bases that resampling attention starts from. positions: learned | relative | rotary | none.
+    activations: one name for the model, one per head, or one list per layer.
+    masking "compat" computes masks as hourglass-transformer-pytorch does (models.md A.9).
+    """
+
+    vocab_size: int
+    d_model: int
+    n_heads: int
+    hierarchy: Hierarchy
+    form: Form = "official"
+    d_head: int = 0
+    d_ff: int = 0
+    downsampling: Literal["average", "linear", "attention"] = "attention"
+    upsampling: Literal["repeat", "linear", "attention"] = "attention"
+    attention_downsampling: Literal["average", "linear"] = "average"
+    attention_upsampling: Literal["repeat", "linear", "none"] = "linear"
+    positions: Literal["learned", "relative", "rotary", "none"] = "relative"
+    max_positions: int | None = None
+    causal: bool = True
+    activations: tuple[Any, ...] = ("softmax",)
+    masking: Literal["strict", "compat"] = "strict"
+    shift_offset: int = field(
+        default=0, repr=False
+    )  # added to the shift k - 1; tests show the leak
+
+    def __post_init__(self) -> None:
+        if not self.d_head:
+            if self.d_model % self.n_heads:
+                raise HgvizError(
+                    f"{self.n_heads} heads do not divide the width {self.d_model}",
+                    f"{self.d_model} / {self.n_heads} is not a whole number",
+                    "Change n_heads or d_model, or give d_head",
+                )
+            object.__setattr__(self, "d_head", self.d_model // self.n_heads)
+        if not self.d_ff:
+            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        if self.positions == "rotary" and self.d_head % 2:
+            raise HgvizError(
+                f"rotary positions cannot turn heads of width {self.d_head}",
+                "they turn pairs of numbers",
+                "Choose an even width per head",
+            )
+        if self.positions == "relative" and self.d_model % 2:
+            raise HgvizError(f"relative positions need an even width, not {self.d_model}")
+        if self.positions == "learned" and not self.max_positions:
+            raise HgvizError("learned positions need max_positions, the longest text")
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that attends, in order of computation."""
+        found: list[Layer] = []
+
+        def add(name: str, role: Any, level: int, key_level: int, window: int | None) -> None:
+            heads, index = self.n_heads, len(found)
+            causal = self.causal and window is None
+            found.append(
+                Layer(
+                    index, name, role, level, key_level, tuple(range(heads)),
+                    self._activations(index), causal, window,
+                )
+            )  # fmt: skip
+
+        windowed = self.form == "windowed"
+        shape = self.hierarchy
+        for level, count in enumerate(shape.pre):
+            for i in range(count):
+                add(f"pre.{level}.{i}", "self", level, level, None)
+            if self.downsampling == "attention":
+                window = shape.factors[level] if windowed else None
+                add(f"down.{level}", "down", level + 1, level, window)
+        for i in range(shape.middle):
+            add(f"middle.{i}", "self", len(shape.pre), len(shape.pre), None)
+        for level in reversed(range(len(shape.post))):
+            if self.upsampling == "attention":
+                window = shape.factors[level] if windowed else None
+                add(f"up.{level}", "up", level, level + 1, window)
+            for i in range(shape.post[level]):
+                add(f"post.{level}.{i}", "self", level, level, None)
+        return tuple(found)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Every resolution, full first."""
+        shifts = (0, *((k - 1 if self.causal else 0) for k in self.hierarchy.factors))
+        pairs = zip(self.hierarchy.strides, shifts, strict=True)
+        return tuple(Level(i, stride, shift) for i, (stride, shift) in enumerate(pairs))
+
+    def _activations(self, index: int) -> tuple[str, ...]:
+        given = self.activations
+        if given and not isinstance(given[0], str):
+            given = given[index]
+        return tuple(given) if len(given) > 1 else tuple(given) * self.n_heads
+
+    def rule(self, layer: Layer) -> Rule:
+        """How scores become weights in a layer."""
+        strides = self.hierarchy.strides
+        return Rule(
+            scale=self.d_head**-0.5,
+            activations=layer.activations,
+            norms=tuple("l2" if name == "ymish" else None for name in layer.activations),
+            stride_q=strides[layer.level],
+            stride_k=strides[layer.key_level],
+            causal=layer.causal,
+            windowed=layer.window is not None,
+            empty_rows="uniform" if self.masking == "compat" else "zeros",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one forward pass is asked for besides logits: heads off, and the tap."""
+
+    off: Off = frozenset()
+    tap: Tap | None = None
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of one layer around the one function that attends."""
+
+    def __init__(self, config: HourglassConfig, layer: Layer) -> None:
+        super().__init__()
+        inner = config.n_heads * config.d_head
+        biased = config.form == "official"
+        self.config, self.layer, self.rule = config, layer, config.rule(layer)
+        self.q = nn.Linear(config.d_model, inner, bias=biased)
+        self.k = nn.Linear(config.d_model, inner, bias=biased)
+        self.v = nn.Linear(config.d_model, inner, bias=biased)
+        self.o = nn.Linear(inner, config.d_model)
+        # windows are as the package computes them: no positions inside
+        self.relative = config.positions == "relative" and layer.window is None
+        if self.relative:
+            self.r = nn.Linear(config.d_model, inner)
+
+    def forward(
+        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass
+    ) -> Tensor:
+        """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
+        q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
+        if self.config.positions == "rotary":
+            q, k = rotate(q, self._tokens(q, key=False)), rotate(k, self._tokens(k, key=True))
+        layer, tap = self.layer, run.tap
+        out = attend(
+            q, k, v, self.rule,
+            keep=keep,
+            relative=self._bias(rel) if self.relative and rel is not None else None,
+            off=[layer.heads.index(one.head) for one in run.off if one.layer == layer.index],
+            tap=None if tap is None else lambda found: tap(layer.index, found),
+        )  # fmt: skip
+        return self.o(out.transpose(1, 2).flatten(2))
+
+    def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
+        return x.unflatten(-1, (self.config.n_heads, -1)).transpose(1, 2)
+
+    def _tokens(self, x: Tensor, key: bool) -> Tensor:
+        """The token each row stands for; a shifted key keeps its original position."""
+        numbers = torch.arange(x.shape[-2], device=x.device)
+        if key and self.layer.role == "down":
+            numbers = numbers - self.config.levels[self.layer.level].shift
+        return numbers * (self.rule.stride_k if key else self.rule.stride_q)
+
+    def _bias(self, rel: nn.Module) -> Bias:
+        heads = (self.config.n_heads, self.config.d_head)
+        unit = self.rule.stride_q if self.layer.role == "up" else 1
+        return Bias(
+            self.r.weight.unflatten(0, heads), self.r.bias.view(heads),
+            rel.content_bias, rel.position_bias, unit,
+        )  # fmt: skip
+
+
+class FeedForward(nn.ModuleDict):
+    """in, gelu, out; the official form's gelu is the tanh approximation."""
+
+    def __init__(self, config: HourglassConfig) -> None:
+        inner = nn.Linear(config.d_model, config.d_ff)
+        super().__init__({"in": inner, "out": nn.Linear(config.d_ff, config.d_model)})
+        self.approximate = "tanh" if config.form == "official" else "none"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
+        return self["out"](F.gelu(self["in"](x), approximate=self.approximate))
+
+
+class Block(nn.Module):
+    """Pre-norm self-attention and feed-forward."""
+
+    def __init__(self, config: HourglassConfig, layer: Layer) -> None:
+        super().__init__()
+        self.ln_attn, self.ln_ff = _norm(config), _norm(config)
+        self.attn, self.ff = Attention(config, layer), FeedForward(config)
+
+    def forward(self, x: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
+        y = self.ln_attn(x)
+        x = x + self.attn(y, y, keep, rel, run)
+        return x + self.ff(self.ln_ff(x))
+
+
+class Stack(nn.ModuleDict):
+    """Blocks one after the other; a norm after each stack belongs to the official form."""
+
+    def __init__(self, config: HourglassConfig, layers: list[Layer]) -> None:
+        super().__init__({str(i): Block(config, layer) for i, layer in enumerate(layers)})
+        if config.form == "official":
+            self["ln_out"] = _norm(config)
+
+    def steps(self, x: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass) -> Steps:
+        """(B, n, d) -> (B, n, d), yielding each layer's index when it is done"""
+        for block in self.values():
+            if isinstance(block, Block):
+                x = block(x, keep, rel, run)
+                yield block.attn.layer.index
+            else:
+                x = block(x)
+        return x
+
+
+class Down(nn.Module):
+    """Shorten (B, N, d), already padded and shifted, to (B, m, d)."""
+
+    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
+        super().__init__()
+        self.config, self.factor, self.layer = config, factor, layer
+        base = config.attention_downsampling if layer else config.downsampling
+        if base == "linear":
+            self.proj = nn.Linear(factor * config.d_model, config.d_model)
+        if layer is None:
+            return
+        self.attn, self.ff, self.ln_ff = (
+            Attention(config, layer),
+            FeedForward(config),
+            _norm(config),
+        )
+        if config.form == "official":
+            self.ln_in, self.ln_query = _norm(config), _norm(config)
+        else:
+            self.ln_attn = _norm(config)
+
+    def forward(self, x: Tensor, mask: Mask, rel: nn.Module | None, run: Pass) -> Tensor:
+        """(B, N, d) -> (B, m, d)"""
+        if self.layer is None:
+            return self.base(x, mask)
+        if self.config.form == "official":
+            y = self.ln_in(x)
+            q = self.ln_query(self.base(y, mask))
+            z = q + self.attn(q, y, mask.keys, rel, run)
+        else:
+            q = self.base(x, mask)
+            z = q + self.attn(self.ln_attn(q), x, mask.keys, rel, run)
+        return z + self.ff(self.ln_ff(z))
+
+    def base(self, x: Tensor, mask: Mask) -> Tensor:
+        """The mean or a linear map of each group; strict masking leaves masked positions out."""
+        counted = mask.keys if self.config.masking == "strict" else None
+        if counted is not None:
+            x = x * counted[..., None]
+        groups = x.unflatten(1, (-1, self.factor))  # (B, m, k, d)
+        if hasattr(self, "proj"):
+            return self.proj(groups.flatten(2))
+        if counted is None:
+            return groups.mean(2)
+        return groups.sum(2) / counted.unflatten(1, (-1, self.factor)).sum(2, keepdim=False).clamp(
+            min=1
+        )[..., None].to(x.dtype)
+
+
+class Up(nn.Module):
+    """Grow (B, m, d) back to (B, N, d) and add the residual (B, N, d)."""
+
+    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
+        super().__init__()
+        self.config, self.factor, self.layer = config, factor, layer
+        self.kind = config.attention_upsampling if layer else config.upsampling
+        if self.kind == "linear":
+            self.proj = nn.Linear(config.d_model, factor * config.d_model)
+        official = config.form == "official"
+        if official:
+            self.ln_out = _norm(config)
+        if layer is None:
+            return
+        self.attn, self.ff, self.ln_ff = (
+            Attention(config, layer),
+            FeedForward(config),
+            _norm(config),
+        )
+        if official:
+            self.ln_in, self.ln_query = _norm(config), _norm(config)
+        else:
+            self.ln_attn = _norm(config)
+
+    def forward(
+        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass
+    ) -> Tensor:
+        """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
+        if self.config.form == "windowed":
+            u = self.base(x, keep) + r
+            if self.layer is None:
+                return u
+            z = u + self.attn(self.ln_attn(u), x, keep, rel, run)
+            return z + self.ff(self.ln_ff(z))
+        if self.layer is None:
+            return self.ln_out(self.base(x, keep)) + r
+        y = self.ln_in(x)
+        u = self.ln_query(self.base(y, keep)) + r
+        z = u + self.attn(u, y, keep, rel, run)
+        z = z + self.ff(self.ln_ff(z))
+        return self.ln_out(z) + r  # the residual enters twice, as in the official code
+
+    def base(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """Each group repeated, spread by a linear map, or nothing."""
+        if self.kind == "linear":
+            x = self.proj(x).unflatten(-1, (self.factor, -1))  # (B, m, k, d)
+        elif self.kind == "repeat":
+            x = x[:, :, None].expand(-1, -1, self.factor, -1)
+        else:
+            x = x.new_zeros(x.shape[0], x.shape[1], self.factor, x.shape[2])
+        if keep is not None:
+            x = x * keep[..., None, None]
+        return x.flatten(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Which positions count on the way down: keys (B, N) may be attended to or averaged, groups
+    (B, m) hold at least one token; None where every one does."""
+
+    keys: Tensor | None
+    groups: Tensor | None
+
+
+class Relative(nn.Module):
+    """The biases u and v of relative attention, shared by every layer."""
+
+    def __init__(self, config: HourglassConfig) -> None:
+        super().__init__()
+        self.content_bias = nn.Parameter(torch.zeros(config.n_heads, config.d_head))
+        self.position_bias = nn.Parameter(torch.zeros(config.n_heads, config.d_head))
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+class Hourglass(nn.Module):
+    """ids (B, n) to logits (B, n, vocabulary); logits at i speak of what follows token i."""
+
+    def __init__(self, config: HourglassConfig) -> None:
+        super().__init__()
+        self.config = config
+        shape, layers = config.hierarchy, {layer.name: layer for layer in config.layers}
+
+        def stack(name: str, count: int) -> Stack:
+            return Stack(config, [layers[f"{name}.{i}"] for i in range(count)])
+
+        depth = range(len(shape.factors))
+        self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
+        if config.positions == "learned":
+            self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
+        if config.positions == "relative":
+            self.rel = Relative(config)
+        self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
+        self.down = nn.ModuleList(
+            Down(config, shape.factors[i], layers.get(f"down.{i}")) for i in depth
+        )
+        self.middle = stack("middle", shape.middle)
+        self.up = nn.ModuleList(Up(config, shape.factors[i], layers.get(f"up.{i}")) for i in depth)
+        self.post = nn.ModuleList(stack(f"post.{i}", shape.post[i]) for i in depth)
+        if config.form == "windowed":
+            self.ln_f = _norm(config)
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size)
+
+    def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
+        """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
+        return finish_steps(self.steps(ids, keep, run))
+
+    def steps(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
+        """As forward, yielding the index of each layer when it is done."""
+        return self.steps_from(self.embed["token"](ids), keep, run)
+
+    def steps_from(self, x: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
+        """As steps, from token embeddings (B, n, d)."""
+        if "position" in self.embed:
+            if x.shape[1] > (self.config.max_positions or 0):
+                raise too_long(x.shape[1], self.config.max_positions or 0)
+            x = x + self.embed["position"].weight[: x.shape[1]]
+        x = yield from self._level(0, x, keep, run or Pass())
+        if self.config.form == "windowed":
+            x = self.ln_f(x)
+        return self.lm_head(x)
+
+    def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
+        rel = getattr(self, "rel", None)
+        if level == len(self.config.hierarchy.factors):
+            return (yield from self.middle.steps(x, keep, rel, run))
+        factor, n = self.config.hierarchy.factors[level], x.shape[1]
+        x = yield from self.pre[level].steps(x, keep, rel, run)
+        r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
+        shift = factor - 1 + self.config.shift_offset if self.config.causal else 0
+        mask = self._mask(keep, x, factor, shift)
+        x = self.down[level](F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
+        if (layer := self.down[level].layer) is not None:
+            yield layer.index
+        x = yield from self._level(level + 1, x, mask.groups, run)
+        # the packages that mask by a large negative number do not mask on the way up
+        upward = mask.groups if self.config.masking == "strict" else None
+        x = self.up[level](x, r, upward, rel, run)[:, :n]
+        if (layer := self.up[level].layer) is not None:
+            yield layer.index
+        return (yield from self.post[level].steps(x, keep, rel, run))
+
+    def _mask(self, keep: Tensor | None, x: Tensor, factor: int, shift: int) -> Mask:
+        batch, n = x.shape[:2]
+        strict = self.config.masking == "strict"
+        padded, windowed = n % factor, self.config.form == "windowed"
+        # the official form attends to the zeros of the shift; strict windows leave them out
+        needless = not (padded and not shift) and not (windowed and shift)
+        if keep is None and (not strict or needless):
+            return Mask(None, None)
+        if keep is None:
+            keep = torch.ones(batch, n, dtype=torch.bool, device=x.device)
+        real = F.pad(keep, (0, -n % factor), value=False)
+        keys = F.pad(real, (shift, -shift), value=not windowed)
+        shifted = F.pad(real, (shift, -shift), value=False)
+        return Mask(keys, shifted.unflatten(1, (-1, factor)).any(-1))
+
+
+def finish_steps(steps: Steps) -> Tensor:
+    """Run to the end and give the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def too_long(length: int, limit: int) -> HgvizError:
+    """A text the model has no positions for."""
+    return HgvizError(
+        f"the text has {length:,} tokens and this model reads at most {limit:,}",
+        "its learned positions end there",
+        "Shorten the text",
+    )
+
+
+def _norm(config: HourglassConfig) -> nn.LayerNorm:
+    return nn.LayerNorm(config.d_model, eps=1e-6 if config.form == "official" else 1e-5)

@@ -1,0 +1,270 @@
+"""Texts as models read them: tokenizers, and the files that --text-file and --ids name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from hgviz.core import HgvizError, Integers, Prompt, readonly
+
+MOST_TEXT = 64 * 2**20
+MOST_IDS = 256 * 2**20
+MOST_TOKENIZER = 64 * 2**20
+SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
+
+
+class Tokenizer(Protocol):
+    """Turns texts into prompts, and ids back into what can be shown of them."""
+
+    unit: str  # what one token is called: "byte", "token"
+
+    def encode(self, text: str) -> Prompt:
+        """The prompt of a text; spans are character offsets into it."""
+        ...
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids alone, with as much text as they stand for."""
+        ...
+
+
+def tokenizer_of(folder: Path, vocabulary: int) -> Tokenizer:
+    """tokenizer.json of a checkpoint's folder; without one, bytes for 256 ids, else none."""
+    file = folder / "tokenizer.json"
+    if file.exists():
+        return Pieces(file, vocabulary)
+    return Bytes() if vocabulary == 256 else Bare()
+
+
+class Bytes:
+    """UTF-8: one token per byte; the bytes of one character share its span."""
+
+    unit = "byte"
+
+    def encode(self, text: str) -> Prompt:
+        """The prompt of a text. Errors: HgvizError for an empty or unpaired-surrogate text."""
+        try:
+            parts = [char.encode() for char in require_text(text)]
+        except UnicodeEncodeError:
+            raise HgvizError(
+                "the text is not Unicode",
+                "it holds bytes that no character has, as a wrongly decoded file does",
+                "Give it as UTF-8",
+            ) from None
+        return _bytes_prompt(text, parts)
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
+        data = bytes(ids.astype(np.uint8))
+        parts = list(_characters(data))
+        return _bytes_prompt("".join(part.decode(errors="replace") for part in parts), parts)
+
+
+class Pieces:
+    """A tokenizer.json; pieces are labelled by their offsets, never by their token strings."""
+
+    unit = "token"
+
+    def __init__(self, file: Path, vocabulary: int) -> None:
+        self._name = file.name
+        data = _read(file, MOST_TOKENIZER)
+        import tokenizers
+
+        with _guarded(f"{file.name} could not be read"):
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(data)
+            self._tokenizer.no_truncation()  # a text is never cut in silence
+            self._tokenizer.no_padding()
+            size = self._tokenizer.get_vocab_size()
+        if size > vocabulary:
+            raise HgvizError(
+                f"{file.name} does not belong to this model",
+                f"it has {size:,} tokens and the model has {vocabulary:,}",
+                "Put the model's own tokenizer.json beside it",
+            )
+
+    def encode(self, text: str) -> Prompt:
+        """The prompt of a text; special tokens have the span (-1, -1)."""
+        with _guarded(f"{self._name} could not read this text"):
+            encoding = self._tokenizer.encode(require_text(text))
+        spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        spans[np.array(encoding.special_tokens_mask, bool)] = -1
+        return Prompt(
+            text=text,
+            ids=readonly(encoding.ids, np.int64),
+            pieces=tuple(encoding.tokens),
+            spans=readonly(spans),
+        )
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids: their token strings, as there is no text to point into."""
+        return _bare(ids, [self._tokenizer.id_to_token(int(one)) or str(one) for one in ids])
+
+
+class Bare:
+    """No tokenizer: such a model is given ids."""
+
+    unit = "token"
+
+    def encode(self, text: str) -> Prompt:
+        """Errors: always HgvizError."""
+        raise HgvizError(
+            "this model cannot read text",
+            "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
+            "Put its tokenizer.json into the folder, or give token ids with --ids",
+        )
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids, named by their numbers."""
+        return _bare(ids, [str(one) for one in ids])
+
+
+def require_text(text: str) -> str:
+    """The text itself. Errors: HgvizError where it is empty."""
+    if not text:
+        raise HgvizError("the text is empty", "there is nothing to attend to", "Give some text")
+    return text
+
+
+def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
+    """Errors: HgvizError where there are no tokens, or more than the model's positions."""
+    if tokens == 0:
+        raise HgvizError("the text is empty", "it has no tokens", "Give some text")
+    if limit is not None and tokens > limit:
+        raise HgvizError(
+            f"the text is too long: {tokens:,} {unit}s",
+            f"this model has positions for {limit:,}",
+            f"Shorten the text to {limit:,} {unit}s",
+        )
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file. Errors: HgvizError for anything else, and for an empty one."""
+    path = Path(path)
+    data = _read(path, MOST_TEXT)
+    if not data:
+        raise HgvizError(f"{path.name} is empty", "there is nothing to attend to")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise HgvizError(
+            f"{path.name} is not a UTF-8 text",
+            f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
+            "Save it as UTF-8",
+        ) from None
+
+
+class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One sequence as --ids gives it: token ids, and 1 for each real token."""
+
+    input_ids: list[int]
+    attention_mask: list[int] | None = None
+
+
+def read_ids(path: str | Path) -> Ids:
+    """The ids of a JSON file. Errors: HgvizError for another shape, type or unequal lengths."""
+    path = Path(path)
+    try:
+        ids = msgspec.json.decode(_read(path, MOST_IDS), type=Ids)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(
+            f"{path.name} does not hold token ids",
+            str(error),
+            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
+        ) from None
+    mask = ids.attention_mask
+    if mask is not None and (len(mask) != len(ids.input_ids) or not set(mask) <= {0, 1}):
+        raise HgvizError(
+            f"the attention_mask in {path.name} does not fit",
+            f"it needs one 0 or 1 for each of the {len(ids.input_ids):,} ids",
+        )
+    return ids
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
+    lengths = [len(part) for part in parts]
+    starts = np.repeat(np.arange(len(parts), dtype=np.int64), lengths)
+    data = b"".join(parts)
+    return Prompt(
+        text=text,
+        ids=readonly(np.frombuffer(data, np.uint8), np.int64),
+        pieces=tuple(_NAMES[byte] for byte in data),
+        spans=readonly(np.stack([starts, starts + 1], axis=1)),
+    )
+
+
+def _byte_name(byte: int) -> str:
+    char = chr(byte)
+    return SIGNS.get(char) or (char if byte < 128 and char.isprintable() else f"<{byte:02X}>")
+
+
+_NAMES = tuple(_byte_name(byte) for byte in range(256))
+
+
+def _characters(data: bytes) -> Iterator[bytes]:
+    """The bytes of each character; a byte that starts none stands alone."""
+    start = 0
+    while start < len(data):
+        first = data[start]
+        size = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+        part = data[start : start + size]
+        try:
+            part.decode()
+        except UnicodeDecodeError:
+            part = part[:1]
+        yield part
+        start += len(part)
+
+
+def _bare(ids: Integers, pieces: Sequence[str]) -> Prompt:
+    spans = np.full((len(ids), 2), -1, np.int64)
+    return Prompt("", readonly(ids, np.int64), tuple(pieces), readonly(spans))
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise HgvizError(f"{path.name} could not be read", error.strerror or str(error)) from None
+    if len(data) > most:
+        raise HgvizError(f"{path.name} is too large", f"the limit is {most // 2**20:,} MB")
+    return data
+
+
+@contextmanager
+def _guarded(what: str) -> Iterator[None]:
+    """Turn whatever `tokenizers` throws into one error; its panics are no `Exception`s."""
+    try:
+        with _silent():
+            yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        if isinstance(error, HgvizError):
+            raise
+        why: Any = str(error).splitlines()[:1]
+        raise HgvizError(what, *why, do="Use the tokenizer.json the model came with") from None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    # a panic prints a backtrace to file descriptor 2 before Python hears of it
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
