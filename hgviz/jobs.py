@@ -1,0 +1,171 @@
+"""Work off the GUI thread: one lane, one job at a time, the newest of a key wins.
+
+Standard library only. A lane takes tasks (generators of steps, see hgviz.core) and tells what
+becomes of them through `post`, which carries a call to the thread that owns the widgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hgviz.core import Step, Task
+
+Post = Callable[[Callable[[], None]], Any]
+
+
+def here(call: Callable[[], None]) -> None:
+    """The plainest `post`: make the call at once, in the lane's own thread."""
+    call()
+
+
+class Job:
+    """One task in a lane: its title, how far it is, and a way to stop it.
+
+    step is the newest step its listener was told; it is read by the thread that `post` leads to.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        task: Task[Any],
+        on_step: Callable[[Step], None] | None = None,
+        on_done: Callable[[Any], None] | None = None,
+        on_error: Callable[[BaseException], None] | None = None,
+        post: Post = here,
+    ) -> None:
+        self.title = title
+        self.step: Step | None = None
+        self._task, self._post = task, post
+        self._on_step, self._on_done, self._on_error = on_step, on_done, on_error
+        self._cancelled, self._ended, self._lock = Event(), Event(), Lock()
+        self._unread: Step | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._cancelled.is_set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the lane is through with it."""
+        return self._ended.is_set()
+
+    def cancel(self) -> None:
+        """Stop after the current step; from now on the job is silent."""
+        self._cancelled.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the lane is through with it; False after timeout seconds."""
+        return self._ended.wait(timeout)
+
+    def run(self) -> None:
+        """The lane's side: take the steps and tell what became of them."""
+        try:
+            result = self._finish()
+        except BaseException as error:  # a panic in a Rust library is no Exception
+            self._tell(self._on_error or _raise, error)
+        else:
+            self._tell(self._on_done, result)
+        finally:
+            self._ended.set()
+
+    def _finish(self) -> Any:
+        """What the task returns; None when it was cancelled, with its `finally` run."""
+        try:
+            while not self.cancelled:
+                try:
+                    step = next(self._task)
+                except StopIteration as end:
+                    return end.value
+                self._tell_step(step)
+            return None
+        finally:
+            self._task.close()
+
+    def _tell(self, listener: Callable[[Any], None] | None, value: Any) -> None:
+        if listener is not None and not self.cancelled:
+            # cancelled is asked again on arrival: the message may have been on its way
+            self._post(lambda: None if self.cancelled else listener(value))
+
+    def _tell_step(self, step: Step) -> None:
+        """Post the step, or put it in place of one that has not been read yet.
+
+        So at most one step of a job is on its way, however fast they come.
+        """
+        with self._lock:
+            waiting, self._unread = self._unread is not None, step
+        if not waiting:
+            self._post(self._read_step)
+
+    def _read_step(self) -> None:
+        with self._lock:
+            step, self._unread = self._unread, None
+        if step is not None and not self.cancelled:
+            self.step = step
+            if self._on_step is not None:
+                self._on_step(step)
+
+
+class Runner:
+    """A lane: jobs run one after the other in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._lock = Lock()
+        self._jobs: dict[Job, Hashable] = {}
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs that run or wait and are still wanted, oldest first."""
+        with self._lock:
+            return tuple(job for job in self._jobs if not job.cancelled)
+
+    def submit(
+        self,
+        key: Hashable,
+        title: str,
+        task: Task[Any],
+        on_step: Callable[[Step], None] | None = None,
+        on_done: Callable[[Any], None] | None = None,
+        on_error: Callable[[BaseException], None] | None = None,
+        post: Post = here,
+    ) -> Job:
+        """Queue a task; it takes the place of every earlier job of the same key.
+
+        on_step may skip steps when they come faster than they are read; the newest is never
+        skipped. An error that nobody listens for is raised where `post` leads.
+        """
+        job = Job(title, task, on_step, on_done, on_error, post)
+        self.cancel(key)
+        with self._lock:
+            self._jobs[job] = key
+        self._pool.submit(self._run, job)
+        return job
+
+    def cancel(self, key: Hashable) -> None:
+        """Cancel the jobs of a key."""
+        with self._lock:
+            for job, its_key in self._jobs.items():
+                if its_key == key:
+                    job.cancel()
+
+    def shutdown(self) -> None:
+        """Cancel everything and wait for the current step; the lane takes no more jobs."""
+        for job in self.jobs:
+            job.cancel()
+        self._pool.shutdown(wait=True)
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.run()
+        finally:
+            with self._lock:
+                del self._jobs[job]
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,61 @@
+"""Guards around every test, and what most of them need."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+@pytest.fixture(scope="session")
+def capture():
+    """A capture of a small hourglass with three levels; it is frozen, so tests share it."""
+    from tests.making import make_capture
+
+    return make_capture()
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path_factory, monkeypatch):
+    """No test, and no process it starts, reads or writes the settings of the person at work."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """Fail a test that leaves a thread behind."""
+    before = set(threading.enumerate())
+    yield
+    end = time.monotonic() + 2
+    while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not left, f"threads left running: {sorted(thread.name for thread in left)}"
+
+
+@pytest.fixture(autouse=True)
+def no_window_is_left():
+    """Fail a test that leaves a top-level widget behind."""
+    before = {id(widget) for widget in _windows()}
+    yield
+    if any(id(widget) not in before for widget in _windows()):
+        gc.collect()
+    left = [widget for widget in _windows() if id(widget) not in before]
+    assert not left, f"windows left open: {left}"
+
+
+def _windows():
+    """The top-level widgets there are; Qt is not loaded only to find that there are none."""
+    widgets = sys.modules.get("PySide6.QtWidgets")
+    app = widgets and widgets.QApplication.instance()
+    if not app:
+        return []
+    from PySide6.QtCore import QCoreApplication, QEvent
+
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    return app.topLevelWidgets()
