@@ -1,0 +1,50 @@
+"""How results cross from the lanes to the GUI thread, and the lanes themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from hgviz.jobs import Runner
+
+
+class Bridge(QObject):
+    """One long-lived object of the GUI thread: a call posted from any thread runs there."""
+
+    _crossing = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._closed = False
+        self._crossing.connect(self._arrive, Qt.ConnectionType.QueuedConnection)
+
+    def post(self, call: Callable[[], object]) -> None:
+        """Run a call in the GUI thread, soon."""
+        if not self._closed:
+            self._crossing.emit(call)
+
+    def close(self) -> None:
+        """Drop whatever is still on its way: the window it was meant for is going."""
+        self._closed = True
+
+    @Slot(object)
+    def _arrive(self, call: Callable[[], object]) -> None:
+        if not self._closed:
+            call()
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The two lanes and the way back: engine runs what uses the model, files HDF5 and figures."""
+
+    bridge: Bridge = field(default_factory=Bridge)
+    engine: Runner = field(default_factory=lambda: Runner("engine"))
+    files: Runner = field(default_factory=lambda: Runner("files"))
+
+    def close(self) -> None:
+        """Cancel everything and wait for the threads to end."""
+        self.bridge.close()
+        for lane in (self.engine, self.files):
+            lane.shutdown()

@@ -1,0 +1,274 @@
+"""The small parts every pane is built from, so that all of them look alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from hgviz.gui import theme
+
+
+class Words(QLabel):
+    """A line of text that elides with a tooltip where it does not fit, and never asks for room."""
+
+    def __init__(
+        self, text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = ""
+    ) -> None:
+        super().__init__()
+        self.full = ""
+        self.setFont(theme.font(factor, weight))
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        if kind:
+            self.setProperty("kind", kind)
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Show a text; the whole of it is the tooltip where it had to be cut."""
+        self.full = text
+        self._fit()
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """The room the whole text would like."""
+        return QSize(
+            self.fontMetrics().horizontalAdvance(self.full) + 2, super().sizeHint().height()
+        )
+
+    def minimumSizeHint(self) -> QSize:
+        """Nothing: it elides."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QEvent) -> None:
+        """Elide again."""
+        self._fit()
+
+    def _fit(self) -> None:
+        shown = self.fontMetrics().elidedText(
+            self.full, Qt.TextElideMode.ElideRight, max(0, self.width())
+        )
+        self.setText(shown)
+        self.setToolTip(self.full if shown != self.full else "")
+
+
+def label(text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:
+    """A label that takes the room its text needs. kind: secondary, chip, key, mark, warning."""
+    out = QLabel(text)
+    out.setFont(theme.font(factor, weight))
+    out.setTextFormat(Qt.TextFormat.PlainText)
+    if kind:
+        out.setProperty("kind", kind)
+    if kind in ("chip", "key"):
+        out.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    return out
+
+
+def line(vertical: bool = False) -> QFrame:
+    """The one 1 px line between panes."""
+    out = QFrame()
+    out.setProperty("kind", "line")
+    if vertical:
+        out.setFixedWidth(1)
+    else:
+        out.setFixedHeight(1)
+    return out
+
+
+class Button(QPushButton):
+    """A push button, 28 px high, with an icon that follows the theme. kind: filled, link, find."""
+
+    def __init__(self, text: str, icon: str = "", *, kind: str = "", weight: int = 500) -> None:
+        super().__init__(text)
+        self._icon = icon
+        self.setFont(theme.font(weight=weight))
+        if kind:
+            self.setProperty("kind", kind)
+        self._draw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw the icon again in the new theme's colour."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+        super().changeEvent(event)
+
+    def _draw(self) -> None:
+        if self._icon:
+            now = theme.current()
+            kind = self.property("kind")
+            self.setIcon(
+                theme.icon(
+                    self._icon,
+                    now.on_press
+                    if kind == "filled"
+                    else now.secondary
+                    if kind == "find"
+                    else now.text,
+                )
+            )
+
+
+class IconButton(QToolButton):
+    """A quiet 28 px button that is only an icon; its words are the tooltip."""
+
+    def __init__(self, icon: str, words: str) -> None:
+        super().__init__()
+        self._icon = icon
+        self.setFixedSize(28, 28)
+        self.setIconSize(QSize(16, 16))
+        self.setToolTip(words)
+        self.setAccessibleName(words)
+        self._draw()
+
+    def wear(self, icon: str, words: str = "") -> None:
+        """Change the icon, and the words with it."""
+        self._icon = icon
+        if words:
+            self.setToolTip(words)
+            self.setAccessibleName(words)
+        self._draw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw the icon again in the new theme's colour."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+        super().changeEvent(event)
+
+    def _draw(self) -> None:
+        self.setIcon(theme.icon(self._icon, theme.current().secondary))
+
+
+class Segments(QFrame):
+    """A row of which one is chosen, like Inspect | Follow. Choices are (name, words, icon)."""
+
+    chosen = Signal(str)
+
+    def __init__(self, choices: Sequence[tuple[str, str, str]], *, wide: int = 0) -> None:
+        super().__init__()
+        self.setProperty("kind", "segments")
+        self.setFixedHeight(28)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        self._group = QButtonGroup(self)
+        self._icons = [icon for _, _, icon in choices]
+        self.names = [name for name, _, _ in choices]
+        bold = theme.font(weight=600)
+        for number, (_, words, icon) in enumerate(choices):
+            button = QToolButton()
+            button.setProperty("kind", "segment")
+            button.setCheckable(True)
+            button.setText(words)
+            button.setFont(bold)
+            button.setIconSize(QSize(16, 16))
+            if icon:
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            button.setFixedHeight(26)
+            # Room for the bold face, so that nothing moves when the choice does.
+            button.setMinimumWidth(max(wide, button.sizeHint().width() + 4))
+            self._group.addButton(button, number)
+            row.addWidget(button)
+        self._group.idClicked.connect(self._clicked)
+        self.choose(self.names[0])
+
+    def choose(self, name: str) -> None:
+        """Show a choice as chosen without saying so."""
+        button = self._group.button(self.names.index(name))
+        button.setChecked(True)
+        self._draw()
+
+    @property
+    def choice(self) -> str:
+        """The name of what is chosen."""
+        return self.names[self._group.checkedId()]
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw the icons again in the new theme's colour."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+        super().changeEvent(event)
+
+    def _clicked(self, number: int) -> None:
+        self._draw()
+        self.chosen.emit(self.names[number])
+
+    def _draw(self) -> None:
+        now = theme.current()
+        for number, icon in enumerate(self._icons):
+            button = self._group.button(number)
+            on = button.isChecked()
+            button.setFont(theme.font(weight=600 if on else 400))
+            if icon:
+                button.setIcon(theme.icon(icon, now.press if on else now.secondary))
+
+
+class PaneHead(QWidget):
+    """The 36 px head of a pane: its title, a quiet note, and controls at the right."""
+
+    def __init__(self, title: str, note: str = "") -> None:
+        super().__init__()
+        self.setFixedHeight(36)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(16, 0, 16, 0)
+        self._row.setSpacing(8)
+        self.title = label(title, factor=1.08, weight=600)
+        self.note = Words(note, factor=0.92, kind="secondary")
+        self._row.addWidget(self.title)
+        self._row.addWidget(self.note, 1)
+
+    def add(self, *widgets: QWidget) -> None:
+        """Put controls at the right, in this order."""
+        for one in widgets:
+            self._row.addWidget(one)
+
+    def add_beside_title(self, *widgets: QWidget) -> None:
+        """Put chips right after the title."""
+        for one in widgets:
+            self._row.insertWidget(self._row.indexOf(self.note), one)
+
+
+class Progress(QWidget):
+    """A thin bar with round ends: how much is done, blue while it runs, green when it is."""
+
+    def __init__(self, height: int = 6) -> None:
+        super().__init__()
+        self.setFixedHeight(height)
+        self._part: float | None = 0.0
+        self._done = False
+
+    def show_part(self, part: float | None, done: bool = False) -> None:
+        """part in 0..1, None while nobody knows."""
+        if (part, done) != (self._part, self._done):
+            self._part, self._done = part, done
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the track and the part that is done."""
+        now = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        self._bar(painter, now.hover, 1.0)
+        if self._part is None:
+            self._bar(painter, now.press, 0.08)
+        elif self._part > 0:
+            self._bar(painter, now.good if self._done else now.press, min(1.0, self._part))
+
+    def _bar(self, painter: QPainter, colour: QColor, part: float) -> None:
+        round_ = self.height() / 2
+        painter.setBrush(colour)
+        painter.drawRoundedRect(
+            QRectF(0, 0, max(self.width() * part, self.height()), self.height()), round_, round_
+        )

@@ -1,0 +1,1 @@
+"""The docks at the right."""

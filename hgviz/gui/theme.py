@@ -1,0 +1,203 @@
+"""Colours, fonts and icons of the window, light and dark; every colour of the frame is here.
+
+Only Qt and the standard library: the frame is painted before numpy is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontInfo, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtWidgets import QApplication
+
+from hgviz.gui.sheet import sheet
+from hgviz.resources import resource
+
+SMALLEST = 11  # px: nothing is set smaller
+BODY = 13  # px: the size the design is drawn at, and the least the body has
+MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "Liberation Mono")
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """The colours of one theme, named by what they are for."""
+
+    dark: bool
+    window: QColor
+    pane: QColor
+    raised: QColor
+    hover: QColor
+    line: QColor
+    edge: QColor
+    text: QColor
+    secondary: QColor
+    press: QColor
+    on_press: QColor
+    tint: QColor
+    mark: QColor
+    mark_text: QColor
+    mark_tint: QColor
+    good: QColor
+    bad: QColor
+    warning: QColor
+    unseen: QColor
+    unseen_hatch: QColor
+    silhouette: tuple[QColor, QColor, QColor]
+    scrim: QColor
+    press_hover: QColor
+    chosen: QColor
+
+
+def _theme(dark: bool, colours: str, scrim: QColor) -> Theme:
+    names = [field.name for field in fields(Theme)][1:]
+    values = iter(QColor(f"#{one}") for one in colours.split())
+    found: dict[str, object] = {}
+    for name in names:
+        if name == "silhouette":
+            found[name] = tuple(next(values) for _ in range(3))
+        else:
+            found[name] = scrim if name == "scrim" else next(values)
+    return Theme(dark=dark, **found)  # type: ignore[arg-type]
+
+
+LIGHT = _theme(
+    False,
+    "F3F4F6 FFFFFF F8F9FA ECEFF3 DEE2E7 C2C8D0 1A1E23 525C68 0B5FCC FFFFFF E3EEFC E8590C B5390A "
+    "FDEBDD 14683D B42318 8A5A00 F0F2F4 C9CED6 E6ECF3 D3DEEA BFCFE1 0A53B3 FFFFFF",
+    QColor(26, 30, 35, 90),
+)
+DARK = _theme(
+    True,
+    "15171A 1C1F23 24282D 2A2F35 30353C 48505A E7EAEE A6AFBA 74B4FF 0D1420 1D3450 FF8A3D FF9A56 "
+    "452714 5CC48D FF8A80 E0B04A 202429 3A4048 232A33 2B3744 354758 8DC1FF 3F474F",
+    QColor(0, 0, 0, 140),
+)
+
+_theme_now = LIGHT
+
+
+def current() -> Theme:
+    """The theme in use."""
+    return _theme_now
+
+
+def apply(app: QApplication, dark: bool) -> None:
+    """Put the application into one theme; nothing is painted between the old and the new."""
+    global _theme_now
+    _theme_now = DARK if dark else LIGHT
+    tops = [one for one in app.topLevelWidgets() if one.isVisible()]
+    for top in tops:
+        top.setUpdatesEnabled(False)
+    try:
+        if app.style().name() != "fusion":
+            app.setStyle("Fusion")
+            app.setFont(_system_font())
+        app.setPalette(palette(_theme_now))
+        app.setStyleSheet(sheet(_theme_now))
+    finally:
+        for top in tops:
+            top.setUpdatesEnabled(True)
+
+
+def palette(theme: Theme) -> QPalette:
+    """The theme as Qt's own palette, which widgets and styles read."""
+    role = QPalette.ColorRole
+    out = QPalette()
+    for one, colour in {
+        role.Window: theme.window,
+        role.WindowText: theme.text,
+        role.Base: theme.pane,
+        role.AlternateBase: theme.raised,
+        role.Text: theme.text,
+        role.PlaceholderText: theme.secondary,
+        role.Button: theme.pane,
+        role.ButtonText: theme.text,
+        role.BrightText: theme.bad,
+        role.ToolTipBase: theme.pane,
+        role.ToolTipText: theme.text,
+        role.Highlight: theme.press,
+        role.HighlightedText: theme.on_press,
+        role.Link: theme.press,
+        role.LinkVisited: theme.press,
+        role.Light: theme.raised,
+        role.Midlight: theme.hover,
+        role.Mid: theme.line,
+        role.Dark: theme.edge,
+        role.Shadow: theme.edge,
+        role.Accent: theme.press,
+    }.items():
+        out.setColor(one, colour)
+    faint = QColor(theme.secondary)
+    faint.setAlpha(140)
+    for one in (role.WindowText, role.Text, role.ButtonText):
+        out.setColor(QPalette.ColorGroup.Disabled, one, faint)
+    return out
+
+
+# --- type -----------------------------------------------------------------------------------------
+
+
+def font(factor: float = 1.0, weight: int = 400) -> QFont:
+    """The system's font at a factor of its size, figures all of one width."""
+    return _sized(QApplication.font(), factor, weight)
+
+
+def mono(factor: float = 1.0, weight: int = 400) -> QFont:
+    """The font of the text itself: one width for every letter."""
+    out = _sized(QApplication.font(), factor, weight)
+    out.setFamilies(list(MONO))
+    out.setStyleHint(QFont.StyleHint.Monospace)
+    return out
+
+
+def _sized(base: QFont, factor: float, weight: int) -> QFont:
+    out = QFont(base)
+    out.setPixelSize(max(SMALLEST, round(QFontInfo(base).pixelSize() * factor)))
+    out.setWeight(QFont.Weight(weight))
+    return out
+
+
+def _system_font() -> QFont:
+    base = QApplication.font()
+    base.setPixelSize(max(BODY, QFontInfo(base).pixelSize()))
+    base.setStyleHint(QFont.StyleHint.SansSerif)
+    base.setFeature(QFont.Tag.fromString("tnum"), 1)
+    return base
+
+
+# --- icons ----------------------------------------------------------------------------------------
+
+
+def icon(name: str, colour: QColor | None = None) -> QIcon:
+    """A drawing of resources/icons in one colour of the current theme; fetch again on a switch."""
+    theme = _theme_now
+    return _icon(name, (colour or theme.text).name(), theme.edge.name())
+
+
+def pixmap(name: str, size: int, colour: QColor | None = None, ratio: float = 2.0) -> QPixmap:
+    """A drawing of resources/icons at size px; empty when there is no such drawing."""
+    return _drawn(name, (colour or _theme_now.text).name(), size, ratio)
+
+
+@lru_cache(maxsize=256)
+def _icon(name: str, colour: str, faint: str) -> QIcon:
+    out = QIcon()
+    for ratio in (1.0, 2.0):
+        out.addPixmap(_drawn(name, colour, 16, ratio))
+        out.addPixmap(_drawn(name, faint, 16, ratio), QIcon.Mode.Disabled)
+    return out
+
+
+def _drawn(name: str, colour: str, size: int, ratio: float) -> QPixmap:
+    from PySide6.QtSvg import QSvgRenderer
+
+    picture = QPixmap(QSize(size, size) * ratio)
+    picture.fill(Qt.GlobalColor.transparent)
+    source = resource(f"icons/{name}.svg").read_text(encoding="utf-8")
+    painter = QPainter(picture)
+    QSvgRenderer(QByteArray(source.replace("currentColor", colour).encode())).render(painter)
+    painter.end()
+    picture.setDevicePixelRatio(ratio)
+    return picture

@@ -1,0 +1,323 @@
+"""What every view and panel is: it listens, asks off the GUI thread, and draws the answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+
+from hgviz.core import HgvizError, Step, Task, finish
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, Words, label
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.gui.bridge import Lanes
+    from hgviz.session import Session
+
+WAIT = 30  # ms: changes that come together are answered once
+BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
+
+
+class View(QWidget):
+    """A picture of the session.
+
+    A subclass names what it `needs`, builds its widgets inside `self.content`, answers `request`
+    with a task (None: the empty state) and draws what the task returns. It writes nothing but
+    session.selection (and session.hover). `asked` carries the name of an action of ACTIONS, for
+    buttons inside a view; `title` and `icon` name it in docks, tabs and menus.
+    """
+
+    title: ClassVar[str] = ""
+    icon: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
+    lane: ClassVar[Literal["files", "engine"]] = "files"
+    empty: ClassVar[tuple[str, str]] = ("Nothing to show yet", "Capture a text to look inside.")
+    empty_actions: ClassVar[tuple[tuple[str, str], ...]] = ()  # (action, words), the first filled
+
+    asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.session: Session | None = None
+        self.content = QWidget()
+        self._lanes: Lanes | None = None
+        self._due = False
+        self._spine = False
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.content)
+        self._notice: Notice | None = None
+        self._busy = Busy(self)
+        self._wait = QTimer(self, singleShot=True, interval=WAIT)
+        self._wait.timeout.connect(self._ask)
+        self.setProperty("kind", "pane")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+
+    # --- for a subclass to fill in ----------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Any] | None:
+        """The work that gets what `draw` needs; None when something is missing."""
+        raise NotImplementedError
+
+    def draw(self, result: Any) -> None:
+        """Show what the request returned."""
+        raise NotImplementedError
+
+    def noticed(self, name: str) -> None:
+        """A needed field changed: what can be shown at once, such as a moved frame."""
+
+    def figure(self, session: Session) -> Spec | None:
+        """The picture as a figure; None where there is none."""
+        return None
+
+    def fit(self) -> None:
+        """Show everything again."""
+
+    @property
+    def spine(self) -> bool:
+        """Whether there is only room for a 96 px spine."""
+        return self._spine
+
+    @spine.setter
+    def spine(self, narrow: bool) -> None:
+        if narrow != self._spine:
+            self._spine = narrow
+            self.respond()
+
+    def respond(self) -> None:
+        """`spine` changed: lay out for the new width."""
+        self.update()
+
+    # --- what the frame calls ---------------------------------------------------------------------
+
+    def bind(self, session: Session, lanes: Lanes) -> None:
+        """Listen to a session; ask in these lanes."""
+        self.session, self._lanes = session, lanes
+        session.changed.connect(self._heard)
+        self.refresh()
+
+    def unbind(self) -> None:
+        """Stop listening; what is under way stays silent."""
+        if self.session is not None:
+            self.session.changed.disconnect(self._heard)
+        self._wait.stop()
+        self._busy.stop()
+        self.session = None
+
+    def refresh(self) -> None:
+        """Ask again, soon."""
+        self._due = True
+        self._wait.start()
+
+    def settle(self) -> None:
+        """Ask and draw now, in this thread: for pictures and tests."""
+        self._wait.stop()
+        self._due = False
+        if self.session is None:
+            return
+        try:
+            task = self.request(self.session)
+            if task is None:
+                self._show_empty()
+            else:
+                self._drawn(finish(task))
+        except HgvizError as error:
+            self.show_error(error)
+
+    def show_error(self, error: BaseException) -> None:
+        """Say inside the pane what went wrong: what, why, what to do."""
+        self._busy.stop()
+        if isinstance(error, HgvizError):
+            lines = (error.what, error.why, error.do)
+        else:
+            lines = ("This picture could not be drawn", f"{type(error).__name__}: {error}", "")
+        self._show(Notice.of_error(*lines))
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        if name in self.needs:
+            self.noticed(name)
+            self.refresh()
+
+    def _ask(self) -> None:
+        if self.session is None or self._lanes is None or not self.isVisible():
+            return
+        self._due = False
+        lane = getattr(self._lanes, self.lane)
+        key = f"view {id(self)}"
+        try:
+            task = self.request(self.session)
+        except HgvizError as error:
+            self.show_error(error)
+            return
+        if task is None:
+            lane.cancel(key)
+            self._busy.stop()
+            self._show_empty()
+            return
+        self._busy.begin()
+        lane.submit(
+            key,
+            self.title or type(self).__name__,
+            task,
+            on_step=self._busy.step,
+            on_done=self._drawn,
+            on_error=self.show_error,
+            post=self._lanes.bridge.post,
+        )
+
+    def _drawn(self, result: Any) -> None:
+        self._busy.stop()
+        if self.session is None:
+            return
+        self._stack.setCurrentWidget(self.content)
+        self.draw(result)
+
+    def _show_empty(self) -> None:
+        notice = Notice(*self.empty, actions=self.empty_actions)
+        notice.asked.connect(self.asked)
+        self._show(notice)
+
+    def _show(self, notice: Notice) -> None:
+        if self._notice is not None:
+            self._stack.removeWidget(self._notice)
+            self._notice.deleteLater()
+        self._notice = notice
+        self._stack.addWidget(notice)
+        self._stack.setCurrentWidget(notice)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask for what was held back while hidden."""
+        super().showEvent(event)
+        if self._due:
+            self._wait.start()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the busy bar along the top."""
+        super().resizeEvent(event)
+        self._busy.place()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw again in another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self.session is not None:
+            self.refresh()
+
+
+class Notice(QWidget):
+    """One sentence where the picture would be, and the button that helps."""
+
+    asked = Signal(str)
+
+    def __init__(
+        self,
+        title: str,
+        text: str = "",
+        *,
+        actions: tuple[tuple[str, str], ...] = (),
+        bad: bool = False,
+    ) -> None:
+        super().__init__()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addStretch(1)
+        for words, factor, weight, kind in (
+            (title, 1.15, 600, "bad" if bad else ""),
+            (text, 1.0, 400, "secondary"),
+        ):
+            for one in filter(None, words.split("\n")):
+                said: QLabel = label(one, factor=factor, weight=weight, kind=kind)
+                said.setWordWrap(True)
+                said.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+                column.addWidget(said)
+        if actions:
+            row = QHBoxLayout()
+            row.addStretch(1)
+            for number, (action, words) in enumerate(actions):
+                button = Button(words, kind="" if number else "filled")
+                button.setProperty("action", action)
+                button.clicked.connect(self._clicked)
+                row.addWidget(button)
+            row.addStretch(1)
+            column.addSpacing(8)
+            column.addLayout(row)
+        column.addStretch(1)
+
+    @classmethod
+    def of_error(cls, what: str, why: str, do: str) -> Notice:
+        """The three lines of an error."""
+        return cls(what, "\n".join(filter(None, (why, do))), bad=True)
+
+    def _clicked(self) -> None:
+        self.asked.emit(self.sender().property("action"))
+
+
+class Busy(QWidget):
+    """Nothing under 200 ms, then a 2 px bar along the top, after 1 s words with per cent."""
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self._part = 0.0
+        self._began = 0.0
+        self._words = Words(factor=0.92, kind="secondary")
+        self._words.setAlignment(Qt.AlignmentFlag.AlignRight)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 4, 16, 0)
+        row.addWidget(self._words)
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._appear)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def begin(self) -> None:
+        """Work was handed over."""
+        self._began, self._part = time.monotonic(), 0.0
+        self._words.hide()
+        if not self.isVisible():
+            self._timer.start(BAR_AFTER)
+
+    def step(self, step: Step) -> None:
+        """So much is done."""
+        self._part = step.done / step.total if step.total else 0.0
+        spent = time.monotonic() - self._began
+        if self.isVisible() and spent * 1000 > WORDS_AFTER:
+            left = spent * (1 - self._part) / self._part if self._part else None
+            parts = [step.note, f"{self._part:.0%}", time_left(left)]
+            self._words.say(" · ".join(filter(None, parts)))
+            self._words.show()
+        self.update()
+
+    def stop(self) -> None:
+        """The work is over."""
+        self._timer.stop()
+        self.hide()
+
+    def place(self) -> None:
+        """Along the top of the pane."""
+        self.setGeometry(QRect(0, 0, self.parentWidget().width(), 24))
+
+    def _appear(self) -> None:
+        self.place()
+        self.show()
+        self.raise_()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The bar; the part that is done is blue."""
+        now = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(0, 0, self.width(), 2, now.hover)
+        painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
+
+
+def time_left(seconds: float | None) -> str:
+    """Such as "about 20 s left"; or nothing while nobody can know."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {round(seconds / 60)} min left"
