@@ -1,0 +1,233 @@
+"""Colour maps and scales, named once: the screen, the figures and the thumbnails all read these.
+
+Unsigned maps start at 0. Signed maps are symmetric about 0 and grow steadily darker (on the dark
+theme: lighter) to both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Floats, readonly
+
+Scale = Literal["linear", "sqrt", "log"]
+Limits = tuple[float, float]
+Colours = NDArray[np.uint8]
+
+SCALES: dict[str, str] = {"linear": "Linear", "sqrt": "Square root", "log": "Logarithm"}
+LOG_DECADES = 4  # a logarithmic scale is linear below 10^-4 of its limit, so that 0 has a place
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """One colour map: stops (place, light, dark), or the name of a published one for both themes."""
+
+    name: str
+    label: str
+    signed: bool
+    source: str = ""
+    stops: tuple[tuple[float, str, str], ...] = ()
+
+
+PALETTES: dict[str, Palette] = {
+    row.name: row
+    for row in (
+        Palette("viridis", "Viridis", False, source="viridis"),
+        Palette("cividis", "Cividis", False, source="cividis"),
+        Palette("magma", "Magma", False, source="magma"),
+        Palette(
+            "blue-red",
+            "Blue and red",
+            True,
+            stops=(
+                (0.00, "0B3C6F", "A9D4FF"),
+                (0.20, "2B74B8", "4C97DE"),
+                (0.38, "8FBCE0", "234E78"),
+                (0.50, "F7F7F5", "191B1F"),
+                (0.62, "EFB08E", "74301F"),
+                (0.80, "C8502F", "D5613A"),
+                (1.00, "7A1A12", "FFC2A1"),
+            ),
+        ),
+    )
+}
+
+# Okabe and Ito 2008, without the yellow that paper does not carry: lines and marks.
+CATEGORICAL = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """What is drawn on paper beside the data."""
+
+    paper: str = "#FFFFFF"
+    text: str = "#1A1E23"
+    secondary: str = "#525C68"
+    line: str = "#C2C8D0"
+    mark: str = "#E8590C"
+    mark_text: str = "#B5390A"
+    unseen: str = "#F0F2F4"
+    hatch: str = "#C9CED6"
+    silhouette: tuple[str, str, str] = ("#E6ECF3", "#D3DEEA", "#BFCFE1")
+
+
+PAPER = Ink()
+
+
+def suited(name: str, signed: bool) -> str:
+    """The palette to use for such data: the one asked for if it fits, else the first that does."""
+    if name in PALETTES and PALETTES[name].signed == signed:
+        return name
+    return next(row.name for row in PALETTES.values() if row.signed == signed)
+
+
+@lru_cache(maxsize=16)
+def colours(name: str, dark: bool = False) -> Colours:
+    """uint8 (256, 3): the colours of a palette, lowest first; KeyError for an unknown name."""
+    palette = PALETTES[name]
+    if not palette.stops:
+        from cmap import Colormap
+
+        table = Colormap(palette.source).lut(256)[:, :3]
+        return readonly(np.rint(np.asarray(table) * 255), np.uint8)
+    places = [stop[0] for stop in palette.stops]
+    ends = np.array([_channels(stop[2 if dark else 1]) for stop in palette.stops])
+    at = np.linspace(0, 1, 256)
+    table = np.stack([np.interp(at, places, ends[:, channel]) for channel in range(3)], axis=1)
+    return readonly(np.rint(table), np.uint8)
+
+
+def place(values: Any, limits: Limits, scale: str = "sqrt", signed: bool = False) -> Floats:
+    """float32 in 0..1, the shape of values: where each value lies in its palette.
+
+    Values outside limits go to the ends; NaN stays NaN. Signed: 0 lies at 1/2, the limit is the
+    larger magnitude of limits, and the scale is applied to the magnitude on both sides.
+    """
+    values = np.asarray(values, np.float64)
+    if signed:
+        limit = max(abs(limits[0]), abs(limits[1]))
+        bent = _bend(_part(np.abs(values), 0.0, limit), scale)
+        return (0.5 + 0.5 * np.sign(values) * bent).astype(np.float32)
+    return _bend(_part(values, *limits), scale).astype(np.float32)
+
+
+def paint(placed: Floats, table: Colours) -> Colours:
+    """uint8 (..., 3): the colours of places in 0..1; NaN gets the lowest colour."""
+    steps = np.nan_to_num(placed) * (len(table) - 1) + 0.5
+    painted: Colours = table[steps.astype(np.intp)]
+    return painted
+
+
+def limits_of(low: float, high: float, signed: bool) -> Limits:
+    """The limits that show data between low and high: from 0, or symmetric about it."""
+    if signed:
+        reach = max(abs(low), abs(high)) or 1.0
+        return -reach, reach
+    return 0.0, high if high > 0 else 1.0
+
+
+def ticks(
+    limits: Limits, scale: str = "sqrt", signed: bool = False, gap: float = 0.1
+) -> tuple[float, ...]:
+    """Values to write beside a colour bar, rising: its ends, 0 where it lies inside, round numbers.
+
+    No two lie closer than gap, as a part of the bar.
+    """
+    if signed:
+        reach = max(abs(limits[0]), abs(limits[1]))
+        upper = ticks((0.0, reach), scale, gap=min(2 * gap, 1.0))
+        return tuple(-value for value in reversed(upper[1:])) + upper
+    low, high = limits
+    chosen = [low, high] if high > low else [low]
+    for value in _round_numbers(low, high, scale, gap):
+        where = place([value], limits, scale)[0]
+        if all(abs(where - one) >= gap for one in place(chosen, limits, scale)):
+            chosen.append(value)
+    return tuple(sorted(chosen))
+
+
+def written(value: float, signed: bool = False) -> str:
+    """A weight as people read it: three digits at most, a real minus, a plus where signs matter."""
+    size = abs(value)
+    text = f"{size:.3g}"
+    if "e" in text:
+        digits, power = text.split("e")
+        text = f"{digits}e{int(power)}"
+    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
+    return sign + text.replace("e-", "e−")
+
+
+def readable(rgb: Any) -> Colours:
+    """uint8, the shape of rgb (..., 3) in 0..255: black or white, whichever contrasts more."""
+    light = luminance(rgb)
+    # contrast (L + 0.05) / 0.05 against black, 1.05 / (L + 0.05) against white
+    black = (light + 0.05) ** 2 > 0.05 * 1.05
+    white = np.where(black, np.uint8(0), np.uint8(255))
+    return np.repeat(white[..., None], 3, axis=-1)
+
+
+def luminance(rgb: Any) -> NDArray[np.float64]:
+    """Relative luminance 0..1 of sRGB colours (..., 3) in 0..255 (WCAG 2)."""
+    part = np.asarray(rgb, np.float64) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    light: NDArray[np.float64] = linear @ np.array([0.2126, 0.7152, 0.0722])
+    return light
+
+
+def _part(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    if not high > low:
+        return np.zeros_like(values)
+    # halves first: the difference of two finite limits may not be finite
+    return np.clip((values / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
+
+
+def _bend(part: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
+    if scale == "sqrt":
+        return np.sqrt(part)
+    if scale == "log":
+        floor = 10.0**-LOG_DECADES
+        bent: NDArray[np.float64] = np.log1p(part / floor) / math.log1p(1 / floor)
+        return bent
+    if scale != "linear":
+        raise ValueError(f"unknown scale {scale!r}")
+    return part
+
+
+def _round_numbers(low: float, high: float, scale: str, gap: float) -> list[float]:
+    """Candidates for ticks strictly between low and high, the roundest first."""
+    reach = max(abs(low), abs(high))
+    if not (high > low and math.isfinite(high - low)):
+        return []
+    if scale == "linear":
+        steps = (float(f"{digit}e{power}") for power in _powers(high - low, 6) for digit in _STEPS)
+        step = min(one for one in steps if one >= max(gap, 0.15) * (high - low))
+        found = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    else:
+        digits = (1.0,) if scale == "log" else (1.0, 5.0, 2.5, 7.5)
+        found = [float(f"{digit}e{power}") for digit in digits for power in _powers(reach, 6)]
+        found = [0.0, *found, *(-value for value in found)]
+    return [value for value in found if low < value < high]
+
+
+_STEPS = (1.0, 2.0, 2.5, 5.0)
+
+
+def _powers(reach: float, count: int) -> range:
+    top = math.floor(math.log10(reach)) + 1
+    return range(top, top - count, -1)
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[0:2], 16), int(colour[2:4], 16), int(colour[4:6], 16)
+
+
+__all__ = [
+    "CATEGORICAL", "PALETTES", "PAPER", "SCALES", "Ink", "Palette", "Scale", "colours",
+    "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks", "written",
+]  # fmt: skip

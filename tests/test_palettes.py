@@ -1,0 +1,168 @@
+"""The palettes: steady in lightness, fair to every eye, exact about zero."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgviz import palettes
+from hgviz.palettes import PALETTES, SCALES, colours, place, readable, ticks
+
+BOTH = pytest.mark.parametrize("dark", [False, True])
+UNSIGNED = [name for name, one in PALETTES.items() if not one.signed]
+SIGNED = [name for name, one in PALETTES.items() if one.signed]
+
+# Machado, Oliveira and Fernandes 2009, severity 1.0, on linear sRGB.
+BLINDNESS = {
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+               [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+               [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(rgb):
+    part = np.asarray(rgb, float) / 255
+    return np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb, blindness=None):
+    """CIE L*a*b* of sRGB colours, as a colour-blind eye sees them if asked."""
+    light = linear(rgb)
+    if blindness:
+        light = np.clip(light @ np.array(BLINDNESS[blindness]).T, 0, 1)
+    x, y, z = np.moveaxis(light @ XYZ.T / (XYZ @ np.ones(3)), -1, 0)
+    x, y, z = (np.where(v > 0.008856, np.cbrt(v), 7.787 * v + 16 / 116) for v in (x, y, z))
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+@BOTH
+@pytest.mark.parametrize("name", PALETTES)
+def test_a_palette_has_256_read_only_colours(name, dark):
+    table = colours(name, dark)
+    assert table.shape == (256, 3)
+    assert table.dtype == np.uint8
+    assert not table.flags.writeable
+
+
+@pytest.mark.parametrize("name", UNSIGNED)
+def test_an_unsigned_palette_only_grows_lighter(name):
+    light = lab(colours(name))[:, 0]
+    assert np.diff(light).min() > -0.05  # the rounding to 8 bits
+    assert np.diff(light[::8]).min() > 1
+
+
+@BOTH
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signed_palette_is_steady_on_both_sides_and_even(name, dark):
+    light = lab(colours(name, dark))[:, 0]
+    falling = light if not dark else -light
+    assert np.diff(falling[:128]).min() > 0
+    assert np.diff(falling[128:]).max() < 0
+    assert np.abs(light - light[::-1]).max() < 6
+
+
+def test_the_signed_zero_sinks_into_the_pane():
+    assert palettes.paint(place([0.0], (-1, 1), signed=True), colours("blue-red")).min() > 0xF0
+    assert colours("blue-red", dark=True)[128].max() < 0x24
+
+
+@BOTH
+@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
+@pytest.mark.parametrize("name", PALETTES)
+def test_colours_stay_apart_for_every_eye(name, blindness, dark):
+    seen = lab(colours(name, dark), blindness)
+    apart = np.linalg.norm(np.diff(seen[::16], axis=0), axis=-1)
+    assert apart.min() > 2.3  # a just noticeable difference
+    if PALETTES[name].signed:
+        sides = np.linalg.norm(seen - seen[::-1], axis=-1)
+        assert sides[:96].min() > 25  # minus is not mistaken for plus
+
+
+@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
+def test_categorical_colours_stay_apart_for_every_eye(blindness):
+    rgb = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in palettes.CATEGORICAL]
+    seen = lab(rgb, blindness)
+    apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1) + 1e3 * np.eye(len(seen))
+    assert apart.min() > 6
+
+
+values = st.floats(-1e6, 1e6, width=32)
+scales = st.sampled_from(list(SCALES))
+
+
+@given(st.lists(values, min_size=1), st.floats(1e-6, 1e6), scales)
+def test_places_are_in_order_and_within_the_bar(data, high, scale):
+    data = np.sort(np.array(data))
+    for signed in (False, True):
+        found = place(data, (0, high), scale, signed)
+        assert found.dtype == np.float32
+        assert found.min() >= 0
+        assert found.max() <= 1
+        assert np.diff(found).min(initial=0) >= 0
+
+
+@given(values, st.floats(1e-6, 1e6), scales)
+def test_signed_places_are_symmetric_about_zero(value, high, scale):
+    plus, minus = place([value, -value], (-high, high), scale, signed=True)
+    assert plus + minus == pytest.approx(1, abs=1e-6)
+    assert np.sign(plus - 0.5) == np.sign(value) or abs(plus - 0.5) < 1e-6
+
+
+@given(st.floats(1e-30, 1e30), scales)
+def test_the_limits_are_the_ends_of_the_bar(high, scale):
+    assert place([0, high, np.inf], (0, high), scale).tolist() == [0, 1, 1]
+    assert place([-high, 0, high], (-high, high), scale, True).tolist() == [0, 0.5, 1]
+
+
+def test_scales_bend_as_they_say():
+    assert place([0.25], (0, 1), "linear")[0] == 0.25
+    assert place([0.25], (0, 1), "sqrt")[0] == 0.5
+    assert place([0.0, 1e-4, 1.0], (0, 1), "log").tolist() == pytest.approx([0, 0.075, 1], abs=1e-3)
+    with pytest.raises(ValueError, match="cube"):
+        place([0.1], (0, 1), "cube")
+
+
+def test_what_has_no_number_stays_apart_and_an_empty_range_is_one_colour():
+    assert np.isnan(place([np.nan], (0, 1))[0])
+    assert place([0.0, 3.0], (3, 3)).tolist() == [0, 0]
+    assert palettes.paint(place([np.nan], (0, 1)), colours("viridis")).shape == (1, 3)
+    assert palettes.limits_of(0, 0, signed=False) == (0, 1)
+    assert palettes.limits_of(-0.5, 0.2, signed=True) == (-0.5, 0.5)
+
+
+@given(st.floats(1e-12, 1e12), scales, st.booleans(), st.sampled_from([0.05, 0.1, 0.3, 0.6]))
+def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed, gap):
+    limits = (-high, high) if signed else (0.0, high)
+    found = ticks(limits, scale, signed, gap)
+    assert (found[0], found[-1]) == limits
+    assert 0 in found
+    assert np.diff(place(found, limits, scale, signed)).min() >= min(gap, 0.5) - 1e-6
+    assert len({palettes.written(tick, signed) for tick in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "text"),
+    [(0.25, False, "0.25"), (0.8731, False, "0.873"), (-0.5, True, "−0.5"), (0.5, True, "+0.5"),
+     (0.0, True, "0"), (3.2e-5, False, "3.2e−5"), (1.0, False, "1")],
+)  # fmt: skip
+def test_weights_are_written_as_people_read_them(value, signed, text):
+    assert palettes.written(value, signed) == text
+
+
+@given(st.tuples(*[st.integers(0, 255)] * 3))
+def test_text_on_data_takes_the_better_contrast(rgb):
+    light = palettes.luminance(rgb)
+    on_black, on_white = (light + 0.05) / 0.05, 1.05 / (light + 0.05)
+    assert tuple(readable(rgb)) == ((0, 0, 0) if on_black > on_white else (255, 255, 255))
+    assert max(on_black, on_white) >= 4.5
+
+
+def test_data_get_a_palette_that_suits_their_sign():
+    assert palettes.suited("magma", False) == "magma"
+    assert palettes.suited("magma", True) == "blue-red"
+    assert palettes.suited("blue-red", False) == "viridis"
+    assert palettes.suited("no such palette", False) == "viridis"
