@@ -88,7 +88,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """What a model is, without its weights."""
+    """What a model is, without its weights.
+
+    upsampling "none": going up, attention alone brings the inner level back (models.md A.4).
+    """
 
     family: str
     name: str
@@ -100,6 +103,7 @@ class ModelSpec:
     parameters: int = 0
     max_positions: int | None = None
     form: str = ""
+    upsampling: str = ""
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
