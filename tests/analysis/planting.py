@@ -1,0 +1,133 @@
+"""Captures whose maps are planted: dense arrays that do a known thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, level_spans
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A dense map (heads, queries, keys)."""
+
+    weights: np.ndarray
+    signed: bool = False
+
+    @property
+    def shape(self):
+        return self.weights.shape
+
+    @property
+    def heads(self):
+        return tuple(range(len(self.weights)))
+
+    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+        assert zoom == 0
+        cut = self.weights[head][_slice(rows)][:, _slice(columns)]
+        return cut.astype(np.float32)
+
+
+def _slice(interval):
+    return slice(*interval) if isinstance(interval, tuple) else interval or slice(None)
+
+
+def letters(text: str) -> Prompt:
+    """A text of single letters."""
+    at = np.arange(len(text))
+    ids = np.array([ord(one) for one in text], np.int64)
+    return Prompt(text, ids, tuple(text), np.stack([at, at + 1], axis=1))
+
+
+def pieces(*parts: str) -> Prompt:
+    """A text of given pieces, each its own token."""
+    ends = np.cumsum([len(part) for part in parts])
+    spans = np.stack([ends - [len(part) for part in parts], ends], axis=1)
+    known = sorted(set(parts))
+    ids = np.array([known.index(part) for part in parts], np.int64)
+    return Prompt("".join(parts), ids, parts, spans)
+
+
+def plant(prompt: Prompt, maps: list[np.ndarray], *, causal=True, signed=False) -> Capture:
+    """A plain stack of self-attention layers with the given maps (heads, n, n)."""
+    layers = tuple(
+        Layer(i, f"middle.{i}", "self", 0, 0, tuple(range(len(one))), ("softmax",) * len(one),
+              causal)
+        for i, one in enumerate(maps)
+    )  # fmt: skip
+    spec = ModelSpec("test", "test", (Level(0),), layers, 8, 256)
+    spans = level_spans(len(prompt), (1,), causal)
+    return Capture(spec, prompt, spans, tuple(Planted(one, signed) for one in maps))
+
+
+def hourglass(
+    prompt: Prompt,
+    strides: tuple[int, ...],
+    *,
+    form="official",
+    causal=True,
+    down=True,
+    up=True,
+    counts=(1, 1),
+    heads=2,
+    upsampling="",
+    weights=None,
+) -> Capture:
+    """An Hourglass with maps that weights(layer, seen) makes: (heads, queries, keys) from seen."""
+    layers, sizes = [], []
+    windowed = form == "windowed"
+    lengths = [len(prompt)]
+    for outer, inner in zip(strides, strides[1:], strict=False):
+        lengths.append(-(-lengths[-1] // (inner // outer)))
+
+    def add(name, role, level, key_level):
+        wide = max(level, key_level)
+        factor = strides[wide] // strides[min(level, key_level)]
+        window = factor if windowed and role != "self" else None
+        size = {
+            "self": (lengths[level], lengths[level]),
+            "down": (lengths[level], lengths[level] * factor),
+            "up": (lengths[key_level] * factor, lengths[key_level]),
+        }[role]
+        sizes.append(size)
+        layers.append(
+            Layer(len(layers), name, role, level, key_level, tuple(range(heads)),
+                  ("softmax",) * heads, causal and window is None, window)
+        )  # fmt: skip
+
+    waist = len(strides) - 1
+    for level in range(waist):
+        for i in range(counts[0]):
+            add(f"pre.{level}.{i}", "self", level, level)
+        if down:
+            add(f"down.{level}", "down", level + 1, level)
+    add("middle.0", "self", waist, waist)
+    for level in reversed(range(waist)):
+        if up:
+            add(f"up.{level}", "up", level, level + 1)
+        for i in range(counts[1]):
+            add(f"post.{level}.{i}", "self", level, level)
+    shifts = [0] + [b // a - 1 if causal else 0 for a, b in zip(strides, strides[1:], strict=False)]
+    levels = tuple(Level(i, s, shifts[i]) for i, s in enumerate(strides))
+    spec = ModelSpec("hourglass", "test", levels, tuple(layers), 8, 256, form=form,
+                     upsampling=upsampling)  # fmt: skip
+    random = np.random.default_rng(0)
+
+    def drawn(layer, seen):
+        raw = random.gamma(0.3, size=(heads, *seen.shape)) * seen + 1e-9 * seen
+        return raw / np.maximum(raw.sum(-1, keepdims=True), 1e-30)
+
+    maps = []
+    for layer, (queries, keys) in zip(layers, sizes, strict=True):
+        i = np.arange(queries)[:, None] * strides[layer.level]
+        j = np.arange(keys)[None, :] * strides[layer.key_level]
+        seen = np.ones((queries, keys), bool)
+        if layer.causal:
+            seen = j < i + strides[layer.level]
+        if layer.window:
+            group = max(strides[layer.level], strides[layer.key_level])
+            seen = i // group == j // group
+        maps.append(Planted((weights or drawn)(layer, seen)))
+    return Capture(spec, prompt, level_spans(len(prompt), strides, causal), tuple(maps))

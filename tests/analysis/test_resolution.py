@@ -1,0 +1,245 @@
+"""Pooling, spreading and all maps composed, against matrices written out from models.md A.8."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgviz.analysis import resolution
+from hgviz.analysis.resolution import pool, rollout, spread
+from hgviz.core import HgvizError, replace
+from tests.analysis.planting import Planted, hourglass, letters, plant
+
+TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
+
+
+# --- a second implementation, by matrices ---------------------------------------------------------
+
+
+def shift_matrix(n, s):
+    return np.eye(n, k=-s)
+
+
+def pool_matrix(n, k):
+    return np.kron(np.eye(n // k), np.full((1, k), 1 / k))
+
+
+def spread_matrix(n, k):
+    return np.kron(np.eye(n // k), np.ones((k, 1)))
+
+
+def rn(matrix):
+    sums = matrix.sum(1, keepdims=True)
+    return np.where(sums > 0, matrix / np.where(sums > 0, sums, 1), 0)
+
+
+def reference(capture):
+    """The whole map by full matrices; layers are found by their neutral names."""
+    spec = capture.spec
+    means = {
+        layer.name: capture.maps[layer.index].weights.astype(np.float32).mean(0, dtype=np.float64)
+        for layer in spec.layers
+    }
+
+    def product(stem, n):
+        out = np.eye(n)
+        for i in range(99):
+            if (name := f"{stem}.{i}") in means:
+                out = (means[name] + np.eye(n)) / 2 @ out
+        return out
+
+    def level(index, n):
+        if index == len(spec.levels) - 1:
+            return product("middle", n)
+        k = spec.levels[index + 1].stride // spec.levels[index].stride
+        padded = -(-n // k) * k
+        e = np.eye(padded, n)
+        s = shift_matrix(padded, spec.levels[index + 1].shift)
+        p, u = pool_matrix(padded, k), spread_matrix(padded, k)
+        before, after = product(f"pre.{index}", n), product(f"post.{index}", n)
+        down, up = means.get(f"down.{index}"), means.get(f"up.{index}")
+        short = rn(p @ s @ e) if down is None else rn((p @ s @ e + down @ s @ e) / 2)
+        inner = level(index + 1, padded // k)
+        if spec.form == "windowed":
+            mixed = inner @ short @ before
+            x = rn((e @ before + rn(u @ mixed)) / 2)
+            if up is not None:
+                x = rn((x + rn(up @ mixed)) / 2)
+            return after @ x[:n]
+        mixed = inner @ short
+        if up is None:
+            m = rn(u @ mixed)
+        else:
+            m = e if spec.upsampling == "none" else (e + rn(u @ mixed)) / 2
+            m = (m + rn(up @ mixed)) / 2
+        return after @ rn((m + e) / 2)[:n] @ before
+
+    return level(0, len(capture.prompt))
+
+
+FORMS = [
+    {"form": form, "down": down, "up": up, "causal": causal}
+    for form in ("official", "windowed")
+    for down in (True, False)
+    for up in (True, False)
+    for causal in (True, False)
+]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+@pytest.mark.parametrize("strides", [(1, 3), (1, 2, 4), (1, 2, 6)])
+@pytest.mark.parametrize("tokens", [12, 23])
+def test_all_levels_together_equal_the_matrices(kind, strides, tokens):
+    capture = hourglass(letters(TEXT[:tokens]), strides, **kind)
+    found = rollout(capture)
+    assert found.dtype == np.float32 and not found.flags.writeable
+    np.testing.assert_allclose(found, reference(capture), atol=2e-7)
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    assert (found >= 0).all()
+    if kind["causal"]:
+        assert (np.triu(found, 1) == 0).all()
+    rows = rollout(capture, (5, 8))
+    np.testing.assert_allclose(rows, found[5:8], atol=1e-7)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 5])
+@pytest.mark.parametrize("form", ["official", "windowed"])
+def test_texts_shorter_than_a_group_compose(tokens, form):
+    capture = hourglass(letters(TEXT[:tokens]), (1, 2, 4), form=form)
+    np.testing.assert_allclose(rollout(capture), reference(capture), atol=2e-7)
+
+
+@pytest.mark.parametrize("counts", [(0, 1), (2, 0), (2, 3)])
+def test_any_number_of_layers_stands_before_and_after(counts):
+    capture = hourglass(letters(TEXT[:17]), (1, 2, 4), counts=counts)
+    np.testing.assert_allclose(rollout(capture), reference(capture), atol=2e-7)
+
+
+def test_attention_alone_may_go_up():
+    capture = hourglass(letters(TEXT[:17]), (1, 2, 4), upsampling="none")
+    np.testing.assert_allclose(rollout(capture), reference(capture), atol=2e-7)
+
+
+def test_what_was_captured_composes_as_the_matrices(capture):
+    whole = replace(
+        capture,
+        maps=tuple(Planted(np.stack([m.read(h) for h in m.heads])) for m in capture.maps),
+    )
+    np.testing.assert_allclose(rollout(capture), reference(whole), atol=1e-6)
+
+
+def test_blocks_and_held_maps_give_the_same(monkeypatch):
+    capture = hourglass(letters(TEXT), (1, 2, 4))
+    held = rollout(capture)
+    monkeypatch.setattr(resolution, "_HELD", 0)
+    monkeypatch.setattr(resolution, "_ROWS", 7)
+    np.testing.assert_allclose(rollout(capture), held, atol=1e-7)
+
+
+def test_a_plain_stack_is_the_product_of_half_map_half_identity():
+    random = np.random.default_rng(1)
+    maps = [random.dirichlet(np.ones(9), size=(3, 9)) for _ in range(4)]
+    wanted = np.eye(9)
+    for one in maps:
+        wanted = (one.mean(0) + np.eye(9)) / 2 @ wanted
+    capture = plant(letters(TEXT[:9]), maps, causal=False)
+    np.testing.assert_allclose(rollout(capture), wanted, atol=1e-6)
+    np.testing.assert_allclose(rollout(capture, slice(2, 4)), wanted[2:4], atol=1e-6)
+
+
+def test_signed_maps_count_by_their_size():
+    random = np.random.default_rng(2)
+    raw = random.normal(size=(2, 6, 6))
+    size = np.abs(raw) / np.abs(raw).sum(-1, keepdims=True)
+    capture = plant(letters(TEXT[:6]), [raw], causal=False, signed=True)
+    np.testing.assert_allclose(rollout(capture), (size.mean(0) + np.eye(6)) / 2, atol=1e-6)
+
+
+def test_with_identity_maps_only_pooling_and_the_residual_are_left():
+    for causal in (True, False):
+        capture = hourglass(
+            letters(TEXT[:11]), (1, 3), down=False, up=False, form="windowed", causal=causal,
+            weights=lambda layer, seen: np.broadcast_to(np.eye(len(seen)), (2, *seen.shape)),
+        )  # fmt: skip
+        s = 2 if causal else 0
+        e, p, u = np.eye(12, 11), pool_matrix(12, 3), spread_matrix(12, 3)
+        closed = (e + rn(u @ p @ shift_matrix(12, s) @ e)) / 2
+        np.testing.assert_allclose(rollout(capture), closed[:11], atol=1e-7)
+
+
+def test_a_row_without_keys_keeps_only_its_residual():
+    maps = np.tile(np.eye(5), (2, 1, 1))
+    maps[:, 3] = 0
+    found = rollout(plant(letters(TEXT[:5]), [maps]))
+    np.testing.assert_array_equal(found[3], [0, 0, 0, 0.5, 0])
+
+
+def test_heads_in_another_order_give_the_same():
+    capture = hourglass(letters(TEXT[:20]), (1, 2, 4))
+    turned = replace(capture, maps=tuple(Planted(m.weights[::-1]) for m in capture.maps))
+    np.testing.assert_allclose(rollout(turned), rollout(capture), atol=1e-7)
+
+
+def test_heads_that_are_off_do_not_count():
+    capture = hourglass(letters(TEXT[:20]), (1, 2))
+    first_only = replace(capture, maps=tuple(Planted(m.weights[:1]) for m in capture.maps))
+    off = frozenset((layer.index, 1) for layer in capture.spec.layers)
+    np.testing.assert_allclose(rollout(replace(capture, off=off)), rollout(first_only), atol=1e-7)
+    everything = frozenset(capture.spec.heads)
+    bare = hourglass(letters(TEXT[:20]), (1, 2), down=False, up=False, counts=(0, 0))
+    silent = replace(capture, off=everything)
+    gone = replace(bare, off=frozenset(bare.spec.heads))
+    np.testing.assert_allclose(rollout(silent), rollout(gone), atol=1e-7)
+
+
+# --- the operators --------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 5), st.integers(2, 5), st.integers(2, 4))
+def test_pooling_and_spreading_are_the_matrices_of_the_design(groups, k1, k2):
+    total = k1 * k2
+    n = groups * total
+    eye = np.eye(n)
+    nested = pool(pool(eye, k1, k1 - 1), k2, k2 - 1)
+    np.testing.assert_allclose(nested, pool(eye, total, total - 1), atol=1e-15)
+    small = np.eye(groups)
+    np.testing.assert_array_equal(spread(spread(small, k2), k1), spread(small, total))
+    np.testing.assert_allclose(pool(spread(small, total), total), small, atol=1e-15)
+    assert (spread(small, total).sum(1) == 1).all()
+    assert (np.triu(spread(pool(eye, total, total - 1), total), 1) == 0).all()
+    np.testing.assert_allclose(pool(eye, k1, 1), pool_matrix(n, k1) @ shift_matrix(n, 1))
+    np.testing.assert_array_equal(spread(np.eye(n // k1), k1), spread_matrix(n, k1))
+
+
+def test_powers_of_two_nest_without_any_rounding():
+    nested = pool(pool(np.eye(32), 2, 1), 4, 3)
+    np.testing.assert_array_equal(nested, pool(np.eye(32), 8, 7))
+
+
+# --- what people may ask for and cannot have ------------------------------------------------------
+
+
+def test_what_cannot_be_composed_is_said():
+    capture = hourglass(letters(TEXT[:12]), (1, 2))
+    with pytest.raises(HgvizError, match="layers 1 are not captured"):
+        rollout(replace(capture, maps=(capture.maps[0], None, *capture.maps[2:])))
+    with pytest.raises(HgvizError, match="it has 12 tokens"):
+        rollout(capture, (4, 13))
+    with pytest.raises(HgvizError, match="rows"):
+        rollout(capture, (4, 4))
+    with pytest.raises(HgvizError, match="dynamic"):
+        rollout(replace(capture, spec=replace(capture.spec, form="dynamic")))
+    crossed = replace(capture.spec.layers[0], role="cross")
+    spec = replace(capture.spec, layers=(crossed, *capture.spec.layers[1:]))
+    with pytest.raises(HgvizError, match="one text"):
+        rollout(replace(capture, spec=spec))
+
+
+def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
+    monkeypatch.setattr(resolution, "FULL_LIMIT", 10)
+    capture = hourglass(letters(TEXT[:12]), (1, 2))
+    with pytest.raises(HgvizError, match="Choose some rows"):
+        rollout(capture)
+    assert rollout(capture, (11, 12)).shape == (1, 12)
