@@ -41,11 +41,11 @@ def no_thread_is_left():
 @pytest.fixture(autouse=True)
 def no_window_is_left():
     """Fail a test that leaves a top-level widget behind."""
-    before = {id(widget) for widget in _windows()}
+    before = set(_windows())
     yield
-    if any(id(widget) not in before for widget in _windows()):
+    if set(_windows()) - before:
         gc.collect()
-    left = [widget for widget in _windows() if id(widget) not in before]
+    left = set(_windows()) - before
     assert not left, f"windows left open: {left}"
 
 

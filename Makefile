@@ -1,0 +1,66 @@
+# make run   the main job on the bundled sample: the window, or off screen where there is no display
+# make test  the tests
+# Both set up all they need first: system packages (as root) and one .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+# Qt off screen; a window under X; tests that open a real window; scripts beyond Latin in figures
+PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3 \
+  libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
+  xvfb xauth fonts-nanum fonts-noto-core
+
+.PHONY: run test bench lint types contracts docs bundle deps clean
+
+run: $(READY)
+	$(BIN)/hgviz demo
+
+test: $(READY)
+	$(BIN)/pytest
+
+bench: $(READY)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python docs/pictures.py
+
+bundle: $(READY)
+	$(BIN)/pip install -c constraints.txt pyinstaller
+	$(BIN)/pyinstaller --noconfirm hgviz.spec
+	dist/hgviz/hgviz selftest
+
+$(READY): pyproject.toml constraints.txt | deps
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e '.[test]'
+	touch $@
+
+# On Debian and Ubuntu: install what is missing as root, else say what is missing and go on.
+# Provides counts, since newer releases call libglib2.0-0 libglib2.0-0t64.
+deps:
+	@command -v dpkg-query >/dev/null || exit 0; \
+	have=$$(dpkg-query -W -f='$${db:Status-Abbrev}$${Package} $${Provides}\n' | sed -n 's/^ii *//p'); \
+	missing=; for one in $(PACKAGES); do \
+	  echo "$$have" | grep -qE "(^| )$$one( |,|$$)" || missing="$$missing $$one"; \
+	done; \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -q -y --no-install-recommends $$missing; \
+	else \
+	  echo "Missing system packages; as root: apt-get install$$missing" >&2; \
+	fi
+
+clean:
+	rm -rf .venv build dist hgviz-demo
