@@ -223,12 +223,13 @@ class Block(nn.Module):
         super().__init__()
         self.ln_attn, self.ln_ff = _norm(config), _norm(config)
         self.attn, self.ff = Attention(config, layer), FeedForward(config)
+        self.drop = nn.Dropout(0.0)  # training sets it
 
     def forward(self, x: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
         y = self.ln_attn(x)
-        x = x + self.attn(y, y, keep, rel, run)
-        return x + self.ff(self.ln_ff(x))
+        x = x + self.drop(self.attn(y, y, keep, rel, run))
+        return x + self.drop(self.ff(self.ln_ff(x)))
 
 
 class Stack(nn.ModuleDict):

@@ -1,0 +1,282 @@
+"""The verbs: what the two faces ask for. Each is a generator of steps that returns its result.
+
+Heavy packages are imported when a verb needs them, so that importing this module costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hgviz import __version__
+from hgviz.core import (
+    Capture,
+    Floats,
+    HeadId,
+    HgvizError,
+    Map,
+    Off,
+    Prompt,
+    Provenance,
+    Step,
+    Task,
+    level_spans,
+)
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.figures import Spec
+    from hgviz.maps import Factors
+    from hgviz.models.model import Model
+    from hgviz.models.training import Report
+
+Path_ = str | os.PathLike[str]
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
+    """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
+    from hgviz.store import is_capture
+
+    if not os.path.lexists(path):
+        raise HgvizError(
+            f"there is no {path}", "no file or folder has that name", "Check the path"
+        )
+    if is_capture(path):
+        return "capture"
+    from hgviz.models.readers import recognises
+
+    if recognises(path):
+        return "checkpoint"
+    raise HgvizError(
+        f"{path} cannot be opened",
+        "it is neither a capture (.h5) nor a checkpoint folder with config.json and weights",
+        "Choose the folder that holds config.json, or a file that hgviz capture wrote",
+    )
+
+
+def load(
+    path: Path_, device: str = "auto", dtype: str = "float32", masking: str | None = None
+) -> Task[Model]:
+    """Open a checkpoint."""
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import open_model
+
+    yield Step(0.5, 1, f"reading {Path(path).name}")
+    return open_model(path, device=device, dtype=dtype, masking=masking)
+
+
+def info(path: Path_) -> dict[str, Any]:
+    """What a path holds, as `hgviz info --json` prints it."""
+    if kind_of(path) == "capture":
+        from hgviz.store import describe
+
+        return describe(path)
+    from hgviz.models import open_model
+
+    model = open_model(path)
+    spec = model.spec
+    levels = [
+        {"index": one.index, "stride": one.stride, "key_shift": one.shift, "sequence": one.sequence}
+        for one in spec.levels
+    ]
+    layers = [
+        {
+            "index": one.index, "name": one.name, "role": one.role, "level": one.level,
+            "key_level": one.key_level, "heads": len(one.heads), "queries": None, "keys": None,
+            "activations": list(one.activations),
+        }
+        for one in spec.layers
+    ]  # fmt: skip
+    return {
+        "kind": "checkpoint", "family": spec.family, "name": spec.name, "form": spec.form,
+        "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
+        "max_positions": spec.max_positions, "levels": levels, "layers": layers, "items": 0,
+        "complete": True, "masking": model.masking, "provenance": {"checkpoint": spec.digest},
+    }  # fmt: skip
+
+
+def prompt_from(
+    model: Model,
+    text: str | None = None,
+    text_file: Path_ | None = None,
+    ids_file: Path_ | None = None,
+) -> Prompt:
+    """The prompt of one of the three; errors name what is wrong with it."""
+    from hgviz.models import text as texts
+
+    if ids_file is not None:
+        return model.from_ids(**texts.read_ids(ids_file))
+    return model.tokenize(texts.read_text(text_file) if text_file is not None else text or "")
+
+
+# --- capturing ------------------------------------------------------------------------------------
+
+
+def capture(
+    model: Model,
+    prompt: Prompt,
+    out: Path_ | None = None,
+    off: Off = frozenset(),
+    force: bool = False,
+) -> Task[Capture]:
+    """Run a model on a prompt and keep what every layer attended with.
+
+    Without `out` everything stays in memory and each Step carries the Capture so far; with it each
+    layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
+    nothing it had committed.
+    """
+    started = time.perf_counter()
+    blank = Capture(
+        spec=model.spec,
+        prompt=prompt,
+        spans=_spans(model, len(prompt)),
+        maps=(None,) * len(model.spec.layers),
+        off=off,
+        made=_provenance(model),
+    )
+    if out is None:
+        return (yield from _capture_in_memory(model, blank, started))
+    return (yield from _capture_to_file(model, blank, Path(out), force, started))
+
+
+def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
+    from hgviz.maps import LazyMap
+
+    maps: list[Map | None] = list(blank.maps)
+    layers = _Traced(model, blank)
+    for index, factors in layers:
+        maps[index] = LazyMap(factors, model.spec.layers[index].heads)
+        so_far = replace(blank, maps=tuple(maps))
+        yield Step(index + 1, len(maps), f"layer {index}", so_far)
+    made = replace(blank.made, seconds=time.perf_counter() - started)
+    return replace(blank, maps=tuple(maps), logits=layers.logits, made=made)
+
+
+def _capture_to_file(
+    model: Model, blank: Capture, out: Path, force: bool, started: float
+) -> Task[Capture]:
+    from hgviz.store import Writer, open_capture
+
+    total = len(blank.maps)
+    with Writer(
+        out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force=force
+    ) as writer:
+        layers = _Traced(model, blank)
+        for index, factors in layers:
+            if index not in writer.committed:
+                writer.add(index, factors)
+            yield Step(index + 1, total, f"layer {index} is on disk")
+        path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
+    return open_capture(path)
+
+
+class _Traced:
+    """The layers of one forward pass as they are done; logits when the last one was."""
+
+    def __init__(self, model: Model, blank: Capture) -> None:
+        self.model, self.blank = model, blank
+        self.logits: Floats | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Factors]]:
+        tapped: dict[int, Factors] = {}
+        steps = self.model.trace(
+            self.blank.prompt.ids,
+            attention_mask=self.blank.prompt.attention_mask,
+            off=self.blank.off,
+            tap=tapped.__setitem__,
+        )
+        while True:
+            try:
+                index = next(steps)
+            except StopIteration as end:
+                self.logits = end.value
+                return
+            yield index, tapped.pop(index)
+
+
+def _spans(model: Model, tokens: int) -> tuple[Any, ...]:
+    strides = [level.stride or 1 for level in model.spec.levels]
+    return level_spans(tokens, strides, any(layer.causal for layer in model.spec.layers))
+
+
+def _provenance(model: Model) -> Provenance:
+    import h5py
+    import numpy
+    import torch
+
+    return Provenance(
+        producer=f"hgviz {__version__}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        device=model.device,
+        dtype=model.dtype,
+        versions=(
+            ("python", platform.python_version()),
+            ("torch", str(torch.__version__)),
+            ("numpy", numpy.__version__),
+            ("h5py", h5py.__version__),
+        ),
+        checkpoint=model.spec.digest,
+        masking=model.masking,
+    )
+
+
+def save(capture: Capture, path: Path_, force: bool = False) -> Task[str]:
+    """Write a capture that is in memory to a file."""
+    from hgviz.store import write_capture
+
+    yield Step(0, 1, f"writing {Path(path).name}")
+    return str(write_capture(path, capture, force=force))
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
+    """What every head does, in numbers and words."""
+    from hgviz.analysis import heads
+
+    return (yield from heads.measure(capture))
+
+
+def rollout(capture: Capture, rows: tuple[int, int] | None = None) -> Task[Floats]:
+    """All maps composed into one token-to-token map, models.md A.8."""
+    from hgviz.analysis import resolution
+
+    yield Step(0, 1, "composing all maps")
+    return resolution.rollout(capture, rows)
+
+
+def figure(spec: Spec, capture: Capture, path: Path_, command: str = "") -> Task[str]:
+    """Draw a figure for a paper."""
+    from hgviz import figures
+
+    facts = (yield from measure(capture)) if spec.kind == "levels" else None
+    yield Step(0, 1, f"drawing {Path(path).name}")
+    return str(figures.draw(spec, capture, path, facts=facts, command=command))
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def train(config: Path_, out: Path_) -> Task[Report]:
+    """Train a model from a TOML file into a folder; started again, it goes on where it was."""
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import training
+
+    return (yield from training.train(training.read_plan(config), out))
+
+
+__all__ = [
+    "capture", "figure", "info", "kind_of", "load", "measure", "prompt_from", "rollout", "save",
+    "train",
+]  # fmt: skip
