@@ -1,0 +1,21 @@
+"""Models: text or ids in, logits and attention out. torch lives here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+
+
+def open_model(
+    path: str | Path, device: str = "cpu", dtype: str = "float32", masking: str | None = None
+) -> Model:
+    """Open a checkpoint, see hgviz.models.model.open_model; imports torch when called."""
+    from hgviz.models import model
+
+    return model.open_model(path, device, dtype, masking)
+
+
+__all__ = ["open_model"]

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import torch
@@ -21,11 +21,14 @@ MOST_CONFIG = 2**20
 MOST_HEADER = 64 * 2**20
 MOST_NAME = 512
 LISTED = 3  # rows of the table before "and 71 more"
+MOST_DIMENSIONS = 8
 
-_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
-_DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
+_SAFE_DTYPES = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+}  # fmt: skip
 
 Shapes = Mapping[str, tuple[int, ...]]
+Config = TypeVar("Config")
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -36,11 +39,31 @@ class _Entry(msgspec.Struct, frozen=True):
 
 def read_config(path: Path) -> dict[str, Any]:
     """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
-    data = _opened(path, MOST_CONFIG)
+    with path_errors(path):
+        if not path.is_file():
+            raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIG + 1)
+    if len(data) > MOST_CONFIG:
+        raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_CONFIG:,} bytes")
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise HgvizError(f"{shown(path)} is not a JSON object", str(error)) from None
+        raise HgvizError(f"{shown(path)} is not a JSON object", _line(error)) from None
+
+
+def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
+    """What a config.json says, checked. Errors: HgvizError naming the first key that is wrong."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        why, _, key = str(error).partition(" - at `$")
+        place = f"{key.strip('.`')}: " if key else ""
+        raise HgvizError(
+            f"{where} does not describe a model hgviz can build",
+            place + why.replace("`", "").replace("Object", "it"),
+            f"Correct {where}",
+        ) from None
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -50,21 +73,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     file, or declares more than it holds.
     """
     with path_errors(path):
+        if not path.is_file():
+            raise HgvizError(f"{shown(path)} could not be read", "it is no file")
         size = path.stat().st_size
-        tensors = _read_safetensors(path, size) if is_safetensors(path) else _read_pt(path, size)
-    for name, tensor in tensors.items():
-        need = tensor.numel() * tensor.element_size()
-        held = tensor.untyped_storage().nbytes()
-        if need > held:
-            raise _damaged(path, f"{name[:80]} needs {need:,} bytes and {held:,} are stored")
-    if sum(t.numel() * t.element_size() for t in tensors.values()) > 2 * size:
-        raise _damaged(path, "its tensors are larger than the file")
-    return tensors
-
-
-def is_safetensors(path: Path) -> bool:
-    """Whether a weights file is to be read as safetensors."""
-    return path.suffix == ".safetensors"
+        safe = path.suffix == ".safetensors"
+        return _read_safetensors(path, size) if safe else _read_pt(path, size)
 
 
 def shown(path: Path) -> str:
@@ -76,24 +89,18 @@ def shown(path: Path) -> str:
 
 
 def _read_safetensors(path: Path, size: int) -> dict[str, Tensor]:
-    _check_header(path, size)
-    import safetensors
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path, device="cpu")
-    except (safetensors.SafetensorError, ValueError, RuntimeError) as error:
-        raise _damaged(path, _line(error)) from None
-
-
-def _check_header(path: Path, size: int) -> None:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or not 2 <= length <= size - 8:
             raise _damaged(path, "it is cut short, or is no safetensors file")
         if length > MOST_HEADER:
             raise _damaged(path, f"its header of {length:,} bytes is too large")
-        data = file.read(length)
+        entries = _header(path, file.read(length), size - 8 - length)
+        # plain reads, never a memory map: a file that shrinks meanwhile must not kill the program
+        return {name: _read_entry(path, file, 8 + length, one) for name, one in entries.items()}
+
+
+def _header(path: Path, data: bytes, available: int) -> dict[str, _Entry]:
     try:
         header = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
@@ -101,19 +108,31 @@ def _check_header(path: Path, size: int) -> None:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _damaged(path, f"its header is wrong: {_line(error)}") from None
     for name, entry in entries.items():
-        _check_entry(path, name, entry, size - 8 - length)
+        _check_entry(path, name, entry, available)
+    if sum(entry.data_offsets[1] - entry.data_offsets[0] for entry in entries.values()) > available:
+        raise _damaged(path, "its tensors overlap")
+    return entries
 
 
 def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
     _check_name(path, name)
-    if entry.dtype not in _BYTES:
+    if entry.dtype not in _SAFE_DTYPES:
         raise _not_floating(path, name, entry.dtype)
-    if len(entry.shape) > 8 or not all(0 < n < 2**40 for n in entry.shape):
-        raise _damaged(path, f"{name} has the shape {entry.shape}")
+    if len(entry.shape) > MOST_DIMENSIONS or not all(0 < n < 2**40 for n in entry.shape):
+        raise _damaged(path, f"{name} has the shape {entry.shape[:MOST_DIMENSIONS]}")
     start, end = entry.data_offsets
-    need = math.prod(entry.shape) * _BYTES[entry.dtype]
+    need = math.prod(entry.shape) * _SAFE_DTYPES[entry.dtype].itemsize
     if not 0 <= start <= end <= available or end - start != need:
-        raise _damaged(path, f"{name} needs {need:,} bytes and {end - start:,} are declared")
+        raise _damaged(path, f"{name} needs {need:,} bytes and {end - start:,} are stored")
+
+
+def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:
+    start, end = entry.data_offsets
+    data = bytearray(end - start)
+    file.seek(base + start)
+    if file.readinto(data) != len(data):  # type: ignore[attr-defined]
+        raise _damaged(path, "it changed while it was read")
+    return torch.frombuffer(data, dtype=_SAFE_DTYPES[entry.dtype]).reshape(entry.shape)
 
 
 # --- torch ----------------------------------------------------------------------------------------
@@ -135,16 +154,23 @@ def _read_pt(path: Path, size: int) -> dict[str, Tensor]:
     if not isinstance(loaded, Mapping) or not loaded:
         raise _no_state_dict(path, type(loaded).__name__)
     for name, tensor in loaded.items():
-        if not isinstance(name, str):
-            raise _no_state_dict(path, "keys that are no names")
-        _check_name(path, name)
-        if not isinstance(tensor, Tensor):
-            raise _no_state_dict(path, f"{name}, which is no tensor")
-        if tensor.layout != torch.strided or tensor.dtype not in _DTYPES:
-            raise _not_floating(path, name, str(tensor.dtype).removeprefix("torch."))
-        if tensor.device.type != "cpu":
-            raise _damaged(path, f"{name} has no data")
+        _check_tensor(path, name, tensor)
+    if sum(tensor.nbytes for tensor in loaded.values()) > 2 * size:
+        raise _damaged(path, "its tensors are larger than the file")
     return {name: tensor.detach() for name, tensor in loaded.items()}
+
+
+def _check_tensor(path: Path, name: Any, tensor: Any) -> None:
+    if not isinstance(name, str):
+        raise _no_state_dict(path, "keys that are no names")
+    _check_name(path, name)
+    if not isinstance(tensor, Tensor):
+        raise _no_state_dict(path, f"{name}, which is no tensor")
+    if tensor.layout != torch.strided or tensor.dtype not in _SAFE_DTYPES.values():
+        raise _not_floating(path, name, str(tensor.dtype).removeprefix("torch."))
+    held = tensor.untyped_storage().nbytes() if tensor.device.type == "cpu" else 0
+    if tensor.ndim > MOST_DIMENSIONS or not 0 < tensor.nbytes <= held:
+        raise _damaged(path, f"{name} needs {tensor.nbytes:,} bytes and {held:,} are stored")
 
 
 def _check_zip(path: Path, size: int) -> None:
@@ -179,12 +205,10 @@ def _refusal(error: Exception) -> str:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def require_fit(
-    path: Path, expected: Shapes, found: Shapes, why: str = "", do: str = ""
-) -> None:
+def require_fit(path: Path, expected: Shapes, found: Shapes, why: str = "", do: str = "") -> None:
     """Errors: HgvizError with a table of every tensor that is missing, left over or unlike."""
     wrong = [
-        (name, _dims(expected.get(name)), _dims(found.get(name)))
+        (name, dims(expected.get(name)), dims(found.get(name)))
         for name in (*expected, *(name for name in found if name not in expected))
         if expected.get(name) != found.get(name)
     ]
@@ -212,24 +236,14 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 @contextmanager
-def path_errors(path: Path) -> Iterator[None]:
+def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
     """Turn what the system says of a file into one error."""
     try:
         yield
     except OSError as error:
-        raise HgvizError(
-            f"{shown(path)} could not be read", error.strerror or _line(error)
-        ) from None
+        raise HgvizError(f"{shown(path)} {what}", error.strerror or _line(error)) from None
     except (MemoryError, OverflowError):
-        raise HgvizError(f"{shown(path)} could not be read", "it does not fit in memory") from None
-
-
-def _opened(path: Path, most: int) -> bytes:
-    with path_errors(path), path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise HgvizError(f"{shown(path)} is too large", f"the limit is {most // 2**20} MB")
-    return data
+        raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
 
 
 def _check_name(path: Path, name: str) -> None:
@@ -260,7 +274,7 @@ def _line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def _dims(shape: tuple[int, ...] | None) -> str:
+def dims(shape: tuple[int, ...] | None) -> str:
     return "none" if shape is None else " × ".join(map(str, shape)) or "one number"
 
 

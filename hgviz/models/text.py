@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -253,8 +253,8 @@ def _guarded(what: str) -> Iterator[None]:
             raise
         if isinstance(error, HgvizError):
             raise
-        why: Any = str(error).splitlines()[:1]
-        raise HgvizError(what, *why, do="Use the tokenizer.json the model came with") from None
+        why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise HgvizError(what, why, "Use the tokenizer.json the model came with") from None
 
 
 @contextmanager
