@@ -48,9 +48,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
     from hgviz.store import is_capture
 
     if not os.path.lexists(path):
-        raise HgvizError(
-            f"there is no {path}", "no file or folder has that name", "Check the path"
-        )
+        raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
     if is_capture(path):
         return "capture"
     from hgviz.models.readers import recognises
@@ -115,7 +113,8 @@ def prompt_from(
     from hgviz.models import text as texts
 
     if ids_file is not None:
-        return model.from_ids(**texts.read_ids(ids_file))
+        ids = texts.read_ids(ids_file)
+        return model.from_ids(ids.input_ids, ids.attention_mask)
     return model.tokenize(texts.read_text(text_file) if text_file is not None else text or "")
 
 

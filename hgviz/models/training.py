@@ -135,7 +135,7 @@ def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
     torch.manual_seed(recipe.seed)
-    config = hourglass_config(plan.model)
+    config = hourglass_config({"model_type": "hgviz", **plan.model}, "[model]")
     model = Hourglass(config).to(recipe.device)
     initialise(model)
     for part in model.modules():
@@ -148,9 +148,10 @@ def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
     model.train()
     yield from _loop(plan, out, model, optimiser, texts, valid, state)
     dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
-    stored = {name: value.to(dtype).cpu() for name, value in model.state_dict().items()}
-    model.load_state_dict({name: value.float() for name, value in stored.items()})
-    save(out, plan.model, stored)
+    stored = {name: value.to(dtype) for name, value in model.state_dict().items()}
+    save(out, config, stored)
+    model.load_state_dict(stored)
+    model.eval()
     yield Step(1, 1, "measuring the stored file on the whole held-out text")
     bits = bits_per_byte(model, valid, recipe.evaluate_length)
     _log(out, {"step": state["step"], "stored_bits_per_byte": bits, "seconds": state["seconds"]})
@@ -187,15 +188,11 @@ def _loop(
         if state["step"] % recipe.save_every == 0:
             _snapshot(out, plan, model, optimiser, state)
         words = f"step {state['step']:,}, {loss:.3f} bits per byte, held out {held_out:.3f}"
-        yield Step(
-            done, 1.0, words, {"step": state["step"], "loss": loss, "held_out": held_out}
-        )
+        yield Step(done, 1.0, words, {"step": state["step"], "loss": loss, "held_out": held_out})
     _snapshot(out, plan, model, optimiser, state)
 
 
-def _step(
-    model: Hourglass, optimiser: torch.optim.Optimizer, ids: Tensor, recipe: Recipe
-) -> float:
+def _step(model: Hourglass, optimiser: torch.optim.Optimizer, ids: Tensor, recipe: Recipe) -> float:
     """One update on ids (batch, length + 1); gives the loss in bits per byte."""
     with torch.autocast(ids.device.type, torch.bfloat16, enabled=recipe.autocast):
         logits = model(ids[:, :-1])
@@ -213,9 +210,7 @@ def _step(
     return loss.item() / math.log(2)
 
 
-def draw(
-    texts: list[Tensor], weights: list[float], stage: Stage, step: int, seed: int
-) -> Tensor:
+def draw(texts: list[Tensor], weights: list[float], stage: Stage, step: int, seed: int) -> Tensor:
     """The windows of one step, (batch, length + 1); depends only on the seed and the step."""
     random = torch.Generator().manual_seed(seed * 1_000_003 + step)
     odds = torch.tensor(weights or [float(len(text)) for text in texts])

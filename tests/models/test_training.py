@@ -1,0 +1,156 @@
+"""Training: the same result after a kill, a fair measure of bits per byte, clear refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+import pytest
+import torch
+
+from hgviz.core import HgvizError, finish
+from hgviz.models import open_model
+from hgviz.models.hierarchy import parse_hierarchy
+from hgviz.models.hourglass import Hourglass, HourglassConfig
+from hgviz.models.training import (
+    Recipe,
+    Stage,
+    bits_per_byte,
+    draw,
+    read_plan,
+    schedule,
+    train,
+)
+
+PLAN = """
+[model]
+hierarchy = "1@1 1@2 1@1"
+vocab_size = 256
+d_model = 16
+n_heads = 2
+positions = "rotary"
+
+[data]
+train = ["a.txt"]
+valid = "b.txt"
+
+[recipe]
+steps = 6
+warmup = 2
+rate = 1e-2
+dropout = 0.1
+save_every = 2
+evaluate_every = 3
+evaluate_length = 32
+stages = [{start = 0.0, length = 16, batch = 2}, {start = 0.5, length = 24, batch = 1}]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (tmp_path / "a.txt").write_text("the cat sat on the mat and the dog sat on the log. " * 20)
+    (tmp_path / "b.txt").write_text("the dog sat on the mat. " * 20)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return read_plan(tmp_path / "plan.toml")
+
+
+def weights(folder):
+    model = open_model(folder)
+    return torch.from_numpy(model.run([1, 2, 3, 4]).logits)
+
+
+def test_training_learns_and_writes_a_checkpoint_that_opens(plan, tmp_path):
+    plan = msgspec.structs.replace(
+        plan, recipe=msgspec.structs.replace(plan.recipe, steps=60, dropout=0.0)
+    )
+    report = finish(train(plan, tmp_path / "out"))
+    assert report.bits_per_byte < 5.0
+    rows = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
+    assert rows[-1]["stored_bits_per_byte"] == report.bits_per_byte
+    assert rows[0]["loss"] > rows[-2]["loss"]
+    assert weights(tmp_path / "out").shape == (4, 256)
+    assert not (tmp_path / "out/state.pt").exists()
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(plan, tmp_path):
+    finish(train(plan, tmp_path / "whole"))
+    for stop in (3, 5):
+        steps = train(plan, tmp_path / "killed")
+        while next(steps).value["step"] != stop:
+            pass
+        steps.close()
+    finish(train(plan, tmp_path / "killed"))
+    assert torch.equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+
+
+def test_a_training_is_not_continued_with_other_settings(plan, tmp_path):
+    steps = train(plan, tmp_path / "out")
+    while next(steps).value["step"] != 3:
+        pass
+    steps.close()
+    other = msgspec.structs.replace(plan, recipe=msgspec.structs.replace(plan.recipe, rate=1e-3))
+    with pytest.raises(HgvizError, match="other settings"):
+        finish(train(other, tmp_path / "out"))
+
+
+def test_a_finished_training_is_not_overwritten(plan, tmp_path):
+    finish(train(plan, tmp_path / "out"))
+    with pytest.raises(HgvizError, match="already holds a trained model"):
+        finish(train(plan, tmp_path / "out"))
+
+
+def test_a_uniform_model_needs_exactly_eight_bits_for_every_byte():
+    config = HourglassConfig(256, 8, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    model = Hourglass(config)
+    torch.nn.init.zeros_(model.lm_head.weight)
+    torch.nn.init.zeros_(model.lm_head.bias)
+    text = torch.arange(101, dtype=torch.uint8)
+    assert bits_per_byte(model, text, 10) == pytest.approx(8.0, abs=1e-5)
+
+
+def test_every_byte_but_the_first_is_predicted_exactly_once():
+    config = HourglassConfig(256, 8, 2, parse_hierarchy("1@1 1@2 1@1"), positions="none")
+    model = Hourglass(config).eval()
+    torch.nn.init.normal_(model.lm_head.bias)  # then bits depend on which bytes are predicted
+    torch.nn.init.zeros_(model.lm_head.weight)
+    text = torch.randint(0, 256, (57,), dtype=torch.uint8)
+    surprise = -torch.log_softmax(model.lm_head.bias, -1)[text[1:].long()].mean() / math.log(2)
+    for length in (5, 8, 56, 100):
+        assert bits_per_byte(model, text, length) == pytest.approx(surprise.item(), rel=1e-5)
+
+
+def test_windows_depend_only_on_seed_and_step():
+    text = [torch.arange(200, dtype=torch.uint8)]
+    stage = Stage(0.0, 10, 4)
+    one, two = draw(text, [], stage, 7, 1), draw(text, [], stage, 7, 1)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, draw(text, [], stage, 8, 1))
+    assert torch.equal(one[:, 1:], one[:, :-1] + 1)
+
+
+def test_the_rate_warms_up_and_falls_to_its_floor():
+    recipe = Recipe(steps=100, warmup=10, floor=0.1)
+    assert schedule(0.0, 0, recipe) == pytest.approx(0.1)
+    assert schedule(0.1, 10, recipe) == pytest.approx(
+        0.1 + 0.9 * 0.5 * (1 + math.cos(0.1 * math.pi))
+    )
+    assert schedule(1.0, 100, recipe) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("steps = 6", ""), "either steps or minutes"),
+        (("[data]", "[date]"), "not a training file"),
+        (('hierarchy = "1@1 1@2 1@1"', 'hierarchy = "1@1 1@2"'), "hierarchy"),
+        (("n_heads = 2", "n_heads = 3"), "3 heads do not divide"),
+        (('"a.txt"', '"none.txt"'), "cannot read"),
+        (("length = 24", "length = 240000"), "too short to train on"),
+    ],
+)
+def test_a_wrong_training_file_is_one_clear_line(plan, tmp_path, change, message):
+    (tmp_path / "wrong.toml").write_text(PLAN.replace(*change))
+    with pytest.raises(HgvizError, match=message) as caught:
+        finish(train(read_plan(tmp_path / "wrong.toml"), tmp_path / "out"))
+    assert "\n" not in str(caught.value)
