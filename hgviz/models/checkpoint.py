@@ -1,11 +1,11 @@
-"""Checkpoints: which formats are read, and hgviz's own folder, which is also written."""
+"""Checkpoints: configuration and weights of each format, and hgviz's own folder written."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,20 +17,21 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.models import package
-from hgviz.models.files import (
-    SUFFIXES,
+from hgviz.models.config import HourglassConfig
+from hgviz.models.files import read_tensors, require_finite, require_fit
+from hgviz.models.hierarchy import parse_hierarchy
+from hgviz.models.hourglass import Hourglass
+from hgviz.models.readers import (
+    CONFIG,
+    WEIGHTS,
     converted,
+    located,
     path_errors,
     read_config,
-    read_tensors,
-    require_finite,
-    require_fit,
     shown,
+    weights_of,
 )
-from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass, HourglassConfig
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 USABLE = tuple(name for name in ACTIVATIONS if name != "topk")  # the config has no place for its k
 
 
@@ -47,103 +48,24 @@ class Checkpoint:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """One checkpoint format: label is what file dialogs and error texts call it."""
-
-    name: str
-    label: str
-    recognises: Callable[[Path], bool]
-    read: Callable[[Path], Checkpoint]
-
-
-def read(path: str | Path) -> Checkpoint:
-    """Read a checkpoint: a folder, or the weights file or the config.json within it.
-
-    Errors: HgvizError for whatever is missing, damaged or does not fit together.
-    """
-    path = Path(path)
-    for reader in READERS:
-        if reader.recognises(path):
-            return reader.read(path)
-    known = ", ".join(reader.name for reader in READERS)
-    raise HgvizError(
-        f"{shown(_located(path)[0])} is no checkpoint hgviz knows",
-        f"the model_type in its config.json is none of {known}",
-        f"Open one of: {', '.join(reader.label for reader in READERS)}",
-    )
-
-
-def save(folder: str | Path, config: HourglassConfig, tensors: Mapping[str, Tensor]) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in the dtype of the tensors.
+def save(
+    folder: str | Path,
+    config: HourglassConfig,
+    tensors: Mapping[str, Tensor],
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write hgviz's own folder: config.json, and model.safetensors in a dtype.
 
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
     """
     from safetensors.torch import save as packed
 
     folder = Path(folder)
-    kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+    kept = {name: one.detach().to("cpu", dtype).contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / WEIGHTS, packed(kept))
         _write(folder / CONFIG, (json.dumps(_config_json(config), indent=2) + "\n").encode())
-
-
-# --- where things lie -----------------------------------------------------------------------------
-
-
-def _located(path: Path) -> tuple[Path, Path | None]:
-    """The config.json that belongs to a path, and the weights file if the path names one."""
-    with path_errors(path):
-        if path.is_dir():
-            return path / CONFIG, None
-        if not path.exists():
-            raise HgvizError(f"{shown(path)} could not be opened", "there is no such file")
-        if path.name == CONFIG:
-            return path, None
-        if path.suffix in SUFFIXES:
-            return path.parent / CONFIG, path
-    raise HgvizError(
-        f"{shown(path)} is no checkpoint",
-        f"weights are in {' or '.join(SUFFIXES)} files",
-        "Open a checkpoint's folder, its weights file or its config.json",
-    )
-
-
-def _model_type(path: Path) -> Any:
-    config = _located(path)[0]
-    with path_errors(config):
-        if not config.is_file():
-            raise HgvizError(
-                f"{shown(config)} is missing",
-                "the weights alone do not say how the model computes",
-                'Write one with its "model_type": ' + " or ".join(f'"{r.name}"' for r in READERS),
-            )
-    return read_config(config).get("model_type")
-
-
-def _weights(path: Path) -> Path:
-    config, named = _located(path)
-    folder = config.parent
-    if named is not None:
-        return named
-    with path_errors(folder):
-        if (folder / WEIGHTS).exists():
-            return folder / WEIGHTS
-        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
-    if len(found) > 1:
-        raise HgvizError(
-            f"{folder.name} holds {len(found)} weights files",
-            f"such as {found[0].name} and {found[1].name}",
-            "Open the one you mean",
-        )
-    if not found:
-        raise HgvizError(
-            f"{folder.name} holds no weights",
-            f"there is no {' or '.join(SUFFIXES)} file beside its config.json",
-            "Copy or download it again",
-        )
-    return found[0]
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -189,7 +111,7 @@ class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _SHARED = tuple(f.name for f in fields(HourglassConfig) if f.name in _Own.__struct_fields__)
 
 
-def hourglass_config(data: Mapping[str, Any], where: str = CONFIG) -> HourglassConfig:
+def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> HourglassConfig:
     """The configuration that the keys of hgviz's own config.json describe.
 
     Errors: HgvizError for unknown or missing keys, wrong types, and models that cannot be built.
@@ -235,9 +157,10 @@ def _require_activations(config: HourglassConfig, where: str) -> None:
     )
 
 
-def _read_own(path: Path) -> Checkpoint:
-    where, weights = _located(path)[0], _weights(path)
-    config = hourglass_config(read_config(where), shown(where))
+def read_own(path: Path) -> Checkpoint:
+    """hgviz's own folder. Errors: HgvizError for what is missing, damaged or does not fit."""
+    where, weights = located(path)[0], weights_of(path)
+    config = parse_config(read_config(where), shown(where))
     tensors = read_tensors(weights)
     require_fit(weights, shapes_of(config), {name: tuple(t.shape) for name, t in tensors.items()})
     return _checkpoint(config, tensors, weights)
@@ -246,8 +169,9 @@ def _read_own(path: Path) -> Checkpoint:
 # --- hourglass-transformer-pytorch ----------------------------------------------------------------
 
 
-def _read_package(path: Path) -> Checkpoint:
-    where, weights = _located(path)[0], _weights(path)
+def read_package(path: Path) -> Checkpoint:
+    """A state dict of hourglass-transformer-pytorch. Errors: HgvizError as read_own."""
+    where, weights = located(path)[0], weights_of(path)
     found = package.stripped(read_tensors(weights))
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     settled = package.settle(read_config(where), shapes, shown(where))
@@ -262,17 +186,6 @@ def _read_package(path: Path) -> Checkpoint:
         name: found[source].chunk(parts)[part] for name, (source, part, parts) in sources.items()
     }
     return _checkpoint(settled.config, tensors, weights)
-
-
-READERS: tuple[Reader, ...] = (
-    Reader("hgviz", "hgviz's own folder", lambda path: _model_type(path) == "hgviz", _read_own),
-    Reader(
-        package.NAME,
-        "Hourglass (.pt, .safetensors)",
-        lambda path: _model_type(path) == package.NAME,
-        _read_package,
-    ),
-)
 
 
 # --- inside ---------------------------------------------------------------------------------------

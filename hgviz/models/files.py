@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import msgspec
 import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.models.readers import line_of, path_errors, shown
 
-SUFFIXES = (".safetensors", ".pt")
-MOST_CONFIG = 2**20
 MOST_HEADER = 64 * 2**20
 MOST_NAME = 512
 LISTED = 3  # rows of the table before "and 71 more"
@@ -28,42 +26,12 @@ _SAFE_DTYPES = {
 }  # fmt: skip
 
 Shapes = Mapping[str, tuple[int, ...]]
-Config = TypeVar("Config")
 
 
 class _Entry(msgspec.Struct, frozen=True):
     dtype: str
     shape: list[int]
     data_offsets: tuple[int, int]
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
-    with path_errors(path):
-        if not path.is_file():
-            raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
-        with path.open("rb") as file:
-            data = file.read(MOST_CONFIG + 1)
-    if len(data) > MOST_CONFIG:
-        raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_CONFIG:,} bytes")
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise HgvizError(f"{shown(path)} is not a JSON object", _line(error)) from None
-
-
-def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
-    """What a config.json says, checked. Errors: HgvizError naming the first key that is wrong."""
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        why, _, key = str(error).partition(" - at `$")
-        place = f"{key.strip('.`')}: " if key else ""
-        raise HgvizError(
-            f"{where} does not describe a model hgviz can build",
-            place + why.replace("`", "").replace("Object", "it"),
-            f"Correct {where}",
-        ) from None
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -78,11 +46,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         size = path.stat().st_size
         safe = path.suffix == ".safetensors"
         return _read_safetensors(path, size) if safe else _read_pt(path, size)
-
-
-def shown(path: Path) -> str:
-    """A file as people are told of it: the last two parts of its path."""
-    return "/".join(path.parts[-2:])
 
 
 # --- safetensors ----------------------------------------------------------------------------------
@@ -106,7 +69,7 @@ def _header(path: Path, data: bytes, available: int) -> dict[str, _Entry]:
         header.pop("__metadata__", None)
         entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _damaged(path, f"its header is wrong: {_line(error)}") from None
+        raise _damaged(path, f"its header is wrong: {line_of(error)}") from None
     for name, entry in entries.items():
         _check_entry(path, name, entry, available)
     if sum(entry.data_offsets[1] - entry.data_offsets[0] for entry in entries.values()) > available:
@@ -199,7 +162,7 @@ def _refusal(error: Exception) -> str:
     text = str(error)
     if "weights_only" in text or "Unsupported" in text:
         return "it holds more than tensors, and only tensors are loaded"
-    return _line(error)
+    return line_of(error)
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -235,17 +198,6 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
             )
 
 
-@contextmanager
-def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
-    """Turn what the system says of a file into one error."""
-    try:
-        yield
-    except OSError as error:
-        raise HgvizError(f"{shown(path)} {what}", error.strerror or _line(error)) from None
-    except (MemoryError, OverflowError):
-        raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
-
-
 def _check_name(path: Path, name: str) -> None:
     if len(name) > MOST_NAME or not name.isprintable():
         raise _damaged(path, f"it has a tensor named {json.dumps(name[:40])}")
@@ -268,10 +220,6 @@ def _no_state_dict(path: Path, found: str) -> HgvizError:
         f"it holds {found[:80]}",
         "Save the state dict alone, torch.save(model.state_dict(), ...)",
     )
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def dims(shape: tuple[int, ...] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Any
 
 from hgviz.core import HgvizError
 
-_TOKEN = re.compile(r"(\d+)@(\d+)")
+_TOKEN = re.compile(r"([0-9]{1,7})@([0-9]{1,7})")
+MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # far above any use: a stranger may have written these
 _EXAMPLE = 'write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1"'
 
 
@@ -80,8 +82,10 @@ def _checked(text: str, counts: list[int], totals: list[int]) -> Hierarchy:
     for upper, lower in zip(totals[:waist], totals[1 : waist + 1], strict=True):
         if lower <= upper or lower % upper:
             raise _illegal(text, f"factor {lower} is no multiple of the factor {upper} around it")
-    if min(counts[1:-1] or counts) < 1 or min(counts) < 0 or max(counts) > 1000:
-        raise _illegal(text, "every shortened stage needs 1 to 1,000 layers")
+    if min(counts[1:-1] or counts) < 1 or sum(counts) > MOST_LAYERS:
+        raise _illegal(text, f"a shortened stage needs a layer; all have at most {MOST_LAYERS:,}")
+    if totals[waist] > MOST_FACTOR:
+        raise _illegal(text, f"it shortens by more than {MOST_FACTOR:,}")
     steps = [b // a for a, b in zip(totals[:waist], totals[1 : waist + 1], strict=True)]
     post = counts[waist + 1 :][::-1]
     return Hierarchy(tuple(counts[:waist]), counts[waist], tuple(post), tuple(steps))
@@ -104,8 +108,10 @@ def from_depth(depth: Any, shorten_factor: Any = None) -> Hierarchy:
         raise _illegal(depth, "a depth is a number or (before, inner, after)")
     factors = _factors(depth, shorten_factor, len(pre))
     counts = [*pre, inner, *post]
-    if min(counts) < 0 or max(counts) > 1000 or inner < 1:
-        raise _illegal(depth, "layers must be 0 to 1,000, the innermost at least 1")
+    if min(counts) < 0 or sum(counts) > MOST_LAYERS or inner < 1:
+        raise _illegal(depth, f"the innermost needs a layer; all have at most {MOST_LAYERS:,}")
+    if math.prod(factors) > MOST_FACTOR:
+        raise _illegal(depth, f"it shortens by more than {MOST_FACTOR:,}")
     return Hierarchy(tuple(pre), inner, tuple(post), factors)
 
 
@@ -116,11 +122,10 @@ def _factors(depth: Any, given: Any, levels: int) -> tuple[int, ...]:
     if len(factors) != levels or not all(
         isinstance(k, int) and not isinstance(k, bool) and k >= 2 for k in factors
     ):
-        raise _illegal(
-            depth, f"shorten_factor {given} does not give each of its {levels} levels a number >= 2"
-        )
+        why = f"shorten_factor {str(given)[:40]} is no number >= 2 for each of its {levels} levels"
+        raise _illegal(depth, why)
     return factors
 
 
 def _illegal(text: Any, why: str) -> HgvizError:
-    return HgvizError(f"the hierarchy {text!r} cannot be built", why, _EXAMPLE)
+    return HgvizError(f"the hierarchy {repr(text)[:80]} cannot be built", why, _EXAMPLE)

@@ -21,12 +21,12 @@ from hgviz.core import (
     ModelSpec,
     Off,
     Prompt,
-    level_spans,
     readonly,
 )
-from hgviz.models import checkpoint
 from hgviz.models.attention import Tap
-from hgviz.models.hourglass import Hourglass, HourglassConfig, Pass, Steps
+from hgviz.models.config import HourglassConfig
+from hgviz.models.hourglass import Hourglass, Pass, Steps
+from hgviz.models.readers import read
 from hgviz.models.text import Tokenizer, require_room, require_text, tokenizer_of
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -69,18 +69,13 @@ class Model:
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 
-    def prompt(self, ids: Any, attention_mask: Any = None) -> Prompt:
+    def from_ids(self, ids: Any, attention_mask: Any = None) -> Prompt:
         """The prompt of ids (n,), with as much text as they stand for. Errors as run."""
         found, mask = self._checked(ids, attention_mask)
         if found.ndim != 1:
             raise HgvizError("a prompt is one text", f"these ids have the shape {found.shape}")
         kept = None if mask is None else readonly(mask)
         return replace(self.tokenizer.decode(found), attention_mask=kept)
-
-    def spans(self, tokens: int) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level, for a text of so many tokens."""
-        config = self.module.config
-        return level_spans(tokens, config.hierarchy.strides, config.causal)
 
     def run(
         self,
@@ -195,7 +190,7 @@ def open_model(
     place, kind = _device(device), _dtype(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
-    found = checkpoint.read(path)
+    found = read(path)
     config = _masked(found.config, masking)
     module = _module(config, found.tensors, place, kind)
     spec = ModelSpec(

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.models.files import Shapes, converted, dims
+from hgviz.models.config import HourglassConfig
+from hgviz.models.files import Shapes, dims
 from hgviz.models.hierarchy import from_depth
-from hgviz.models.hourglass import HourglassConfig
+from hgviz.models.readers import PACKAGE, converted
 
-NAME = "hourglass-transformer-pytorch"
 PREFIXES = ("module.", "net.")
 
 Value = TypeVar("Value")
@@ -68,7 +68,7 @@ def settle(data: dict[str, Any], shapes: Shapes, where: str) -> Settled:
     if len(shapes.get("token_emb.weight", ())) != 2:
         raise HgvizError(
             "these weights are of another model",
-            f"they hold no token_emb.weight, as every state dict of {NAME} does",
+            f"they hold no token_emb.weight, as every state dict of {PACKAGE} does",
             f"Correct the model_type in {where}, or choose another file",
         )
     stated = converted(data, _Stated, where)

@@ -1,0 +1,196 @@
+"""Which checkpoint formats there are, and where their parts lie; needs no torch.
+
+Files come from strangers: a config.json is bounded, and nothing but regular files is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from hgviz.core import HgvizError
+
+if TYPE_CHECKING:
+    from hgviz.models.checkpoint import Checkpoint
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+SUFFIXES = (".safetensors", ".pt")
+PACKAGE = "hourglass-transformer-pytorch"
+MOST_CONFIG = 2**20
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One checkpoint format: label is what file dialogs and error texts call it."""
+
+    name: str
+    label: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path], Checkpoint]
+
+
+def _own(path: Path) -> Checkpoint:
+    from hgviz.models import checkpoint
+
+    return checkpoint.read_own(path)
+
+
+def _package(path: Path) -> Checkpoint:
+    from hgviz.models import checkpoint
+
+    return checkpoint.read_package(path)
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
+    Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
+)
+
+
+def recognises(path: str | Path) -> bool:
+    """Whether a path looks like a checkpoint, even a broken one; read says what is wrong."""
+    path = Path(path)
+    with path_errors(path):
+        if path.is_dir():
+            return (path / CONFIG).exists() or any(one.suffix in SUFFIXES for one in path.iterdir())
+        return path.name == CONFIG or path.suffix in SUFFIXES
+
+
+def read(path: str | Path) -> Checkpoint:
+    """Read a checkpoint: a folder, or the weights file or the config.json within it.
+
+    Errors: HgvizError for whatever is missing, damaged or does not fit together.
+    """
+    path = Path(path)
+    for reader in READERS:
+        if reader.recognises(path):
+            return reader.read(path)
+    known = ", ".join(reader.name for reader in READERS)
+    raise HgvizError(
+        f"{shown(located(path)[0])} is no checkpoint hgviz knows",
+        f"the model_type in its config.json is none of {known}",
+        "Correct its model_type, or choose another file",
+    )
+
+
+# --- where things lie -----------------------------------------------------------------------------
+
+
+def located(path: Path) -> tuple[Path, Path | None]:
+    """The config.json that belongs to a path, and the weights file if the path names one."""
+    with path_errors(path):
+        if path.is_dir():
+            return path / CONFIG, None
+        if not path.exists():
+            raise HgvizError(f"{shown(path)} could not be opened", "there is no such file")
+        if path.name == CONFIG:
+            return path, None
+        if path.suffix in SUFFIXES:
+            return path.parent / CONFIG, path
+    raise HgvizError(
+        f"{shown(path)} is no checkpoint",
+        f"weights are in {' or '.join(SUFFIXES)} files",
+        "Open a checkpoint's folder, its weights file or its config.json",
+    )
+
+
+def _model_type(path: Path) -> Any:
+    config = located(path)[0]
+    with path_errors(config):
+        if not config.is_file():
+            raise HgvizError(
+                f"{shown(config)} is missing",
+                "the weights alone do not say how the model computes",
+                'Write one with its "model_type": ' + " or ".join(f'"{r.name}"' for r in READERS),
+            )
+    return read_config(config).get("model_type")
+
+
+def weights_of(path: Path) -> Path:
+    """The weights file that belongs to a path. Errors: HgvizError for none, or several."""
+    config, named = located(path)
+    folder = config.parent
+    if named is not None:
+        return named
+    with path_errors(folder):
+        if (folder / WEIGHTS).exists():
+            return folder / WEIGHTS
+        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
+    if len(found) > 1:
+        raise HgvizError(
+            f"{folder.name} holds {len(found)} weights files",
+            f"such as {found[0].name} and {found[1].name}",
+            "Open the one you mean",
+        )
+    if not found:
+        raise HgvizError(
+            f"{folder.name} holds no weights",
+            f"there is no {' or '.join(SUFFIXES)} file beside its config.json",
+            "Copy or download it again",
+        )
+    return found[0]
+
+
+# --- what files say -------------------------------------------------------------------------------
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
+    with path_errors(path):
+        if not path.is_file():
+            raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIG + 1)
+    if len(data) > MOST_CONFIG:
+        raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_CONFIG:,} bytes")
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(f"{shown(path)} is not a JSON object", line_of(error)) from None
+
+
+def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
+    """What a config.json says, checked. Errors: HgvizError naming the first key that is wrong."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        why, _, key = str(error).partition(" - at `$")
+        place = f"{key.strip('.`')}: " if key else ""
+        raise HgvizError(
+            f"{where} does not describe a model hgviz can build",
+            place + _plain(why),
+            f"Correct {where}",
+        ) from None
+
+
+def _plain(words: str) -> str:
+    words = words.replace("`", "").replace("Object missing required field", "it lacks")
+    return words.replace("Object contains unknown field", "hgviz knows no")
+
+
+def shown(path: Path) -> str:
+    """A file as people are told of it: the last two parts of its path."""
+    return "/".join(path.absolute().parts[-2:])
+
+
+@contextmanager
+def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
+    """Turn what the system says of a file into one error."""
+    try:
+        yield
+    except OSError as error:
+        raise HgvizError(f"{shown(path)} {what}", error.strerror or line_of(error)) from None
+    except (MemoryError, OverflowError):
+        raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
+
+
+def line_of(error: Exception) -> str:
+    """The first line of what an error says, at most 200 characters."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
