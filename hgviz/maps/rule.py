@@ -51,6 +51,25 @@ class Rule:
     keep: NDArray[np.bool_] | None = None
     relative: Relative | None = None
 
+    def window(self, row: int, keys: int) -> tuple[int, int]:
+        """The columns (first, stop) of a row's window; all keys where there are no windows."""
+        if not self.windowed:
+            return 0, keys
+        group = max(self.stride_q, self.stride_k)
+        start = row * self.stride_q // group * group
+        first, stop = -(-start // self.stride_k), -(-(start + group) // self.stride_k)
+        return min(first, keys), min(stop, keys)
+
+    def reach(self, row: int, keys: int) -> tuple[int, int]:
+        """The columns (first, stop) between which a row sees the keys that are kept.
+
+        Neither bound falls from one row to the next.
+        """
+        first, stop = self.window(row, keys)
+        if self.causal:
+            stop = min(stop, -(-(row + 1) * self.stride_q // self.stride_k))
+        return first, stop
+
     def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
         """bool (rows, columns): the cells that exist, for given row and column numbers."""
         i, j = rows[:, None] * self.stride_q, columns[None, :] * self.stride_k

@@ -1,0 +1,13 @@
+"""What an attention map is: factors or weights, read by tiles at any zoom. numpy only."""
+
+from hgviz.maps.dense import DenseMap
+from hgviz.maps.lazy import LazyMap
+from hgviz.maps.pooling import pool
+from hgviz.maps.rule import Factors, Relative, Rule
+from hgviz.maps.summary import Summary, thumb_zoom
+from hgviz.maps.tiles import TILE, Tiled
+
+__all__ = [
+    "TILE", "DenseMap", "Factors", "LazyMap", "Relative", "Rule", "Summary", "Tiled", "pool",
+    "thumb_zoom",
+]  # fmt: skip

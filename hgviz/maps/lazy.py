@@ -1,0 +1,237 @@
+"""Maps computed from queries, keys and row statistics when they are looked at."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
+from hgviz.maps.cache import Cache
+from hgviz.maps.pooling import fold_ends, fold_max, larger
+from hgviz.maps.relative import Distances
+from hgviz.maps.rule import Factors, Relative
+from hgviz.maps.summary import Summary, summarise
+from hgviz.maps.tiles import TILE, Tiled
+
+_OPERANDS = Cache(64 << 20)  # blocks of q and k ready for the product, of all maps together
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class _Queries:
+    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, the
+    factor and the shift of each row's scores (rows, 1), and which rows see no key but are uniform.
+    """
+
+    content: NDArray[Any]
+    position: NDArray[Any] | None
+    factor: NDArray[Any]
+    shift: NDArray[Any] | None
+    empty: NDArray[np.bool_] | None
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.content, self.position, self.factor, self.shift, self.empty)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
+class LazyMap(Tiled):
+    """The maps of one layer as tile = act(scale q . k - statistic), one product per tile.
+
+    The arrays of factors may be anything that is sliced like an array, such as parts of a file:
+    a read touches only the rows it needs. stored gives a head's summary where it is kept already,
+    difference the largest difference between the proof rows and the tiles.
+    """
+
+    def __init__(
+        self,
+        factors: Factors,
+        heads: tuple[int, ...],
+        stored: Callable[[int], Summary] | None = None,
+        difference: float | None = None,
+    ) -> None:
+        rule = factors.rule
+        self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
+        shape = (factors.q.shape[0], factors.q.shape[1], factors.k.shape[1])
+        super().__init__(shape, heads, any(act.signed for act in self._acts))
+        self.factors, self._rule = factors, rule
+        self._stored, self._difference = stored, difference
+        self._dtype = np.float64 if factors.dtype == "float64" else np.float32
+        self._number = next(_numbers)
+        relative, keep = rule.relative, rule.keep
+        self._distances = Distances(rule, relative) if relative is not None else None
+        self._kept = None if keep is None else np.concatenate([[0], np.cumsum(keep)])
+
+    @property
+    def verify_max_abs(self) -> float:
+        """The largest difference between the proof rows and what the tiles give."""
+        if self._difference is None:
+            self._difference = self._compared()
+        return self._difference
+
+    def summary(self, head: int) -> Summary:
+        """Thumbnail, largest weights and entropies of a head; computed unless stored."""
+        return self._stored(self.place(head)) if self._stored else summarise(self, head)
+
+    def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """Tile (i, j) of the head stored at a place; None where all its cells are zero."""
+        scores = self._scores(place, i, j)
+        return None if scores is None else self._activated(place, scores)
+
+    def pooled(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
+        """Tile (i, j) in cells of 2^zoom; activations that only grow act on the pooled scores."""
+        pooling = self._acts[place].pooling
+        if pooling == "after":
+            return super().pooled(place, i, j, zoom)
+        scores = self._scores(place, i, j)
+        if scores is None:
+            return None
+        if pooling == "max":
+            return self._activated(place, fold_max(scores, zoom))
+        # both ends, since a saturated activation makes equal what was not: tanh 9 and tanh -10
+        highest, lowest = fold_ends(scores, zoom)
+        return larger(self._activated(place, highest), self._activated(place, lowest))
+
+    def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = self._acts[place].apply(scores, None, np)
+        return found
+
+    def _scores(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """What the activation of a tile takes; cells that do not exist take what gives 0."""
+        _, queries, keys = self.shape
+        rows = range(i * TILE, min((i + 1) * TILE, queries))
+        columns = range(j * TILE, min((j + 1) * TILE, keys))
+        exists = self._exists(rows, columns)
+        empty_rows = self._rule.empty_rows == "uniform" and self._kept is not None
+        if exists is False and not empty_rows:
+            return None
+        block = self._queries(place, i, rows)
+        if exists is False and block.empty is None:
+            return None
+        tile = block.content @ self._keys(place, j, columns).T
+        if block.position is not None:
+            tile += self._by_distance(place, block.position, rows, columns)
+        # in the model's own order: scaling q first, or the statistic as one more column of the
+        # product, rounds differently than the statistic did and was up to 8 times less exact
+        tile *= block.factor
+        if block.shift is not None:
+            tile += block.shift
+        if exists is not True:
+            hidden = ~self._rule.sees(np.asarray(rows), np.asarray(columns))
+            np.copyto(tile, -np.inf if self._acts[place].pooling == "max" else 0.0, where=hidden)
+        if block.empty is not None:
+            self._fill(tile, block.empty, rows, columns)
+        return tile
+
+    def _exists(self, rows: range, columns: range) -> bool | None:
+        """Whether all cells of a block exist, None for some."""
+        keys = self.shape[2]
+        first, stop = self._rule.reach(rows.start, keys)
+        last_first, last_stop = self._rule.reach(rows[-1], keys)
+        if last_stop <= columns.start or first >= columns.stop:
+            return False
+        if self._kept is not None:
+            kept = self._kept[columns.stop] - self._kept[columns.start]
+            if kept < len(columns):
+                return None if kept else False
+        return True if last_first <= columns.start and stop >= columns.stop else None
+
+    def _fill(
+        self, tile: NDArray[Any], empty: NDArray[np.bool_], rows: range, columns: range
+    ) -> None:
+        """Uniform rows where no key is seen: over the window, or over all keys, future ones too."""
+        if not self._rule.windowed:
+            tile[empty] = -math.log(self.shape[2])
+            return
+        for at in np.flatnonzero(empty):
+            first, stop = self._rule.window(rows[at], self.shape[2])
+            inside = slice(max(first - columns.start, 0), max(stop - columns.start, 0))
+            tile[at, inside] = -math.log(stop - first)
+
+    # --- operands ---------------------------------------------------------------------------------
+
+    def _queries(self, place: int, i: int, rows: range) -> _Queries:
+        key = (self._number, place, "q", i)
+        return _OPERANDS.get(key, lambda: self._made_queries(place, rows))
+
+    def _made_queries(self, place: int, rows: range) -> _Queries:
+        factors, relative = self.factors, self._rule.relative
+        part = slice(rows.start, rows.stop)
+        q = plain(factors.q[place, part], self._dtype)
+        stat = np.asarray(factors.stat[place, part], self._dtype)[:, None]
+        factor, shift = self._row_terms(place, stat)
+        if relative is None:
+            return _Queries(q, None, factor, shift, self._empty(rows))
+        content = q + self._term(relative.content, place)
+        position = q + self._term(relative.position, place)
+        return _Queries(content, position, factor, shift, self._empty(rows))
+
+    def _row_terms(
+        self, place: int, stat: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """(rows, 1) each: what multiplies the scores of a row, and what is added to them."""
+        scale, norm = self._dtype(self._rule.scale), self._rule.norms[place]
+        if self._acts[place].statistic == "lse":
+            return np.full_like(stat, scale), -stat
+        if norm == "l2":
+            return scale / (stat + self._dtype(NORM_EPSILON)), None
+        if norm == "l2-literal":
+            with np.errstate(divide="ignore"):
+                return scale / stat, np.full_like(stat, NORM_EPSILON)
+        return np.full_like(stat, scale), None
+
+    def _empty(self, rows: range) -> NDArray[np.bool_] | None:
+        """The rows that see no key and read uniform, None when there are none."""
+        if self._kept is None or self._rule.empty_rows != "uniform":
+            return None
+        reach = np.array([self._rule.reach(row, self.shape[2]) for row in rows])
+        empty = self._kept[reach[:, 1]] == self._kept[reach[:, 0]]
+        return empty if empty.any() else None
+
+    def _keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
+        def made() -> NDArray[Any]:
+            return plain(self.factors.k[place, columns.start : columns.stop], self._dtype)
+
+        return _OPERANDS.get((self._number, place, "k", j), made)
+
+    def _by_distance(
+        self, place: int, position: NDArray[Any], rows: range, columns: range
+    ) -> NDArray[Any]:
+        distances, relative = self._distances, self._rule.relative
+        assert distances is not None and relative is not None
+        lowest, count = distances.band(rows, columns)
+
+        def made() -> NDArray[Any]:
+            weight, bias = self._term(relative.weight, place), self._term(relative.bias, place)
+            return distances.keys(weight, bias, lowest, count)
+
+        band = _OPERANDS.get((self._number, place, "r", lowest, count), made)
+        return distances.skewed(position @ band.T, len(rows), len(columns))
+
+    def _term(self, values: NDArray[Any], place: int) -> NDArray[Any]:
+        return plain(values[place], self._dtype)
+
+    def _compared(self) -> float:
+        factors, largest = self.factors, 0.0
+        for place, head in enumerate(self.heads):
+            for at, row in enumerate(np.asarray(factors.proof_rows)):
+                difference = self.read(head, (int(row), int(row) + 1))[0]
+                difference = np.abs(difference - factors.proof_values[place, at])
+                largest = max(largest, float(difference.max(initial=0.0)))
+        return largest
+
+
+def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
+    """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
+    if values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
+
+
+__all__ = ["LazyMap", "Relative", "plain"]

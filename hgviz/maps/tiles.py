@@ -1,0 +1,136 @@
+"""Reading a map by tiles of a fixed grid, so that a cell has the same bits in every read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Floats, HgvizError, Interval, Reduce
+from hgviz.maps.blas import one_thread
+from hgviz.maps.pooling import counts, fold_magnitude, fold_max, fold_sum
+
+TILE = 256
+TILE_ZOOM = 8  # at this zoom a tile is one cell
+
+Piece = Callable[[int, int, int, int], NDArray[Any] | None]
+Window = tuple[int, int, int, int]  # top, bottom, left, right, half-open
+
+
+class Tiled(ABC):
+    """The maps of one layer, put together from tiles of TILE x TILE cells on a grid from (0, 0).
+
+    Subclasses give tiles of weights; head numbers are turned into places (0, 1, ..) here.
+    """
+
+    def __init__(self, shape: tuple[int, int, int], heads: tuple[int, ...], signed: bool) -> None:
+        if len(heads) != shape[0]:
+            raise ValueError(f"{len(heads)} head numbers for {shape[0]} maps")
+        self._shape, self._heads, self._signed = shape, tuple(heads), signed
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)"""
+        return self._shape
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The head numbers, in stored order."""
+        return self._heads
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights can be negative."""
+        return self._signed
+
+    def read(
+        self,
+        head: int,
+        rows: Interval = None,
+        columns: Interval = None,
+        zoom: int = 0,
+        reduce: Reduce = "max",
+    ) -> Floats:
+        """Weights of a head in cells of 2^zoom x 2^zoom positions, float32 (rows, columns).
+
+        head is the head's number. rows and columns are half-open from 0 (a slice, a range, a pair,
+        None for all), widened to multiples of 2^zoom and cut by the matrix. max: the largest value
+        of a cell, for signed maps that of largest magnitude; mean: over the cell's part inside the
+        matrix, what is masked counting as 0. Raises HgvizError for a head this layer has not.
+        """
+        place = self.place(head)
+        if zoom < 0 or reduce not in ("max", "mean"):
+            raise ValueError(f"no such reading: zoom {zoom}, reduce {reduce!r}")
+        zoom = min(zoom, max(self.shape[1:]).bit_length())  # from there on all is one cell
+        top, bottom = _widened(rows, self.shape[1], zoom)
+        left, right = _widened(columns, self.shape[2], zoom)
+        inner = min(zoom, TILE_ZOOM)
+        window = (top >> inner, -(-bottom >> inner), left >> inner, -(-right >> inner))
+        with one_thread(), np.errstate(invalid="ignore", over="ignore"):
+            if reduce == "max":
+                cells = self._assembled(self.pooled, place, window, inner, np.float32)
+                found = self.fold(cells, zoom - inner)
+            else:
+                sums = self._assembled(self._summed, place, window, inner, np.float64)
+                found = fold_sum(sums, zoom - inner) / counts((bottom - top, right - left), zoom)
+        return (found + 0.0).astype(np.float32, copy=False)  # adding 0 turns -0 into 0
+
+    def place(self, head: int) -> int:
+        """Where a head number is stored. Raises HgvizError when it is not."""
+        if head in self._heads:
+            return self._heads.index(head)
+        listed = ", ".join(map(str, self._heads)) or "none"
+        raise HgvizError(
+            f"this layer has no head {head}", f"its heads are {listed}", "Choose one of these"
+        )
+
+    @abstractmethod
+    def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """Tile (i, j) of the head stored at a place; None where all its cells are zero."""
+
+    def pooled(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
+        """Tile (i, j) in cells of 2^zoom, zoom <= TILE_ZOOM, each its largest weight."""
+        tile = self.weights(place, i, j)
+        return None if tile is None else self.fold(tile, zoom)
+
+    def fold(self, values: NDArray[Any], zoom: int) -> NDArray[Any]:
+        """Largest values, or those of largest magnitude where weights are signed."""
+        return fold_magnitude(values, zoom) if self._signed else fold_max(values, zoom)
+
+    def _summed(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
+        tile = self.weights(place, i, j)
+        return None if tile is None else fold_sum(tile, zoom)
+
+    def _assembled(
+        self, piece: Piece, place: int, window: Window, zoom: int, dtype: type[Any]
+    ) -> NDArray[Any]:
+        """The pieces of all tiles that meet a window, both in cells of 2^zoom."""
+        top, bottom, left, right = window
+        cells = np.zeros((bottom - top, right - left), dtype)
+        step = TILE >> zoom
+        for i in range(top // step, -(-bottom // step)):
+            for j in range(left // step, -(-right // step)):
+                part = piece(place, i, j, zoom)
+                if part is not None:
+                    above, before = i * step - top, j * step - left
+                    target = cells[max(above, 0) : above + step, max(before, 0) : before + step]
+                    cut = part[max(-above, 0) :, max(-before, 0) :]
+                    target[:] = cut[: target.shape[0], : target.shape[1]]
+        return cells
+
+
+def _widened(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
+    """(start, stop) of an interval, rounded outwards to multiples of 2^zoom and cut at size."""
+    if isinstance(interval, tuple):
+        interval = slice(*(max(0, end) for end in interval))
+    elif isinstance(interval, range):
+        interval = slice(interval.start, interval.stop, interval.step)
+    start, stop, step = (interval or slice(None)).indices(size)
+    if step != 1:
+        raise ValueError(f"rows and columns are read one after another, not by steps of {step}")
+    if stop <= start:
+        return 0, 0
+    return start >> zoom << zoom, min(-(-stop >> zoom) << zoom, size)
