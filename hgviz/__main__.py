@@ -1,0 +1,103 @@
+"""`hgviz` and `python -m hgviz`: the only place that knows both faces.
+
+Paths and no arguments at all open the window; everything else is a verb of the command line.
+Neither face is imported before it is known which one is wanted, so a window does not wait for
+the command line's libraries and a server needs none of the window's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run hgviz and give its exit code."""
+    if getattr(sys, "frozen", False):
+        import multiprocessing
+
+        multiprocessing.freeze_support()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if has_display() and (not arguments or all(map(_surely_a_path, arguments))):
+        return window(arguments)
+    if has_display() and arguments == ["demo"]:
+        return demo()
+
+    from hgviz import cli
+
+    if arguments and arguments[0] not in cli.verbs() and all(map(_maybe_a_path, arguments)):
+        return window(arguments)
+    return cli.main(arguments or ["demo"], cli.Window(demo, selftest))
+
+
+def window(paths: Sequence[str]) -> int:
+    """The window on checkpoints and captures."""
+    if not has_display():
+        return _fail(
+            "There is no display to open a window on. "
+            f"`hgviz info {paths[0]}` and the other commands work without one."
+        )
+    for path in paths:
+        if not Path(path).exists():
+            return _fail(f"There is no file or folder {path}. Look for a slip in its name.")
+    code: int = _app().window([Path(path) for path in paths])
+    return code
+
+
+def demo(headless: Path | None = None) -> int:
+    """The window on the sample; its work off screen where a folder is given or no display is."""
+    if headless is None and not has_display():
+        headless = Path("hgviz-demo")
+    code: int = _app().demo(headless)
+    return code
+
+
+def selftest() -> int:
+    """What a bundle runs to prove that it works."""
+    code: int = _app().selftest()
+    return code
+
+
+def has_display() -> bool:
+    """Whether a window would be seen; a benchmark that asks for one frame counts as an eye."""
+    if sys.platform in ("win32", "darwin") or "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _app() -> ModuleType:
+    """The window's module, or one clear line where the system lacks a library that Qt needs."""
+    try:
+        from hgviz.gui import app
+    except ImportError as error:
+        if ".so" not in str(error):
+            raise
+        missing = str(error).partition(":")[0]
+        line = f"The system lacks {missing}, which Qt needs. Run: apt-get install"
+        raise SystemExit(_fail(f"{line} {SYSTEM_LIBRARIES}")) from None
+    return app
+
+
+def _surely_a_path(argument: str) -> bool:
+    return not argument.startswith("-") and (os.sep in argument or "." in argument)
+
+
+def _maybe_a_path(argument: str) -> bool:
+    return _surely_a_path(argument) or Path(argument).exists()
+
+
+def _fail(line: str) -> int:
+    print(line, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

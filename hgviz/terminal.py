@@ -1,0 +1,119 @@
+"""What the command line puts on a terminal and on disk: bars, lines, tables, errors, arrays.
+
+Light to import, as hgviz.cli is: numpy and rich come when they are needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hgviz.core import HgvizError, Result, Task
+
+
+def run(task: Task[Result], title: str, kept: str = "") -> Result:
+    """Run a task with a bar on standard error; kept says what an interruption leaves."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from hgviz.core import HgvizError
+
+    console = Console(stderr=True)
+    words = TextColumn("{task.description}", markup=False)
+    parts = (words, BarColumn(), TimeRemainingColumn())
+    with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bar:
+        line = bar.add_task(title, total=None)
+        try:
+            while True:
+                step = next(task)
+                note = plain(f"{title}: {step.note}") if step.note else title
+                bar.update(line, completed=step.done, total=step.total or None, description=note)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        except KeyboardInterrupt:
+            raise HgvizError("Stopped", kept) from None
+        finally:
+            task.close()
+
+
+def write(path: Path, array: NDArray[np.float32]) -> None:
+    """Write an array as .npy or .csv in one move, so that a full disk leaves no half file."""
+    import numpy as np
+
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, array)
+            else:
+                np.savetxt(file, array, fmt="%.9g", delimiter=",")
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    say(f"{path}: {' x '.join(f'{size:,}' for size in array.shape)}, {array.dtype}.")
+
+
+def show(facts: dict[str, Any]) -> None:
+    """Facts for people: lists of records as tables, everything else as lines."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for name, value in facts.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            used = [key for key in value[0] if any(one[key] is not None for one in value)]
+            table = Table(*used, title=name, title_justify="left", box=None, pad_edge=False)
+            for record in value:
+                table.add_row(*(Text(_cell(record[key])) for key in used))
+            console.print("", table, "")
+        elif isinstance(value, dict):
+            for inner, one in value.items():
+                console.print(Text(f"{plain(inner)}: {_cell(one)}"))
+        else:
+            console.print(Text(f"{name}: {_cell(value)}"))
+
+
+def say(line: str) -> None:
+    """One line on standard output."""
+    print(plain(line))
+
+
+def complain(line: str) -> None:
+    """One line on standard error."""
+    print(plain(line), file=sys.stderr)
+
+
+def explained(error: BaseException) -> HgvizError:
+    """Any error as one that a person can act on."""
+    from hgviz.core import HgvizError
+
+    if isinstance(error, HgvizError):
+        return error
+    if isinstance(error, MemoryError):
+        return HgvizError("There is not enough memory", "", "Take a shorter text or fewer rows")
+    if isinstance(error, OSError) and error.strerror:
+        return HgvizError(f"Cannot use {error.filename or 'a file'}", error.strerror.lower())
+    return HgvizError(
+        "hgviz failed in a way that nobody foresaw",
+        f"{type(error).__name__}: {error}",
+        "Run it again with --debug and report what it shows",
+    )
+
+
+def plain(value: object) -> str:
+    """One line without the escape sequences that a stranger's file may have put into a name."""
+    line = " ".join(str(value).split())
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(dict.fromkeys(map(plain, value)))
+    return "" if value is None else plain(value)

@@ -1,0 +1,160 @@
+"""The house plan, held by tests: who imports what, how long, how light, and where tables live."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted((ROOT / "hgviz").rglob("*.py"))
+COLOUR = re.compile(r"#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
+COLOUR_MODULES = {"hgviz/gui/theme.py", "hgviz/palettes.py"}
+TABLES = ("ACTIVATIONS", "PALETTES", "FIGURES", "READERS", "METRICS", "VIEWS", "ACTIONS")
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def run(*arguments):
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded_after(code):
+    """The top-level modules that a fresh interpreter has after running some code."""
+    shown = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    return set(run("-c", f"{code}\n{shown}").splitlines()[-1].split())
+
+
+def test_the_packages_import_each_other_as_the_contracts_allow():
+    run("-c", "import sys; from importlinter.cli import lint_imports as lint; sys.exit(lint())")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_module_has_at_most_400_lines(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_the_nouns_are_light():
+    heavy = {"torch", "matplotlib", "PySide6", "h5py", "typer", "rich", "pyqtgraph"}
+    assert not loaded_after("import hgviz.core, hgviz.activations") & heavy
+
+
+def test_the_help_is_light():
+    heavy = {"numpy", "torch", "matplotlib", "PySide6", "h5py", "tokenizers", "msgspec"}
+    help_ = "from hgviz.__main__ import main; assert main(['--help']) == 0"
+    assert not loaded_after(help_) & heavy
+
+
+def test_a_capture_is_viewed_without_torch_and_matplotlib(tmp_path, capture):
+    from hgviz.store import write_capture
+
+    path = tmp_path / "one.h5"
+    write_capture(path, capture)
+    view = (
+        "from hgviz.store import open_capture\n"
+        f"seen = open_capture({str(path)!r})\n"
+        "seen.maps[0].read(seen.spec.layers[0].heads[0])"
+    )
+    assert not loaded_after(view) & {"torch", "matplotlib", "PySide6", "tokenizers"}
+
+
+def test_the_command_line_works_without_graphics_libraries():
+    code = "import sys; sys.modules['PySide6'] = None; import hgviz.cli, hgviz.tasks"
+    assert "pyqtgraph" not in loaded_after(code)
+
+
+def test_jobs_and_settings_need_no_numpy():
+    loaded = loaded_after("import hgviz.jobs, hgviz.settings, hgviz.resources")
+    assert not loaded & {"numpy", "torch", "PySide6"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if name(path) not in COLOUR_MODULES], ids=name
+)
+def test_colours_are_named_in_theme_and_palettes_only(path):
+    found = [
+        (node.lineno, node.value)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and COLOUR.search(node.value)
+    ]
+    found += [
+        (node.lineno, ast.unparse(node))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in ("QColor", "qRgb", "qRgba")
+        and node.args
+        and all(isinstance(one, ast.Constant) for one in node.args)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_is_written_out_in_one_place(table):
+    """No directory scans, no registration by import: a reader sees the list."""
+    found = [
+        node.value
+        for path in MODULES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id == table
+    ]
+    assert len(found) == 1
+    (value,) = found
+    rows = value.generators[0].iter if isinstance(value, ast.DictComp) else value
+    assert isinstance(rows, ast.Tuple | ast.Dict)
+
+
+def test_every_dependency_is_used():
+    imported = {
+        alias.partition(".")[0]
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [one.name for one in node.names]
+        )
+    }
+    written_by_msgspec = {"tomli_w"}
+    named = {
+        re.split(r"[<>=; ]", line)[0].removesuffix("_Essentials")
+        for line in requires("hgviz") or []
+        if "extra ==" not in line
+    }
+    assert named <= imported | written_by_msgspec
+
+
+def test_the_pins_lie_within_the_ranges():
+    from packaging.requirements import Requirement
+
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.lower().split("==") for line in lines if line and line[0] != "#")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for text in project["dependencies"] + project["optional-dependencies"]["test"]:
+        wanted = Requirement(text)
+        if wanted.marker is None or wanted.marker.evaluate():
+            assert pins[wanted.name.lower()] in wanted.specifier, text
+
+
+def test_pyside_keeps_its_references():
+    """6.12.0 on Python 3.11 loses a reference on every void call and aborts before this ends."""
+    run(
+        "-c",
+        "from PySide6.QtCore import QObject\n"
+        "one = QObject()\n"
+        "for _ in range(100_000): one.setObjectName('a')",
+    )

@@ -1,0 +1,113 @@
+"""What people read: bars that never leak into pipes, tables, plain lines, whole files."""
+
+import io
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from hgviz import terminal
+from hgviz.core import HgvizError, Step
+
+
+def counting(total):
+    for done in range(total):
+        yield Step(done, total, "a note")
+    return "done"
+
+
+def test_a_task_gives_its_result_and_writes_nothing_into_a_pipe(capfd):
+    assert terminal.run(counting(3), "Counting") == "done"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_terminal_sees_a_bar(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("sys.stderr", screen)
+    terminal.run(counting(3), "Counting")
+    assert "Counting" in screen.getvalue()
+
+
+def test_ctrl_c_ends_the_task_and_says_what_is_kept():
+    ended = []
+
+    def task():
+        try:
+            yield Step(0, 2)
+            os.kill(os.getpid(), signal.SIGINT)
+            yield Step(1, 2)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(HgvizError) as error:
+        terminal.run(task(), "Working", "The half is kept")
+    assert str(error.value) == "Stopped. The half is kept."
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv"])
+def test_an_array_survives_the_file(tmp_path, suffix, capsys):
+    path = tmp_path / f"map{suffix}"
+    array = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    terminal.write(path, array)
+    load = np.load if suffix == ".npy" else lambda p: np.loadtxt(p, np.float32, delimiter=",")
+    np.testing.assert_array_equal(load(path), array)
+    assert "5 x 7, float32" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "map.npy"
+    terminal.write(path, np.zeros(3, np.float32))
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError):
+        terminal.write(path, np.ones(3, np.float32))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_facts_are_tables_and_lines(capsys):
+    terminal.show(
+        {
+            "kind": "capture",
+            "levels": [{"index": 0, "stride": 1, "gone": None}],
+            "layers": [],
+            "provenance": {"device": "cpu", "seed": None},
+            "complete": True,
+        }
+    )
+    shown = capsys.readouterr().out
+    assert "kind: capture" in shown and "device: cpu" in shown and "complete: True" in shown
+    assert "stride" in shown and "gone" not in shown
+
+
+def test_a_strangers_name_cannot_drive_the_terminal(capsys):
+    name = "\x1b[2J\x1b]0;title\x07[bold]x[/bold]\nsecond\u202e"
+    terminal.show({"name": name, "layers": [{"name": name}], "provenance": {name: name}})
+    terminal.say(name)
+    terminal.complain(name)
+    out, error = capsys.readouterr()
+    assert "\x1b" not in out + error and "\u202e" not in out + error
+    assert "[bold]x[/bold]" in out
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (HgvizError("No.", "why", "do"), "No. why. do."),
+        (MemoryError(), "not enough memory"),
+        (OSError(28, "No space left on device", "a.h5"), "a.h5. no space left on device"),
+        (ValueError("two\nlines"), "ValueError: two lines"),
+    ],
+)
+def test_every_error_becomes_one_line(error, words):
+    line = str(terminal.explained(error))
+    assert words in line and "\n" not in line
