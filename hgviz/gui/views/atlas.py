@@ -1,0 +1,228 @@
+"""Every thumbnail of a capture in one picture: numpy in, pixels out, no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz import palettes
+from hgviz.core import Capture, Floats, HeadId, Layer, Map
+
+QUANTILE, EXPONENT = 0.995, 0.6
+EARLY = 8  # the first eighth of the rows of a causal map has few keys and so large weights
+BLOCK = 256  # windows read at a time
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Thumb:
+    """A map made small: values (rows, columns), how the real map's cells lie, and its focus.
+
+    shape: (queries, keys) that the values cover. slope: keys that become seen per query, None
+    when every query sees every key. kind: map, places (a row per window, a column per place) or
+    only (one key per window, its weight always 1).
+    """
+
+    values: Floats
+    shape: tuple[int, int]
+    slope: float | None
+    signed: bool
+    focus: float
+    kind: str = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Atlas:
+    """One image (height, width, 4) in Qt's BGRA order and where in it each head's picture lies."""
+
+    image: Pixels
+    places: Mapping[HeadId, tuple[int, int, int, int]]
+
+    @classmethod
+    def empty(cls) -> Atlas:
+        """Before anything was captured."""
+        return cls(np.zeros((1, 1, 4), np.uint8), {})
+
+
+def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
+    """The small picture of one head."""
+    _, queries, keys = one.shape
+    if layer.window is not None:
+        if layer.role == "up" and not one.signed:
+            only = np.ones((1, 1), np.float32)
+            return Thumb(only, (queries, keys), None, False, 1.0, "only")
+        values = places(one, layer, head)
+        focus = float(np.abs(values).max(axis=1).mean()) if values.size else 0.0
+        return Thumb(values, (queries, keys), None, one.signed, focus, "places")
+    summary = one.summary(head)  # type: ignore[attr-defined]
+    focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
+    step = cell(queries, summary.thumb.shape[0])
+    covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
+    return Thumb(summary.thumb, covered, slope(capture, layer), one.signed, focus)
+
+
+def cell(queries: int, rows: int) -> int:
+    """How many rows of the map one row of its small picture stands for: a power of two."""
+    step = 1
+    while rows * step < queries:
+        step *= 2
+    return step
+
+
+def slope(capture: Capture, layer: Layer) -> float | None:
+    """How many more keys each further query sees; None without a causal mask."""
+    if not layer.causal:
+        return None
+    mine = capture.spec.levels[layer.level].stride
+    theirs = capture.spec.levels[layer.key_level].stride
+    if mine and theirs:
+        return mine / theirs
+    return len(capture.spans[layer.key_level]) / max(1, len(capture.spans[layer.level]))
+
+
+def places(one: Map, layer: Layer, head: int) -> Floats:
+    """(windows, places): the weights inside each window of windowed resampling."""
+    _, queries, keys = one.shape
+    meet = layer.window or 1
+    windows = min(queries, -(-keys // meet)) if layer.role == "down" else keys
+    out = np.zeros((windows, meet), np.float32)
+    for start in range(0, windows, BLOCK):
+        stop = min(start + BLOCK, windows)
+        mine, theirs = (start, stop), (start * meet, stop * meet)
+        if layer.role == "down":
+            block = one.read(head, rows=mine, columns=(theirs[0], min(theirs[1], keys)))
+        else:
+            block = one.read(head, rows=(theirs[0], min(theirs[1], queries)), columns=mine).T
+        for row in range(stop - start):
+            inside = block[row, row * meet : (row + 1) * meet]
+            out[start + row, : len(inside)] = inside
+    return out
+
+
+def mean(thumbs: Iterable[Thumb]) -> Thumb:
+    """The mean over the heads of one layer."""
+    found = list(thumbs)
+    values = np.mean([one.values for one in found], axis=0, dtype=np.float32)
+    first = found[0]
+    focus = float(np.mean([one.focus for one in found]))
+    return Thumb(values, first.shape, first.slope, first.signed, focus, first.kind)
+
+
+def largest(one: Thumb) -> float:
+    """What is drawn as full colour: the 99.5 % quantile of what is seen, early rows left out."""
+    if one.kind != "map" or not one.values.size:
+        return float(np.abs(one.values).max(initial=0.0))
+    rows, columns = one.values.shape
+    known = seen(one, rows, columns)
+    if one.slope is not None:
+        known[: rows // EARLY] = False
+    values = np.abs(one.values[known])
+    return float(np.quantile(values, QUANTILE)) if values.size else 0.0
+
+
+def seen(one: Thumb, height: int, width: int) -> NDArray[np.bool_]:
+    """bool (height, width): which pixels of the map drawn this large show a key that is seen."""
+    if one.slope is None:
+        return np.ones((height, width), bool)
+    queries, keys = one.shape
+    last = np.ceil(np.arange(1, height + 1) * queries / height)  # rows below this pixel's end
+    first = np.floor(np.arange(width) * keys / width)
+    return np.asarray(first[None, :] < last[:, None] * one.slope)
+
+
+def fitted(values: Floats, height: int, width: int, signed: bool) -> Floats:
+    """Values at a new size: pooled by the largest magnitude, or repeated, never averaged."""
+    if not signed:
+        return _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
+    high = _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
+    low = _along(_along(values, height, 0, np.minimum), width, 1, np.minimum)
+    return np.where(high >= -low, high, low)
+
+
+def _along(values: Floats, size: int, axis: int, pool: np.ufunc) -> Floats:
+    have = values.shape[axis]
+    starts = np.arange(size) * have // size
+    if size >= have:
+        return values.take(starts, axis=axis)
+    return np.asarray(pool.reduceat(values, starts, axis=axis), np.float32)
+
+
+def painted(one: Thumb, height: int, width: int, most: float, table: Pixels) -> Pixels:
+    """uint8 (height, width, 4), BGRA: one thumbnail; what is not seen stays clear."""
+    if one.kind == "places":
+        values = _band(one.values, width)
+        values = fitted(values, height, width, one.signed)
+    else:
+        values = fitted(one.values, height, width, one.signed)
+    out = coloured(values / (most or 1.0), one.signed, table)
+    if one.kind == "map":
+        out[~seen(one, height, width)] = 0
+    return out
+
+
+def _band(values: Floats, width: int) -> Floats:
+    """Windows side by side with a row per place; each place's mean share where that is too fine."""
+    if width >= 2 * len(values):
+        return values.T
+    return values.mean(axis=0, keepdims=True, dtype=np.float32)
+
+
+def coloured(shares: Floats, signed: bool, table: Pixels) -> Pixels:
+    """uint8 (..., 4), BGRA: shares of the largest weight, in -1..1, through the colour table."""
+    bent = np.sign(shares) * np.minimum(np.abs(shares), 1.0) ** EXPONENT
+    index = np.rint((bent + 1) * 127.5 if signed else np.maximum(bent, 0) * 255).astype(np.intp)
+    out = np.empty((*shares.shape, 4), np.uint8)
+    out[..., :3] = table[index][..., ::-1]
+    out[..., 3] = 255
+    return out
+
+
+def compose(
+    thumbs: Mapping[HeadId, Thumb],
+    sizes: Mapping[HeadId, tuple[int, int]],
+    palette: str,
+    *,
+    dark: bool = False,
+    shared: bool = False,
+    flat: bool = False,
+) -> Atlas:
+    """All thumbnails at these sizes (width, height, in device pixels) packed row by row.
+
+    shared: one maximum for all maps. flat: each is one colour that stands for its focus.
+    """
+    found = {head: size for head, size in sizes.items() if head in thumbs}
+    spots, total = _packed(found)
+    image = np.zeros((max(1, total[1]), max(1, total[0]), 4), np.uint8)
+    most = {head: largest(thumbs[head]) for head in found}
+    if shared:
+        top = max((v for h, v in most.items() if thumbs[h].kind == "map"), default=0.0)
+        most = {head: top if thumbs[head].kind == "map" else v for head, v in most.items()}
+    for head, (x, y, width, height) in spots.items():
+        one = thumbs[head]
+        table = palettes.colours(palettes.suited(palette, one.signed), dark)
+        spot = image[y : y + height, x : x + width]
+        if flat and one.kind != "only":
+            spot[:] = coloured(np.full((1, 1), one.focus, np.float32), False, table)
+        elif one.kind != "only":
+            spot[:] = painted(one, height, width, most[head], table)
+    return Atlas(image, spots)
+
+
+def _packed(
+    sizes: Mapping[HeadId, tuple[int, int]],
+) -> tuple[dict[HeadId, tuple[int, int, int, int]], tuple[int, int]]:
+    spots: dict[HeadId, tuple[int, int, int, int]] = {}
+    x = y = height = across = 0
+    layer = -1
+    for head in sorted(sizes):
+        if head.layer != layer:
+            x, y, height, layer = 0, y + height, 0, head.layer
+        width, tall = sizes[head]
+        spots[head] = (x, y, width, tall)
+        x, height = x + width, max(height, tall)
+        across = max(across, x)
+    return spots, (across, y + height)

@@ -1,0 +1,297 @@
+"""The hourglass view: every head of every layer, in the order they compute, level by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
+
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
+from hgviz.gui import theme
+from hgviz.gui.controls import IconButton, PaneHead, Segments
+from hgviz.gui.views import words
+from hgviz.gui.views.atlas import Atlas, Thumb, compose, mean, thumb
+from hgviz.gui.views.base import View
+from hgviz.gui.views.card import HeadCard
+from hgviz.gui.views.glass import Glass
+from hgviz.gui.views.silhouette import FLAT
+from hgviz.gui.views.strokes import Scene
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.session import Session
+
+GHOST = 128  # positions of a model that no text was captured with yet
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a request found: the small maps for later, and the atlas of this size and theme."""
+
+    thumbs: dict[HeadId, Thumb]
+    source: dict[int, Map]
+    atlas: Atlas
+    asked: tuple[Any, ...]
+
+
+class HourglassView(View):
+    """All heads of a model as one picture whose waist is where the text is shortest."""
+
+    title = "Hourglass"
+    icon = "hourglass"
+    needs = ("spec", "capture", "selection", "opened", "display", "dark", "hover", "work", "facts")
+    empty = (
+        "Open a model to look inside",
+        "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
+        "text letter by letter.",
+    )
+    empty_actions = (("open_sample", "Open the sample"), ("open_folder", "Open a checkpoint…"))
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.head = PaneHead(self.title)
+        self.mode = Segments((("heads", "Heads", ""), ("mean", "Mean", "")))
+        self.export = IconButton("export", "Export this picture…")
+        self.head.add(self.mode, self.export)
+        self.glass = Glass()
+        self._card = HeadCard(self.glass.viewport())
+        self._picture: Picture | None = None
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.glass, 1)
+        self.mode.chosen.connect(self._switched)
+        self.export.clicked.connect(self._export)
+        self.glass.picked.connect(self._pick)
+        self.glass.hovered.connect(self._hover)
+        self.glass.asked_menu.connect(self._menu)
+        self.glass.rearranged.connect(self.refresh)
+
+    # --- the view ---------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Picture] | None:
+        """The small maps of every layer that is there, as one image."""
+        if session.spec is None:
+            return None
+        self._stage(session)
+        if session.capture is None:
+            return _nothing()
+        sizes = self.glass.sizes()
+        asked = (
+            session.display.palette, theme.current().dark, session.display.shared,
+            self._flat, self._single, self.glass.spine, tuple(sorted(sizes.items())),
+        )  # fmt: skip
+        return _pictures(session.capture, sizes, asked, self._picture)
+
+    def draw(self, result: Picture | None) -> None:
+        """Show the atlas, unless it is the one on screen already."""
+        if result is None:
+            self._picture = None
+            self.glass.show_atlas(Atlas.empty())
+        elif self._picture is None or result.atlas is not self._picture.atlas:
+            self._picture = result
+            self.glass.show_atlas(result.atlas)
+
+    def noticed(self, name: str) -> None:
+        """Move the frames at once; the pictures follow."""
+        if name in ("selection", "opened", "hover"):
+            self._mark()
+        elif self.session is not None and self.session.spec is not None:
+            self._stage(self.session)
+
+    def respond(self) -> None:
+        """In a spine there is no room for words or controls."""
+        self.head.setVisible(not self.spine)
+        self.glass.spine = self.spine
+        self.glass.rearrange()
+        self.refresh()
+
+    def figure(self, session: Session) -> Spec | None:
+        """The wall of all heads."""
+        if session.capture is None:
+            return None
+        from hgviz.figures import Spec
+
+        return Spec(kind="wall", selection=session.selection, display=session.display)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _single(self) -> bool:
+        return self.mode.choice == "mean"
+
+    @property
+    def _flat(self) -> bool:
+        return self.glass.layout_ is not None and self.glass.layout_.size < FLAT
+
+    def _stage(self, session: Session) -> None:
+        """Lay out what is known without reading a map."""
+        spec, capture = session.spec, session.capture
+        if spec is None:
+            return
+        if capture is not None and capture.spec.layers != spec.layers:
+            capture = None
+        missing = _missing(spec, capture)
+        running = any(one.state == "running" and one.keeps for one in session.work)
+        self.glass.show_scene(
+            Scene(
+                spec,
+                _lengths(spec, capture),
+                _noun(spec, capture),
+                missing,
+                min(missing) if missing and running and capture is not None else None,
+                frozenset(one.index for one in spec.layers if _only(one)),
+                self._single,
+                capture is None,
+            )
+        )
+        note = _note(spec, capture, running)
+        self.head.note.say(f"{note}; colour: focus" if self._flat else note)
+        self._mark()
+
+    def _mark(self) -> None:
+        if self.session is None or self.session.spec is None:
+            return
+        hover = self.session.hover
+        captured = self.session.capture is not None
+        self.glass.mark(
+            self.session.selection.head_id if captured else None,
+            self.session.opened if captured else {},
+            hover.head_id if hover is not None else None,
+        )
+
+    def _switched(self, name: str) -> None:
+        if self.session is not None:
+            self._stage(self.session)
+        self.refresh()
+
+    def _export(self) -> None:
+        self.asked.emit("export")
+
+    def _pick(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
+
+    def _hover(self, head: HeadId | None) -> None:
+        if self.session is None:
+            return
+        now = None
+        if head is not None:
+            now = replace(self.session.selection, layer=head.layer, head=head.head)
+        if now != self.session.hover:
+            self.session.put(hover=now)
+        where = self.glass.where(head) if head is not None else None
+        if head is None or where is None or self.session.spec is None:
+            self._card.hide()
+        else:
+            self._card.tell(self.session, head, self._of(head))
+            self._card.stand_by(where)
+
+    def _of(self, head: HeadId) -> Thumb | None:
+        return self._picture.thumbs.get(head) if self._picture is not None else None
+
+    def _menu(self, head: HeadId | None, where: QPoint) -> None:
+        menu = QMenu(self)
+        if head is not None:
+            menu.addAction(f"Go to head {head}").setData(("go", head))
+            export = menu.addAction(theme.icon("export"), "Export map…")
+            export.setData(("export", head))
+            menu.addSeparator()
+        menu.addAction(theme.icon("copy"), "Copy picture").setData(("copy", head))
+        menu.triggered.connect(self._did)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(where)
+
+    def _did(self, action: Any) -> None:
+        what, head = action.data()
+        if head is not None and what != "copy":
+            self._pick(HeadId(*head))
+        if what == "export":
+            self.asked.emit("export")
+        elif what == "copy":
+            QApplication.clipboard().setPixmap(self.grab())
+
+
+def _pictures(
+    capture: Capture,
+    sizes: dict[HeadId, tuple[int, int]],
+    asked: tuple[Any, ...],
+    before: Picture | None,
+) -> Task[Picture]:
+    """Thumbnails layer by layer, those already made kept, then the one image of them all."""
+    palette, dark, shared, flat, single, spine, _ = asked
+    thumbs: dict[HeadId, Thumb] = {}
+    source = {n: one for n, one in enumerate(capture.maps) if one is not None}
+    new = False
+    for index, one in source.items():
+        layer = capture.spec.layers[index]
+        for head in layer.heads:
+            name = HeadId(index, head)
+            if before is not None and before.source.get(index) is one and name in before.thumbs:
+                thumbs[name] = before.thumbs[name]
+            elif not spine:
+                thumbs[name] = thumb(capture, one, layer, head)
+                new = True
+        yield Step(index + 1, len(capture.maps), "drawing the hourglass")
+    if before is not None and not new and before.asked == asked and before.source == source:
+        return before
+    shown = {} if spine else _means(capture, thumbs) if single else thumbs
+    atlas = compose(shown, sizes, palette, dark=dark, shared=shared, flat=flat)
+    return Picture(thumbs, source, atlas, asked)
+
+
+def _nothing() -> Task[None]:
+    yield Step(1, 1)
+    return None
+
+
+def _means(capture: Capture, thumbs: dict[HeadId, Thumb]) -> dict[HeadId, Thumb]:
+    """One mean map per layer, filed under the layer's first head."""
+    out = {}
+    for layer in capture.spec.layers:
+        found = [thumbs[HeadId(layer.index, h)] for h in layer.heads if (layer.index, h) in thumbs]
+        if found:
+            out[HeadId(layer.index, layer.heads[0])] = mean(found)
+    return out
+
+
+def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:
+    if capture is None:
+        return frozenset(one.index for one in spec.layers)
+    return frozenset(n for n, one in enumerate(capture.maps) if one is None)
+
+
+def _lengths(spec: ModelSpec, capture: Capture | None) -> tuple[int, ...]:
+    if capture is not None:
+        return tuple(len(one) for one in capture.spans)
+    return tuple(-(-GHOST // (one.stride or 4)) for one in spec.levels)
+
+
+def _noun(spec: ModelSpec, capture: Capture | None) -> str:
+    if capture is not None:
+        return words.unit(capture.prompt)
+    return "letter" if spec.vocabulary <= 256 else "token"
+
+
+def _only(layer: Layer) -> bool:
+    """Whether each window of a layer has a single key, whose softmax weight is always 1."""
+    return (
+        layer.window is not None
+        and layer.role == "up"
+        and all(one in ("softmax", "topk") for one in layer.activations)
+    )
+
+
+def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
+    if capture is not None and not capture.complete:
+        done = sum(one is not None for one in capture.maps)
+        if running:
+            return f"capturing {words.counted(len(capture.prompt), words.unit(capture.prompt))}"
+        return f"{done} of {words.counted(len(capture.maps), 'layer')} captured"
+    deepest = max((one.stride or 1 for one in spec.levels), default=1)
+    if deepest > 1:
+        return f"the text shrinks to {words.part(deepest)} and grows back"
+    return f"{words.counted(len(spec.layers), 'layer')} at one resolution"

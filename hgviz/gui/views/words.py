@@ -1,0 +1,63 @@
+"""How the pictures put amounts into words: numbers, fractions, weights, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hgviz.core import Prompt
+
+NUMBERS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+PARTS = {
+    2: "a half", 3: "a third", 4: "a quarter", 5: "a fifth", 6: "a sixth", 8: "an eighth",
+    9: "a ninth", 10: "a tenth", 16: "a sixteenth", 25: "a 25th", 36: "a 36th", 64: "a 64th",
+}  # fmt: skip
+VULGAR = {1: "1", 2: "½", 3: "⅓", 4: "¼", 5: "⅕", 6: "⅙", 8: "⅛", 9: "⅑", 10: "⅒"}
+LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def number(count: int) -> str:
+    """two, twelve, 32,768."""
+    return NUMBERS[count] if 0 <= count < len(NUMBERS) else f"{count:,}"
+
+
+def part(count: int) -> str:
+    """a quarter, a sixteenth, 1/144."""
+    return PARTS.get(count, f"1/{count:,}")
+
+
+def fraction(count: int) -> str:
+    """One over count in small figures: 1, ¼, ¹⁄₁₆."""
+    return VULGAR.get(count, "¹⁄" + str(count).translate(LOWERED))
+
+
+def unit(prompt: Prompt) -> str:
+    """What one token is called: letter where every token is a character or a part of one."""
+    spans = prompt.spans[prompt.spans[:, 0] >= 0]
+    return "letter" if not len(spans) or (spans[:, 1] - spans[:, 0]).max() <= 1 else "token"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 letter, 136 positions, 32,768 letters."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def weight(value: float, digits: int = 2) -> str:
+    """0.89; <0.01 for what is not quite nothing; 0 only where it is exactly that; a real minus."""
+    if value == 0:
+        return "0"
+    least = 10.0**-digits
+    if abs(value) < least:
+        return f"<{least:.{digits}f}" if value > 0 else f"−<{least:.{digits}f}"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def listed(numbers: Sequence[int], noun: str) -> str:
+    """layer 3, layers 0 and 1, layers 5 to 7, layers 2, 5 and 9."""
+    if len(numbers) == 1:
+        return f"{noun} {numbers[0]}"
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{noun}s {numbers[0]} to {numbers[-1]}"
+    return f"{noun}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
