@@ -48,20 +48,15 @@ class Checkpoint:
     folder: Path
 
 
-def save(
-    folder: str | Path,
-    config: HourglassConfig,
-    tensors: Mapping[str, Tensor],
-    dtype: torch.dtype = torch.float32,
-) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in a dtype.
+def save(folder: str | Path, config: HourglassConfig, tensors: Mapping[str, Tensor]) -> None:
+    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
 
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
     """
     from safetensors.torch import save as packed
 
     folder = Path(folder)
-    kept = {name: one.detach().to("cpu", dtype).contiguous() for name, one in tensors.items()}
+    kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / WEIGHTS, packed(kept))
