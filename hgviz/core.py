@@ -382,6 +382,7 @@ class Display:
 # --- work -----------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,8 +430,8 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
-def _build(cls: type[Any], data: dict[str, Any]) -> Any:
-    known = cls.__dataclass_fields__
+def _build(cls: type[Built], data: dict[str, Any]) -> Built:
+    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
     return cls(**{name: value for name, value in data.items() if name in known})
 
 

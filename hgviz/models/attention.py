@@ -129,7 +129,7 @@ def _attend(
     seen = visible(rule, rows, k.shape[-2], keep)
     empty = ~seen.any(-1, keepdim=True)
     if plain:
-        # a fused kernel may give NaN for a row without keys: let it see them all, overwrite it below
+        # a fused kernel may give NaN for a row without keys: let it see all, overwrite it below
         mask = seen | empty
         if relative is not None:
             scores = rule.scale * _position_scores(q, relative, rule, k.shape[-2], rows)
@@ -323,13 +323,17 @@ def _exact(x: Tensor) -> Tensor:
 
 
 def _double(one: Bias) -> Bias:
-    parts = (one.weight, one.bias, one.content, one.position)
-    return Bias(*(part.detach().double() for part in parts), unit=one.unit)
+    return _each(one, _exact)
 
 
 def _numpy_relative(one: Bias) -> Relative:
+    found = _each(one, lambda part: _numpy(part.detach()))
+    return Relative(found.weight, found.bias, found.content, found.position, found.unit)
+
+
+def _each(one: Bias, change: Callable[[Tensor], Any]) -> Any:
     parts = (one.weight, one.bias, one.content, one.position)
-    return Relative(*(_numpy(part.detach()) for part in parts), unit=one.unit)
+    return Bias(*map(change, parts), one.unit)  # type: ignore[call-arg]
 
 
 def _numpy(x: Tensor) -> Any:

@@ -9,134 +9,18 @@ N tokens padded to the factor, m groups, d width.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HgvizError, Layer, Level, Off
-from hgviz.maps.rule import Rule
+from hgviz.core import HgvizError, Layer, Off
 from hgviz.models.attention import Bias, Tap, attend, rotate
-from hgviz.models.hierarchy import Hierarchy
+from hgviz.models.config import HourglassConfig
 
 Steps = Generator[int, None, Tensor]
-Form = Literal["official", "windowed"]
-
-
-@dataclass(frozen=True, slots=True)
-class HourglassConfig:
-    """What an Hourglass is built from; the keys of config.json, with its defaults.
-
-    downsampling: average | linear | attention; upsampling: repeat | linear | attention;
-    attention_downsampling (average | linear) and attention_upsampling (repeat | linear | none) are
-    the bases that resampling attention starts from. positions: learned | relative | rotary | none.
-    activations: one name for the model, one per head, or one list per layer.
-    masking "compat" computes masks as hourglass-transformer-pytorch does (models.md A.9).
-    """
-
-    vocab_size: int
-    d_model: int
-    n_heads: int
-    hierarchy: Hierarchy
-    form: Form = "official"
-    d_head: int = 0
-    d_ff: int = 0
-    downsampling: Literal["average", "linear", "attention"] = "attention"
-    upsampling: Literal["repeat", "linear", "attention"] = "attention"
-    attention_downsampling: Literal["average", "linear"] = "average"
-    attention_upsampling: Literal["repeat", "linear", "none"] = "linear"
-    positions: Literal["learned", "relative", "rotary", "none"] = "relative"
-    max_positions: int | None = None
-    causal: bool = True
-    activations: tuple[Any, ...] = ("softmax",)
-    masking: Literal["strict", "compat"] = "strict"
-    shift_offset: int = field(
-        default=0, repr=False
-    )  # added to the shift k - 1; tests show the leak
-
-    def __post_init__(self) -> None:
-        if not self.d_head:
-            if self.d_model % self.n_heads:
-                raise HgvizError(
-                    f"{self.n_heads} heads do not divide the width {self.d_model}",
-                    f"{self.d_model} / {self.n_heads} is not a whole number",
-                    "Change n_heads or d_model, or give d_head",
-                )
-            object.__setattr__(self, "d_head", self.d_model // self.n_heads)
-        if not self.d_ff:
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
-        if self.positions == "rotary" and self.d_head % 2:
-            raise HgvizError(
-                f"rotary positions cannot turn heads of width {self.d_head}",
-                "they turn pairs of numbers",
-                "Choose an even width per head",
-            )
-        if self.positions == "relative" and self.d_model % 2:
-            raise HgvizError(f"relative positions need an even width, not {self.d_model}")
-        if self.positions == "learned" and not self.max_positions:
-            raise HgvizError("learned positions need max_positions, the longest text")
-
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        """Every layer that attends, in order of computation."""
-        found: list[Layer] = []
-
-        def add(name: str, role: Any, level: int, key_level: int, window: int | None) -> None:
-            heads, index = self.n_heads, len(found)
-            causal = self.causal and window is None
-            found.append(
-                Layer(
-                    index, name, role, level, key_level, tuple(range(heads)),
-                    self._activations(index), causal, window,
-                )
-            )  # fmt: skip
-
-        windowed = self.form == "windowed"
-        shape = self.hierarchy
-        for level, count in enumerate(shape.pre):
-            for i in range(count):
-                add(f"pre.{level}.{i}", "self", level, level, None)
-            if self.downsampling == "attention":
-                window = shape.factors[level] if windowed else None
-                add(f"down.{level}", "down", level + 1, level, window)
-        for i in range(shape.middle):
-            add(f"middle.{i}", "self", len(shape.pre), len(shape.pre), None)
-        for level in reversed(range(len(shape.post))):
-            if self.upsampling == "attention":
-                window = shape.factors[level] if windowed else None
-                add(f"up.{level}", "up", level, level + 1, window)
-            for i in range(shape.post[level]):
-                add(f"post.{level}.{i}", "self", level, level, None)
-        return tuple(found)
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """Every resolution, full first."""
-        shifts = (0, *((k - 1 if self.causal else 0) for k in self.hierarchy.factors))
-        pairs = zip(self.hierarchy.strides, shifts, strict=True)
-        return tuple(Level(i, stride, shift) for i, (stride, shift) in enumerate(pairs))
-
-    def _activations(self, index: int) -> tuple[str, ...]:
-        given = self.activations
-        if given and not isinstance(given[0], str):
-            given = given[index]
-        return tuple(given) if len(given) > 1 else tuple(given) * self.n_heads
-
-    def rule(self, layer: Layer) -> Rule:
-        """How scores become weights in a layer."""
-        strides = self.hierarchy.strides
-        return Rule(
-            scale=self.d_head**-0.5,
-            activations=layer.activations,
-            norms=tuple("l2" if name == "ymish" else None for name in layer.activations),
-            stride_q=strides[layer.level],
-            stride_k=strides[layer.key_level],
-            causal=layer.causal,
-            windowed=layer.window is not None,
-            empty_rows="uniform" if self.masking == "compat" else "zeros",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +52,7 @@ class Attention(nn.Module):
             self.r = nn.Linear(config.d_model, inner)
 
     def forward(
-        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass
+        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
     ) -> Tensor:
         """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
         q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
@@ -194,7 +78,7 @@ class Attention(nn.Module):
             numbers = numbers - self.config.levels[self.layer.level].shift
         return numbers * (self.rule.stride_k if key else self.rule.stride_q)
 
-    def _bias(self, rel: nn.Module) -> Bias:
+    def _bias(self, rel: Relative) -> Bias:
         heads = (self.config.n_heads, self.config.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
         return Bias(
@@ -225,7 +109,7 @@ class Block(nn.Module):
         self.attn, self.ff = Attention(config, layer), FeedForward(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
         y = self.ln_attn(x)
         x = x + self.drop(self.attn(y, y, keep, rel, run))
@@ -240,7 +124,7 @@ class Stack(nn.ModuleDict):
         if config.form == "official":
             self["ln_out"] = _norm(config)
 
-    def steps(self, x: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass) -> Steps:
+    def steps(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Steps:
         """(B, n, d) -> (B, n, d), yielding each layer's index when it is done"""
         for block in self.values():
             if isinstance(block, Block):
@@ -272,7 +156,7 @@ class Down(nn.Module):
         else:
             self.ln_attn = _norm(config)
 
-    def forward(self, x: Tensor, mask: Mask, rel: nn.Module | None, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask, rel: Relative | None, run: Pass) -> Tensor:
         """(B, N, d) -> (B, m, d)"""
         if self.layer is None:
             return self.base(x, mask)
@@ -325,7 +209,7 @@ class Up(nn.Module):
             self.ln_attn = _norm(config)
 
     def forward(
-        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: nn.Module | None, run: Pass
+        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
     ) -> Tensor:
         """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
         if self.config.form == "windowed":
@@ -391,8 +275,7 @@ class Hourglass(nn.Module):
         self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
         if config.positions == "learned":
             self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
-        if config.positions == "relative":
-            self.rel = Relative(config)
+        self.rel = Relative(config) if config.positions == "relative" else None
         self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
         self.down = nn.ModuleList(
             Down(config, shape.factors[i], layers.get(f"down.{i}")) for i in depth
@@ -417,31 +300,36 @@ class Hourglass(nn.Module):
         if "position" in self.embed:
             if x.shape[1] > (self.config.max_positions or 0):
                 raise too_long(x.shape[1], self.config.max_positions or 0)
-            x = x + self.embed["position"].weight[: x.shape[1]]
+            x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
         x = yield from self._level(0, x, keep, run or Pass())
         if self.config.form == "windowed":
             x = self.ln_f(x)
         return self.lm_head(x)
 
     def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
-        rel = getattr(self, "rel", None)
+        rel = self.rel
         if level == len(self.config.hierarchy.factors):
             return (yield from self.middle.steps(x, keep, rel, run))
         factor, n = self.config.hierarchy.factors[level], x.shape[1]
-        x = yield from self.pre[level].steps(x, keep, rel, run)
+        pre, down, up, post = self._parts(level)
+        x = yield from pre.steps(x, keep, rel, run)
         r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
         shift = factor - 1 + self.config.shift_offset if self.config.causal else 0
         mask = self._mask(keep, x, factor, shift)
-        x = self.down[level](F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
-        if (layer := self.down[level].layer) is not None:
-            yield layer.index
+        x = down(F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
+        if down.layer is not None:
+            yield down.layer.index
         x = yield from self._level(level + 1, x, mask.groups, run)
         # the packages that mask by a large negative number do not mask on the way up
         upward = mask.groups if self.config.masking == "strict" else None
-        x = self.up[level](x, r, upward, rel, run)[:, :n]
-        if (layer := self.up[level].layer) is not None:
-            yield layer.index
-        return (yield from self.post[level].steps(x, keep, rel, run))
+        x = up(x, r, upward, rel, run)[:, :n]
+        if up.layer is not None:
+            yield up.layer.index
+        return (yield from post.steps(x, keep, rel, run))
+
+    def _parts(self, level: int) -> tuple[Stack, Down, Up, Stack]:
+        parts = self.pre[level], self.down[level], self.up[level], self.post[level]
+        return cast(tuple[Stack, Down, Up, Stack], parts)
 
     def _mask(self, keep: Tensor | None, x: Tensor, factor: int, shift: int) -> Mask:
         batch, n = x.shape[:2]
@@ -465,7 +353,7 @@ def finish_steps(steps: Steps) -> Tensor:
         try:
             next(steps)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            return end.value
 
 
 def too_long(length: int, limit: int) -> HgvizError:

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.core import HgvizError, Step, Task
-from hgviz.models.checkpoint import hourglass_config, save
+from hgviz.models.checkpoint import parse_config, save
 from hgviz.models.hourglass import Hourglass
 
 
@@ -135,7 +135,7 @@ def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
     torch.manual_seed(recipe.seed)
-    config = hourglass_config({"model_type": "hgviz", **plan.model}, "[model]")
+    config = parse_config({"model_type": "hgviz", **plan.model}, "[model]")
     model = Hourglass(config).to(recipe.device)
     initialise(model)
     for part in model.modules():
@@ -246,7 +246,7 @@ def bits_per_byte(model: Hourglass, text: Tensor, length: int, batch_bytes: int 
 
 
 def initialise(model: Hourglass) -> None:
-    """Normal weights of 0.02, residual outputs smaller by sqrt(2 x layers) (Radford et al. 2019)."""
+    """Normal weights of 0.02, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
     layers = len(model.config.layers)
     for name, parameter in model.named_parameters():
         if name.endswith(("attn.o.weight", "ff.out.weight")):

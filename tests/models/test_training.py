@@ -12,7 +12,8 @@ import torch
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass, HourglassConfig
+from hgviz.models.config import HourglassConfig
+from hgviz.models.hourglass import Hourglass
 from hgviz.models.training import (
     Recipe,
     Stage,
@@ -57,7 +58,7 @@ def plan(tmp_path):
 
 def weights(folder):
     model = open_model(folder)
-    return torch.from_numpy(model.run([1, 2, 3, 4]).logits)
+    return torch.tensor(model.run([1, 2, 3, 4]).logits)
 
 
 def test_training_learns_and_writes_a_checkpoint_that_opens(plan, tmp_path):
