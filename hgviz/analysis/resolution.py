@@ -17,7 +17,7 @@ from hgviz.core import Capture, Floats, HgvizError, Interval, Layer, readonly
 Array = NDArray[Any]
 
 FULL_LIMIT = 8192  # tokens: above it the whole map would fill the memory
-_HELD = 1 << 25  # cells of fused maps that one rollout keeps, 128 MB
+_HELD = 1 << 25  # cells of fused maps that one rollout keeps, 256 MB
 _ROWS = 256
 
 

@@ -1,0 +1,135 @@
+"""The roles that heads are tried for: each says which keys a query would look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+
+from hgviz.analysis.layout import Block, Layout
+from hgviz.analysis.reading import Bools, Reading
+
+Find = Callable[[Block], Bools]
+Members = Callable[[Reading], Bools]
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """A role: its name, what a head that has it does, and the keys that it means.
+
+    {unit} is letter or token; {place} is that at full resolution, position where a level is
+    shortened, group where one level looks at another. members: the tokens that the role is about
+    where they are fixed by the text; a head must look at several of them. only: the kind of layers
+    it makes sense in, "" for all. ahead: it means later keys.
+    """
+
+    name: str
+    sentence: str
+    find: Find
+    members: Members | None = None
+    only: str = ""
+    ahead: bool = False
+
+
+_space, _stop, _digit = attrgetter("space"), attrgetter("stop"), attrgetter("digit")
+_capital, _vowel = attrgetter("capital"), attrgetter("vowel")
+_word_start, _sentence_start = attrgetter("starts_word"), attrgetter("starts_sentence")
+
+
+def _every(name: str, sentence: str, members: Members) -> Finder:
+    """All tokens of a kind that the query sees."""
+    return Finder(name, sentence, lambda block: block.holding(members(block.reading)), members)
+
+
+def _last(name: str, sentence: str, members: Members) -> Finder:
+    """The newest token of a kind, up to the query itself."""
+    return Finder(
+        name, sentence, lambda block: block.at(block.reading.last(members(block.reading))), members
+    )
+
+
+FINDERS: dict[str, Finder] = {
+    "previous": Finder("previous {place}", "Looks at the previous {place}", lambda b: b.back(1)),
+    "two back": Finder("two {place}s back", "Looks two {place}s back", lambda b: b.back(2)),
+    "three back": Finder("three {place}s back", "Looks three {place}s back", lambda b: b.back(3)),
+    "near": Finder(
+        "the last few {place}s", "Stays near: itself and the four {place}s before",
+        lambda b: b.back(0, 4),
+    ),
+    "same": Finder("the {place} itself", "Looks at the {place} itself", lambda b: b.back(0)),
+    "next": Finder(
+        "next {place}", "Looks at the next {place}", lambda b: b.back(-1), ahead=True
+    ),
+    "newest": Finder(
+        "newest of its group", "Looks at the newest position of its group",
+        lambda b: b.newest(), only="down",
+    ),
+    "oldest": Finder(
+        "oldest of its group", "Looks at the oldest position of its group",
+        lambda b: b.oldest(), only="down",
+    ),
+    "first": Finder(
+        "first {unit}", "Rests on the first {unit} of the text",
+        lambda b: b.holding(b.reading.numbers == 0),
+    ),
+    "word start": Finder(
+        "start of the word", "Looks back to the start of the word",
+        lambda b: b.at(b.reading.word_first), _word_start,
+    ),
+    "word": Finder(
+        "current word", "Looks within the current word",
+        lambda b: b.within(b.reading.word_first, b.reading.word_end),
+    ),
+    "previous word": Finder(
+        "previous word", "Looks at the previous word", lambda b: b.previous_word()
+    ),
+    "last space": _last("last space", "Looks back to the last space", _space),
+    "last stop": _last(
+        "last comma or full stop", "Looks back to the last comma or full stop", _stop
+    ),
+    "sentence start": _last(
+        "start of the sentence", "Looks back to the start of the sentence", _sentence_start
+    ),
+    "capitals": _every("capital letters", "Looks at capital letters", _capital),
+    "stops": _every("commas and full stops", "Looks at commas and full stops", _stop),
+    "spaces": _every("spaces", "Looks at spaces", _space),
+    "word starts": _every("starts of words", "Looks at the starts of words", _word_start),
+    "digits": _every("digits", "Looks at digits", _digit),
+    "vowels": _every("vowels", "Looks at vowels", _vowel),
+    "last same": Finder(
+        "the last same {unit}", "Looks back to the last same {unit}",
+        lambda b: b.at(b.reading.same_before),
+    ),
+    "same earlier": Finder(
+        "the same {unit} earlier", "Looks at the same {unit} wherever it stood before",
+        lambda b: b.like(b.reading.ids, b.reading.ids) & b.earlier,
+    ),
+    "same word": Finder(
+        "the same word earlier", "Looks at the same word where it stood before",
+        lambda b: b.same_word(),
+    ),
+    "after one": Finder(
+        "after the same {unit} (induction)",
+        "Looks at what followed the same {unit} before (induction)",
+        lambda b: b.after_same(1),
+    ),
+    "after two": Finder(
+        "after the same two {unit}s (induction)",
+        "Looks at what followed the same two {unit}s before (induction)",
+        lambda b: b.after_same(2),
+    ),
+    "after three": Finder(
+        "after the same three {unit}s (induction)",
+        "Looks at what followed the same three {unit}s before (induction)",
+        lambda b: b.after_same(3),
+    ),
+}  # fmt: skip
+
+
+def finders_for(layout: Layout) -> dict[str, Finder]:
+    """The roles that make sense in a layer."""
+    return {
+        name: one
+        for name, one in FINDERS.items()
+        if one.only in ("", layout.role) and not (one.ahead and layout.causal)
+    }

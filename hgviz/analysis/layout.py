@@ -1,0 +1,138 @@
+"""The rows and columns of a layer's maps, and what they stand for in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hgviz.analysis.reading import Bools, Reading
+from hgviz.core import Capture, Floats, Integers
+
+
+class Layout:
+    """The rows and columns of a layer's maps and the tokens behind them.
+
+    query (rows, 2) and key (columns, 2) are half-open spans of tokens, (-1, -1) for padding; now
+    is the newest token of each row, own the newest column of the row's own tokens; step columns
+    make up one row of a layer that shortens, one everywhere else.
+    """
+
+    def __init__(self, capture: Capture, layer: int) -> None:
+        one = capture.spec.layers[layer]
+        self.role, self.causal, self.window = one.role, one.causal, one.window
+        self.query, self.key = capture.query_spans(layer), capture.key_spans(layer)
+        self.now = np.maximum(self.query[:, 1] - 1, 0)
+        wide, fine = (capture.spec.levels[i].stride or 1 for i in (one.level, one.key_level))
+        self.step = wide // fine if one.role == "down" else 1
+        if one.role == "self":
+            self.own = np.arange(len(self.query))
+        else:
+            self.own = np.array([capture.column(layer, int(token)) for token in self.now], np.int64)
+
+    def block(self, reading: Reading, rows: slice, columns: slice) -> Block:
+        """A part of the map."""
+        return Block(self, reading, rows, columns)
+
+
+class Block:
+    """A rectangle of a layer's maps, asked for the keys that a role means: bool (rows, columns)."""
+
+    def __init__(self, layout: Layout, reading: Reading, rows: slice, columns: slice) -> None:
+        self.reading = reading
+        self.query, self.key = layout.query[rows], layout.key[columns]
+        self.now, self.own, self.step = layout.now[rows], layout.own[rows], layout.step
+        self.columns = np.arange(columns.start, columns.stop)
+        self.seen = self._seen(layout, np.arange(rows.start, rows.stop))
+
+    def _seen(self, layout: Layout, rows: Integers) -> Bools:
+        """The cells that exist and stand for tokens."""
+        real = self.key[:, 0] >= 0
+        if self.reading.real is not None:
+            real &= self._holds(self.reading.real)
+        seen = np.broadcast_to(real, (len(rows), len(real)))
+        if layout.causal:
+            seen = seen & (self.key[:, 1] <= self.query[:, 1:])
+        if layout.window and layout.role == "down":
+            seen = seen & (self.columns // layout.window == rows[:, None])
+        if layout.window and layout.role == "up":
+            seen = seen & (self.columns == rows[:, None] // layout.window)
+        return seen
+
+    @property
+    def distance(self) -> Floats:
+        """float32 (rows, columns): tokens between the newest of the query and of the key."""
+        return np.abs(np.subtract(self.query[:, 1:], self.key[:, 1], dtype=np.float32))
+
+    @property
+    def earlier(self) -> Bools:
+        """Keys that end before the query begins."""
+        return self.key[:, 1] <= self.query[:, :1]
+
+    def back(self, first: int, last: int | None = None) -> Bools:
+        """The positions `first` to `last` rows before the query's own."""
+        far = self.own[:, None] - self.columns
+        last = first if last is None else last
+        return (far >= first * self.step) & (far < (last + 1) * self.step)
+
+    def newest(self) -> Bools:
+        """The newest column of the query's own tokens."""
+        return np.equal(self.columns, self.own[:, None])
+
+    def oldest(self) -> Bools:
+        """The oldest column of the query's own tokens."""
+        return np.equal(self.columns, self.own[:, None] - (self.step - 1))
+
+    def at(self, tokens: Integers) -> Bools:
+        """Keys that hold the token tokens[t], t the query's newest; -1 is held by none."""
+        target = tokens[self.now][:, None]
+        return (self.key[:, 0] <= target) & (target < self.key[:, 1])
+
+    def within(self, first: Integers, end: Integers) -> Bools:
+        """Keys that hold one of the tokens first[t] .. end[t] - 1."""
+        a, b = first[self.now][:, None], end[self.now][:, None]
+        return (self.key[:, 0] < b) & (self.key[:, 1] > a) & (a >= 0)
+
+    def holding(self, members: Bools) -> Bools:
+        """Keys that hold a token of a kind, whatever the query."""
+        return np.broadcast_to(self._holds(members), self.seen.shape)
+
+    def _holds(self, members: Bools) -> Bools:
+        sums = np.concatenate([[0], np.cumsum(members)])
+        return sums[np.maximum(self.key[:, 1], 0)] > sums[np.maximum(self.key[:, 0], 0)]
+
+    def every_second(self, members: Callable[[Reading], Bools]) -> Bools:
+        """Keys that hold the first, third, fifth ... of the members in the text."""
+        tokens = members(self.reading)
+        return self.holding(tokens & (np.cumsum(tokens) % 2 == 1))
+
+    def like(self, kinds: Integers, wanted: Integers) -> Bools:
+        """Keys that hold a token whose kind is wanted[t]; kind -1 is like nothing."""
+        target = wanted[self.now][:, None]
+        found = np.zeros(self.seen.shape, bool)
+        width = int((self.key[:, 1] - self.key[:, 0]).max(initial=0))
+        for offset in range(width):
+            token = self.key[:, 0] + offset
+            there = (self.key[:, 0] >= 0) & (token < self.key[:, 1])
+            found |= np.where(there, kinds[np.where(there, token, 0)], -1) == target
+        return found & (target >= 0)
+
+    def after_same(self, size: int) -> Bools:
+        """Earlier keys that follow an earlier occurrence of the last `size` tokens."""
+        grams = self.reading.grams[size]
+        followed = np.concatenate([[-1], grams[:-1]])
+        return self.like(followed, grams) & self.earlier
+
+    def same_word(self) -> Bools:
+        """The same word wherever it stood before."""
+        spelling = self.reading.spelling
+        before = self.key[:, 1] <= self.reading.word_first[self.now][:, None]
+        return self.like(spelling, spelling) & before
+
+    def previous_word(self) -> Bools:
+        """The word before the one that the query stands in."""
+        words, edges = self.reading.word, self.reading.starts_word
+        firsts = np.append(np.flatnonzero(edges), -1)
+        ends = np.append(self.reading.word_end[edges], -1)
+        before = np.where(words > 0, words - 1, -1)
+        return self.within(firsts[before], ends[before])

@@ -1,0 +1,138 @@
+"""What each token of a text is: its word, its sentence, a capital, a full stop."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Integers, Prompt
+
+Bools = NDArray[np.bool_]
+
+_STOPS = frozenset(",.;:!?…،؛؟。、，！？；：")
+_ENDS = frozenset(".!?…؟。！？")
+_WIDE_ENDS = frozenset("。！？")  # end a sentence without a space behind them
+_VOWELS = frozenset("aeiouyäöüáéíóúàèìòùâêîôûåøæœ")
+_APOSTROPHES = frozenset("'’")
+
+
+class Reading:
+    """A prompt read as a person would; every array has one entry per token.
+
+    unit: "letter" where tokens are bytes or single characters, else "token". word numbers the
+    words from 0, -1 outside; word_first and word_end are the tokens first..end-1 of each token's
+    word, spelling is equal for equal words (capitals apart), sentence_first is the first token of
+    the sentence, same_before the newest earlier token of the same kind, grams[n] the kind of the
+    last n tokens together; all -1 where there is none.
+    """
+
+    def __init__(self, prompt: Prompt) -> None:
+        tokens = len(prompt)
+        self.ids = np.asarray(prompt.ids, np.int64)
+        self.numbers = np.arange(tokens)
+        self.real = prompt.attention_mask
+        spans = np.asarray(prompt.spans, np.int64).reshape(-1, 2)
+        text = prompt.text
+        plain = spans[:, 0] >= 0
+        widths = (spans[:, 1] - spans[:, 0])[plain]
+        self.unit = "letter" if (widths <= 1).all() else "token"
+        # of a token such as " the" the first character that is no space decides
+        leads = [_lead(text, int(a), int(b)) if a >= 0 else "" for a, b in spans]
+        self.space = np.array([bool(one) and one.isspace() for one in leads], bool)
+        self.stop = np.array([one in _STOPS for one in leads], bool)
+        self.capital = np.array([one.isupper() for one in leads], bool)
+        self.digit = np.array([one.isdigit() for one in leads], bool)
+        self.vowel = np.array([one.lower() in _VOWELS for one in leads], bool)
+        words, spellings = _words(text)
+        self.word = _first_within(words, spans)
+        self.spelling = np.append(spellings, -1)[self.word]
+        self.word_first, self.word_end = _runs(self.word)
+        self.starts_word = self.word_first == self.numbers
+        opens = _first_within(_sentences(text), spans)
+        self.starts_sentence = (opens >= 0) & (np.diff(opens, prepend=-1) != 0)
+        self.sentence_first = self.last(self.starts_sentence)
+        self.same_before = _same_before(self.ids)
+        self.grams = {size: _grams(self.ids, size) for size in (1, 2, 3)}
+
+    def last(self, members: Bools) -> Integers:
+        """For each token the newest member up to and including it, -1 where there is none."""
+        return np.maximum.accumulate(np.where(members, self.numbers, -1), dtype=np.int64)
+
+
+def _same_before(ids: Integers) -> Integers:
+    order = np.argsort(ids, kind="stable")
+    found = np.full(len(order), -1, np.int64)
+    again = ids[order[1:]] == ids[order[:-1]]
+    found[order[1:][again]] = order[:-1][again]
+    return found
+
+
+def _grams(ids: Integers, size: int) -> Integers:
+    found = np.full(len(ids), -1, np.int64)
+    if len(ids) >= size:
+        windows = np.lib.stride_tricks.sliding_window_view(ids, size)
+        found[size - 1 :] = np.unique(windows, axis=0, return_inverse=True)[1].ravel()
+    return found
+
+
+def _lead(text: str, start: int, end: int) -> str:
+    return (text[start:end].lstrip() or text[start:end])[:1]
+
+
+def _words(text: str) -> tuple[Integers, Integers]:
+    """For each character the number of its word or -1; for each word a number of its spelling."""
+    numbers = np.full(len(text), -1, np.int64)
+    spellings: list[str] = []
+    inside = False
+    for at, one in enumerate(text):
+        joined = one in _APOSTROPHES and inside and text[at + 1 : at + 2].isalnum()
+        if one.isalnum() or joined:
+            if not inside:
+                spellings.append("")
+            spellings[-1] += one.lower()
+            numbers[at] = len(spellings) - 1
+        inside = one.isalnum() or joined
+    known: dict[str, int] = {}
+    kinds = [known.setdefault(one, len(known)) for one in spellings]
+    return numbers, np.array(kinds, np.int64)
+
+
+def _sentences(text: str) -> Integers:
+    """For each character the number of its sentence, -1 for the spaces before a sentence."""
+    numbers = np.full(len(text), -1, np.int64)
+    count, fresh = -1, True
+    for at, one in enumerate(text):
+        if fresh and one.isalnum():
+            count, fresh = count + 1, False
+        if not fresh:
+            numbers[at] = count
+        fresh = fresh or one == "\n" or (one in _ENDS and _ends(text, at))
+    return numbers
+
+
+def _ends(text: str, at: int) -> bool:
+    rest = text[at + 1 : at + 40]
+    behind = rest.lstrip()
+    apart = text[at] in _WIDE_ENDS or not rest or rest[0].isspace()
+    return apart and not behind[:1].islower()
+
+
+def _first_within(numbers: Integers, spans: Integers) -> Integers:
+    """The first number >= 0 among the characters of each token, -1 where there is none."""
+    found = np.full(len(spans), -1, np.int64)
+    for token, (start, end) in enumerate(spans):
+        inside = numbers[start:end] if start >= 0 else numbers[:0]
+        chosen = inside[inside >= 0]
+        if len(chosen):
+            found[token] = chosen[0]
+    return found
+
+
+def _runs(numbers: Integers) -> tuple[Integers, Integers]:
+    """First token and end of the run of equal numbers around each token, -1 outside."""
+    first, end = np.full(len(numbers), -1, np.int64), np.full(len(numbers), -1, np.int64)
+    edges = np.flatnonzero(np.diff(numbers, prepend=-2, append=-2))
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        if numbers[a] >= 0:
+            first[a:b], end[a:b] = a, b
+    return first, end
