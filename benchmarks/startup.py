@@ -1,0 +1,52 @@
+"""How long until something is there: the help, and the first painted frame of the window.
+
+Each beside what it cannot be faster than, whole processes, taken in turn, medians.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+ROUNDS = 9
+EMPTY_WINDOW = """
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QMainWindow
+class Window(QMainWindow):
+    def paintEvent(self, event):
+        super().paintEvent(event)
+        QTimer.singleShot(0, app.quit)
+app = QApplication([])
+window = Window()
+window.resize(1600, 1000)
+window.show()
+app.exec()
+"""
+PAIRS = (
+    ("hgviz --help", ["-m", "hgviz", "--help"], "import typer.rich_utils", 2.0),
+    ("first frame of the window", ["-m", "hgviz"], EMPTY_WINDOW, 2.0),
+)
+
+
+def main():
+    """Print a table of medians and ratios."""
+    print(f"{'':28}{'median':>10}{'beside':>10}{'ratio':>8}{'limit':>8}")
+    for name, ours, beside, limit in PAIRS:
+        both = [(seconds(ours), seconds(["-c", beside])) for _ in range(ROUNDS + 1)][1:]
+        mine, other = (statistics.median(times) for times in zip(*both, strict=True))
+        print(f"{name:28}{mine:9.3f}s{other:9.3f}s{mine / other:8.2f}{limit:8.1f}")
+
+
+def seconds(arguments):
+    """The wall time of one interpreter from its start to its end."""
+    settings = {"HGVIZ_EXIT_AFTER_PAINT": "1", "QT_QPA_PLATFORM": "offscreen"}
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *arguments], check=True, env=os.environ | settings, capture_output=True
+    )
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
