@@ -9,9 +9,9 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.training import Report
 
-Path_ = str | os.PathLike[str]
+Path_ = str | Path
 
 
 # --- opening --------------------------------------------------------------------------------------
@@ -209,10 +209,7 @@ def _spans(model: Model, tokens: int) -> tuple[Any, ...]:
 
 
 def _provenance(model: Model) -> Provenance:
-    import h5py
-    import numpy
-    import torch
-
+    packages = ("torch", "numpy", "h5py")
     return Provenance(
         producer=f"hgviz {__version__}",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -220,9 +217,7 @@ def _provenance(model: Model) -> Provenance:
         dtype=model.dtype,
         versions=(
             ("python", platform.python_version()),
-            ("torch", str(torch.__version__)),
-            ("numpy", numpy.__version__),
-            ("h5py", h5py.__version__),
+            *((package, version(package)) for package in packages),
         ),
         checkpoint=model.spec.digest,
         masking=model.masking,
