@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Mode = Literal["inspect", "follow"]
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
-    "text", "dark", "work",
+    "text", "dark", "work", "checkpoint",
 )  # fmt: skip
 
 
@@ -63,6 +63,7 @@ class Session:
         self.text = ""
         self.dark = False
         self.work: tuple[Work, ...] = ()
+        self.checkpoint = ""
 
     @property
     def stale(self) -> bool:
@@ -79,7 +80,7 @@ class Session:
             setattr(self, name, value)
         if "capture" in fields:
             self._take_capture(before["capture"], fields)
-        if "model" in fields and "spec" not in fields and self.model is not None:
+        if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
         self.selection = self._clamped(self.selection)
         self._open()

@@ -20,6 +20,9 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 
 
+GAP = 5  # px between an icon and its words
+
+
 class Words(QLabel):
     """A line of text that elides with a tooltip where it does not fit, and never asks for room."""
 
@@ -97,6 +100,11 @@ class Button(QPushButton):
             self.setProperty("kind", kind)
         self._draw()
 
+    def wear(self, icon: str) -> None:
+        """Change the icon."""
+        self._icon = icon
+        self._draw()
+
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icon again in the new theme's colour."""
         if event.type() == QEvent.Type.PaletteChange:
@@ -106,17 +114,10 @@ class Button(QPushButton):
     def _draw(self) -> None:
         if self._icon:
             now = theme.current()
-            kind = self.property("kind")
-            self.setIcon(
-                theme.icon(
-                    self._icon,
-                    now.on_press
-                    if kind == "filled"
-                    else now.secondary
-                    if kind == "find"
-                    else now.text,
-                )
-            )
+            colours = {"filled": now.on_press, "find": now.secondary}
+            colour = colours.get(self.property("kind"), now.text)
+            self.setIcon(theme.icon(self._icon, colour, gap=GAP))
+            self.setIconSize(QSize(16 + GAP, 16))
 
 
 class IconButton(QToolButton):
@@ -172,7 +173,7 @@ class Segments(QFrame):
             button.setCheckable(True)
             button.setText(words)
             button.setFont(bold)
-            button.setIconSize(QSize(16, 16))
+            button.setIconSize(QSize(16 + GAP, 16))
             if icon:
                 button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
             button.setFixedHeight(26)
@@ -211,7 +212,7 @@ class Segments(QFrame):
             on = button.isChecked()
             button.setFont(theme.font(weight=600 if on else 400))
             if icon:
-                button.setIcon(theme.icon(icon, now.press if on else now.secondary))
+                button.setIcon(theme.icon(icon, now.press if on else now.secondary, GAP))
 
 
 class PaneHead(QWidget):

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HgvizError, Step, Task, finish
@@ -34,7 +34,7 @@ class View(QWidget):
     title: ClassVar[str] = ""
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
-    lane: ClassVar[Literal["files", "engine"]] = "files"
+    lane: ClassVar[Literal["files", "engine", "here"]] = "files"  # here: quick, no I/O
     empty: ClassVar[tuple[str, str]] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: ClassVar[tuple[tuple[str, str], ...]] = ()  # (action, words), the first filled
 
@@ -75,6 +75,18 @@ class View(QWidget):
 
     def fit(self) -> None:
         """Show everything again."""
+
+    def copy(self) -> None:
+        """Put the picture as it stands on the clipboard."""
+        QGuiApplication.clipboard().setPixmap(self.grab())
+
+    def take_focus(self) -> None:
+        """Take the keyboard: the view itself, or the first thing in it that wants it."""
+        inside = [one for one in self.findChildren(QWidget) if one.isVisible()]
+        for one in (self, *inside):
+            if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isEnabled():
+                one.setFocus(Qt.FocusReason.TabFocusReason)
+                return
 
     @property
     def spine(self) -> bool:
@@ -147,6 +159,9 @@ class View(QWidget):
         if self.session is None or self._lanes is None or not self.isVisible():
             return
         self._due = False
+        if self.lane == "here":
+            self.settle()
+            return
         lane = getattr(self._lanes, self.lane)
         key = f"view {id(self)}"
         try:

@@ -1,0 +1,115 @@
+"""Everything a person can do: one row each; menus, shortcuts, the palette and F1 read this table.
+
+Only the standard library: the menus are there before numpy is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
+
+Reason = Callable[["Session"], str]
+
+
+def _always(session: Session) -> str:
+    return ""
+
+
+def _model(session: Session) -> str:
+    return "" if session.spec else "Needs a model: open one first"
+
+
+def _capture(session: Session) -> str:
+    return "" if session.capture else "Needs a capture: capture a text first"
+
+
+def _whole_capture(session: Session) -> str:
+    if session.capture is not None and not session.capture.complete:
+        return "Needs the whole capture: some layers are missing"
+    return _capture(session)
+
+
+def _can_capture(session: Session) -> str:
+    if not session.checkpoint:
+        return "Needs a checkpoint: open one first"
+    return "A text is being captured" if _busy(session) else ""
+
+
+def _capturing(session: Session) -> str:
+    return "" if _busy(session) else "Nothing is running"
+
+
+def _levels(session: Session) -> str:
+    if session.spec is not None and len(session.spec.levels) == 1:
+        return "This model has one resolution only"
+    return _model(session)
+
+
+def _inspecting(session: Session) -> str:
+    return "" if session.mode == "inspect" else "Only in Inspect"
+
+
+def _busy(session: Session) -> bool:
+    return any(one.state in ("waiting", "running") and one.keeps for one in session.work)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do. name: the method of Commands that does it; why_off: "" while it can be done.
+
+    group: a line is drawn in the menu where it changes. keys: in Qt's portable words.
+    """
+
+    name: str
+    words: str
+    icon: str
+    keys: tuple[str, ...]
+    menu: str
+    why_off: Reason = _always
+    group: int = 0
+
+
+ACTIONS = (
+    Action("open", "Open a checkpoint or capture…", "open", ("Ctrl+O",), "File"),
+    Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
+    Action("open_sample", "Open the sample", "hourglass", (), "File"),
+    Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
+    Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
+    Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
+    Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture),
+    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 1),
+    Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
+    Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
+    Action("fit", "Fit the map", "fit", ("F",), "View", _capture, 1),
+    Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", _always, 1),
+    Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),
+    Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 2),
+    Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 2),
+    Action("next_head", "Next head", "arrow-right", ("L",), "Heads", _model),
+    Action("last_head", "Head before", "arrow-left", ("H",), "Heads", _model),
+    Action("next_layer", "Next layer", "arrow-down", ("J",), "Heads", _model),
+    Action("last_layer", "Layer before", "arrow-up", ("K",), "Heads", _model),
+    Action("level_in", "Coarser level", "hourglass", ("D",), "Heads", _levels, 1),
+    Action("level_out", "Finer level", "hourglass", ("U",), "Heads", _levels, 1),
+    Action("next_query", "Next letter", "arrow-right", ("Right",), "Heads", _capture, 2),
+    Action("last_query", "Letter before", "arrow-left", ("Left",), "Heads", _capture, 2),
+    Action("next_key", "Next key", "arrow-down", ("Down",), "Heads", _capture, 2),
+    Action("last_key", "Key before", "arrow-up", ("Up",), "Heads", _capture, 2),
+    Action("strongest", "Go to the strongest key", "eye", ("Shift+S",), "Heads", _capture, 2),
+    Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
+    Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing),
+    Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
+    Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
+    Action("about", "About hgviz", "info", (), "Help", _always, 1),
+)
+
+
+def by_name(name: str) -> Action:
+    """The action of that name; KeyError for none."""
+    return {one.name: one for one in ACTIONS}[name]

@@ -1,0 +1,144 @@
+"""Starting the window: the frame first, painted at once; everything heavy comes behind it.
+
+Before the first paint only PySide6, the settings and the standard library are imported.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from hgviz import __version__, settings
+from hgviz.gui import theme
+from hgviz.gui.window import SIZE, SMALLEST, Window
+
+if TYPE_CHECKING:
+    from hgviz.gui.program import Program
+
+# What Qt needs to open a window under X, and the Debian packages that have it.
+X_LIBRARIES = {
+    "libxcb-cursor.so.0": "libxcb-cursor0",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
+    "libxcb-icccm.so.4": "libxcb-icccm4",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1",
+    "libxcb-shape.so.0": "libxcb-shape0",
+}
+
+
+def window(paths: Sequence[Path]) -> int:
+    """The window, on checkpoints and captures; without any, on the sample."""
+    missing = missing_packages()
+    if missing:
+        print(
+            f"The system lacks what Qt needs to open a window. Run: apt-get install {missing}",
+            file=sys.stderr,
+        )
+        return 1
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    app = application()
+    kept = settings.load()
+    theme.apply(app, wants_dark(kept.theme))
+    frame = Window()
+    place(frame, kept)
+    if "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
+        frame.painted.connect(app.quit)
+    starter = Starter(frame, [str(path) for path in paths])
+    frame.show()
+    code = app.exec()
+    starter.close()
+    return code
+
+
+def demo(headless: Path | None = None) -> int:
+    """The window on the sample; with a folder, the same work off screen."""
+    if headless is None:
+        return window([])
+    from hgviz.gui import proof
+
+    return proof.demo(headless)
+
+
+def selftest() -> int:
+    """Prove that the parts of an installed or frozen program work; 1 if one does not."""
+    from hgviz.gui import proof
+
+    return proof.selftest()
+
+
+def application() -> QApplication:
+    """The one QApplication, dressed."""
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        app = QApplication(["hgviz"])
+    app.setApplicationName("hgviz")
+    app.setApplicationVersion(__version__)
+    app.setDesktopFileName("hgviz")
+    return app
+
+
+def wants_dark(choice: str) -> bool:
+    """The theme chosen, or with auto the system's."""
+    if choice == "auto":
+        return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    return choice == "dark"
+
+
+def place(frame: Window, kept: settings.Settings) -> None:
+    """Where the window was, or large in the middle of the screen."""
+    if kept.geometry and frame.restoreGeometry(QByteArray(base64.b64decode(kept.geometry))):
+        return
+    room = frame.screen().availableGeometry()
+    frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(SMALLEST))
+    frame.move(room.center() - frame.rect().center())
+
+
+def missing_packages() -> str:
+    """The Debian packages a window under X lacks; Qt itself would abort without a word to act on."""
+    platform = os.environ.get("QT_QPA_PLATFORM", "")
+    if sys.platform != "linux" or (platform and not platform.startswith("xcb")):
+        return ""
+    if os.environ.get("WAYLAND_DISPLAY") and not platform:
+        return ""
+    return " ".join(package for name, package in X_LIBRARIES.items() if not _loads(name))
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+class Starter(QObject):
+    """Waits for the first paint, then brings in the program."""
+
+    def __init__(self, frame: Window, paths: list[str]) -> None:
+        super().__init__(frame)
+        self._frame, self._paths = frame, paths
+        self.program: Program | None = None
+        if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
+            frame.painted.connect(self.furnish)
+
+    @Slot()
+    def furnish(self) -> None:
+        """Import what is heavy and show the first capture."""
+        from hgviz.gui.program import Program
+
+        self.program = Program(self._frame)
+        self.program.open_first(self._paths)
+
+    def close(self) -> None:
+        """Stop whatever still runs."""
+        if self.program is not None:
+            self.program.close()

@@ -1,0 +1,416 @@
+"""What the actions do: one method of Commands for each row of ACTIONS, by the same name."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from hgviz import settings, tasks
+from hgviz.core import Capture, HeadId, Selection, Step
+from hgviz.gui import dialogs, opening
+from hgviz.gui.actions import ACTIONS
+from hgviz.gui.finder import Finder
+from hgviz.gui.panels.jobs import keeps_words, layer_words
+from hgviz.gui.views.naming import counted, unit
+from hgviz.gui.working import Working
+from hgviz.resources import resource
+from hgviz.session import Session, step_head, step_layer, step_level, step_token
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.views.base import View
+    from hgviz.gui.window import Window
+
+FILES = "Checkpoints and captures (*.h5 *.hdf5 *.json *.safetensors *.pt *.bin);;All files (*)"
+QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
+
+
+class Commands:
+    """Acts on the session for a window: opens, captures, saves, exports, steps."""
+
+    def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
+        self.window, self.session, self.lanes = window, session, lanes
+        self.views: tuple[View, ...] = ()
+        self.sample = str(resource(opening.SAMPLE))
+        self.opened_before: dict[str, str] = {self.sample: opening.name_of(self.sample)}
+        self.working = Working(session, lanes, self.show_error)
+        self._given: Selection | None = None
+
+    def run(self, name: str) -> None:
+        """Do an action by its name; where it cannot be done, say why."""
+        action = next(one for one in ACTIONS if one.name == name)
+        reason = action.why_off(self.session)
+        if reason:
+            self.say(reason)
+        else:
+            getattr(self, name)()
+
+    def say(self, words: str) -> None:
+        """Say something in the status bar."""
+        self.window.chosen_words.say(words)
+
+    # --- File -------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Ask for a file and open it."""
+        self._ask("Open a checkpoint or capture", QFileDialog.FileMode.ExistingFile)
+
+    def open_folder(self) -> None:
+        """Ask for a folder and open it."""
+        self._ask("Open a checkpoint folder", QFileDialog.FileMode.Directory)
+
+    def open_sample(self) -> None:
+        """Open the checkpoint that comes with the program."""
+        self.open_path(self.sample)
+
+    def open_path(self, path: str) -> None:
+        """Open a checkpoint or a capture, whichever it is."""
+        title = f"Opening {opening.name_of(path)}"
+        task = opening.look(path)
+        self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
+
+    def _looked(self, found: opening.Found) -> None:
+        if found.capture is None:
+            self._capture_with(found.path, fresh=True)
+        else:
+            self.show_found(found)
+
+    def show_found(self, found: opening.Found) -> None:
+        """Show a capture that was opened; the model at hand stays if it made it."""
+        capture, model = found.capture, self.session.model
+        fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
+        if model is None or model.spec.digest != capture.spec.digest:
+            fields |= {"model": None, "checkpoint": ""}
+        if found.selection is not None:
+            fields["selection"] = found.selection
+        if found.path != str(resource(opening.FIRST)):
+            self.opened_before[found.path] = opening.name_of(found.path)
+        else:
+            fields["checkpoint"] = self.sample
+        self.session.put(**fields)
+        if not found.facts and capture.complete:
+            self._measure()
+
+    def save(self) -> None:
+        """Ask where, and write the capture."""
+        dialog = self._save_dialog("Save capture", "Captures (*.h5)", f"{self._plain_name()}.h5")
+        dialog.fileSelected.connect(self._save)
+        dialog.open()
+
+    def _save(self, path: str) -> None:
+        self._remember(path)
+        task = tasks.save(self.session.capture, path, force=True)
+        title = f"Saving {Path(path).name}"
+        self.working.start(
+            self.lanes.files, f"save {path}", title, task, partial(self._written, "Saved")
+        )
+
+    def export(self) -> None:
+        """Ask what and how wide, then where, and draw a figure."""
+        shown = [one for view in self.views if view.isVisible() if (one := self._figure(view))]
+        dialog = dialogs.ExportDialog(self.window, self.session, shown)
+        dialog.chosen.connect(self._export)
+        dialog.open()
+
+    def _figure(self, view: View) -> Spec | None:
+        return view.figure(self.session)
+
+    def _export(self, spec: Spec) -> None:
+        head = f"-{self.session.selection.head_id}" if spec.kind == "map" else ""
+        name = f"{self._plain_name()}-{spec.kind}{head}.{spec.format}"
+        dialog = self._save_dialog("Export figure", f"Figures (*.{spec.format})", name)
+        dialog.fileSelected.connect(partial(self._export_to, spec))
+        dialog.open()
+
+    def _export_to(self, spec: Spec, path: str) -> None:
+        self._remember(path)
+        task = tasks.figure(spec, self.session.capture, path)
+        title = f"Export {Path(path).name}"
+        self.working.start(
+            self.lanes.files, f"export {path}", title, task, partial(self._written, "Exported")
+        )
+
+    def _written(self, verb: str, path: str) -> None:
+        self.say(f"{verb} {path}")
+
+    def quit(self) -> None:
+        """Close the window."""
+        self.window.close()
+
+    # --- Edit, View -------------------------------------------------------------------------------
+
+    def edit_text(self) -> None:
+        """Edit the text, and capture it."""
+        spec = self.session.model.spec if self.session.model else self.session.spec
+        dialog = dialogs.TextDialog(self.window, self.session.text, spec)
+        dialog.chosen.connect(self._text_chosen)
+        dialog.open()
+
+    def _text_chosen(self, text: str) -> None:
+        self.session.put(text=text)
+        self.run("capture")
+
+    def copy(self) -> None:
+        """Copy the pane that has the keyboard; without one, the first."""
+        visible = [one for one in self.views if one.isVisible()]
+        here = QApplication.focusWidget()
+        view = next((one for one in visible if here and one.isAncestorOf(here)), None)
+        view = view or next((one for one in visible if one is here), visible[0])
+        view.copy()
+        self.say(f"Copied a picture: {view.title}")
+
+    def inspect(self) -> None:
+        """Show the Inspect page."""
+        self.session.put(mode="inspect")
+
+    def follow(self) -> None:
+        """Show the Follow page."""
+        self.session.put(mode="follow")
+
+    def fit(self) -> None:
+        """Show everything in every pane again."""
+        for view in self.views:
+            if view.isVisible():
+                view.fit()
+
+    def next_pane(self) -> None:
+        """Give the keyboard to the next pane."""
+        self._walk(1)
+
+    def last_pane(self) -> None:
+        """Give the keyboard to the pane before."""
+        self._walk(-1)
+
+    def _walk(self, by: int) -> None:
+        panes = [one for one in self.views if one.isVisible()]
+        here = QApplication.focusWidget()
+        at = next(
+            (n for n, one in enumerate(panes) if here and (one is here or one.isAncestorOf(here))),
+            -1 if by > 0 else 0,
+        )
+        panes[(at + by) % len(panes)].take_focus()
+
+    def theme(self) -> None:
+        """Light to dark or back, kept for the next start."""
+        self.session.put(dark=not self.session.dark)
+        self._keep(theme="dark" if self.session.dark else "light")
+
+    def full_screen(self) -> None:
+        """The whole screen, or back."""
+        if self.window.isFullScreen():
+            self.window.showNormal()
+        else:
+            self.window.showFullScreen()
+
+    # --- Heads ------------------------------------------------------------------------------------
+
+    def next_head(self) -> None:
+        """One head to the right."""
+        self.session.put(selection=step_head(self.session, 1))
+
+    def last_head(self) -> None:
+        """One head to the left."""
+        self.session.put(selection=step_head(self.session, -1))
+
+    def next_layer(self) -> None:
+        """One layer on."""
+        self.session.put(selection=step_layer(self.session, 1))
+
+    def last_layer(self) -> None:
+        """One layer back."""
+        self.session.put(selection=step_layer(self.session, -1))
+
+    def level_in(self) -> None:
+        """To the head last opened at the next coarser level."""
+        self.session.put(selection=step_level(self.session, 1))
+
+    def level_out(self) -> None:
+        """To the head last opened at the next finer level."""
+        self.session.put(selection=step_level(self.session, -1))
+
+    def next_query(self) -> None:
+        """One query on."""
+        self.session.put(selection=step_token(self.session, 1, "query"))
+
+    def last_query(self) -> None:
+        """One query back."""
+        self.session.put(selection=step_token(self.session, -1, "query"))
+
+    def next_key(self) -> None:
+        """One key on."""
+        self.session.put(selection=step_token(self.session, 1, "key"))
+
+    def last_key(self) -> None:
+        """One key back."""
+        self.session.put(selection=step_token(self.session, -1, "key"))
+
+    def strongest(self) -> None:
+        """The key this query looks at most."""
+        self.lanes.files.submit(
+            "strongest",
+            "Reading a row",
+            opening.strongest(self.session.capture, self.session.selection),
+            on_done=self._choose_key,
+            on_error=self.show_error,
+            post=self.lanes.bridge.post,
+        )
+
+    def _choose_key(self, key: int | None) -> None:
+        self.session.select(key=key)
+
+    # --- Analyse ----------------------------------------------------------------------------------
+
+    def capture(self) -> None:
+        """Capture the text at hand with the checkpoint at hand."""
+        self._capture_with(self.session.checkpoint)
+
+    def stop(self) -> None:
+        """Stop the capture; the layers that are done stay."""
+        self.working.stop("capture")
+
+    def _capture_with(self, path: str, fresh: bool = False) -> None:
+        model = None if fresh or path != self.session.checkpoint else self.session.model
+        off = frozenset() if fresh else self.session.off
+        device = settings.load().device
+        self.working.start(
+            self.lanes.engine,
+            "capture",
+            f"Opening {opening.name_of(path)}" if fresh else "Capturing",
+            opening.capture_text(path, model, self.session.text, off, device),
+            on_step=self._captured_part,
+            on_done=self._captured,
+            on_error=self._not_opened if fresh else self.show_error,
+            keeps=keeps_words(0),
+        )
+
+    def _captured_part(self, step: Step) -> None:
+        """Show the layers that are done, unless all of them will be in a moment."""
+        if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
+            done, total, prompt = int(step.done), int(step.total), step.value.prompt
+            self.working.tell(
+                "capture",
+                title=f"Capturing {counted(len(prompt), unit(prompt))}",
+                note=layer_words(done, total) if done < total else "Finishing",
+                keeps=keeps_words(done),
+            )
+            self._take(step.value)
+
+    def _captured(self, result: tuple[str, Any, Capture]) -> None:
+        path, model, capture = result
+        self.opened_before.setdefault(path, opening.name_of(path))
+        self.session.put(model=model, checkpoint=path)
+        self._take(capture)
+        self._measure()
+
+    def _take(self, capture: Capture) -> None:
+        old = self.session.capture
+        self.session.put(capture=capture)
+        if old is None or old.spec != capture.spec:
+            self._given = self.session.selection
+
+    def _measure(self) -> None:
+        task = opening.measure(self.session.capture)
+        self.working.start(self.lanes.files, "measure", "Measuring heads", task, self._measured)
+
+    def _measured(self, result: tuple[Any, Selection | None]) -> None:
+        facts, clearest = result
+        fields: dict[str, Any] = {"facts": facts}
+        # Only a selection nobody has touched gives way to a better one.
+        if clearest is not None and self._given == self.session.selection:
+            fields["selection"] = clearest
+        self._given = None
+        self.session.put(**fields)
+
+    def warm_up(self) -> None:
+        """Load torch and the checkpoint at hand while nothing else happens."""
+        if self.session.checkpoint and self.session.model is None:
+            self.lanes.engine.submit(
+                "warm up",
+                "Loading torch",
+                tasks.load(self.session.checkpoint, settings.load().device),
+                on_done=self._warmed,
+                on_error=self._not_warmed,
+                post=self.lanes.bridge.post,
+            )
+
+    def _warmed(self, model: Any) -> None:
+        capture = self.session.capture
+        if self.session.model is None and capture and capture.spec.digest == model.spec.digest:
+            self.session.put(model=model)
+
+    def _not_warmed(self, error: BaseException) -> None:
+        """Capture will say it when somebody asks for it."""
+
+    # --- Help -------------------------------------------------------------------------------------
+
+    def find(self) -> None:
+        """The command palette."""
+        finder = Finder(self.window, self.session)
+        finder.chosen.connect(self.run)
+        finder.head_chosen.connect(self._go_to)
+        finder.open()
+
+    def _go_to(self, head: HeadId) -> None:
+        self.session.put(mode="inspect")
+        self.session.select(layer=head.layer, head=head.head)
+
+    def shortcuts(self) -> None:
+        """The sheet of keys."""
+        dialogs.ShortcutSheet(self.window).open()
+
+    def about(self) -> None:
+        """What this is."""
+        dialogs.About(self.window).open()
+
+    # --- errors and files -------------------------------------------------------------------------
+
+    def show_error(self, error: BaseException) -> None:
+        """The dialog with three lines."""
+        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error)))
+
+    def _not_opened(self, error: BaseException) -> None:
+        choose = ("open", "Choose another file…")
+        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), choose))
+
+    def _show(self, dialog: dialogs.ErrorDialog) -> None:
+        dialog.asked.connect(self.run)
+        dialog.open()
+
+    def _ask(self, title: str, mode: QFileDialog.FileMode) -> None:
+        dialog = QFileDialog(self.window, title, settings.load().folder, FILES)
+        dialog.setFileMode(mode)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self._path_chosen)
+        dialog.open()
+
+    def _path_chosen(self, path: str) -> None:
+        self._remember(path)
+        self.open_path(path)
+
+    def _save_dialog(self, title: str, kinds: str, name: str) -> QFileDialog:
+        dialog = QFileDialog(self.window, title, settings.load().folder, kinds)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(name.rpartition(".")[2])
+        dialog.selectFile(name)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        return dialog
+
+    def _remember(self, path: str) -> None:
+        self._keep(folder=str(Path(path).parent))
+
+    def _keep(self, **fields: Any) -> None:
+        """Keep settings; a disk that refuses them is no reason to stop anybody."""
+        try:
+            settings.save(structs.replace(settings.load(), **fields))
+        except OSError as error:
+            self.say(f"The settings could not be kept: {error.strerror}")
+
+    def _plain_name(self) -> str:
+        name = self.session.capture.spec.name
+        return "".join(one if one.isalnum() or one in "-_." else "-" for one in name) or "capture"

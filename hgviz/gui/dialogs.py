@@ -1,0 +1,348 @@
+"""The dialogs: an error, the text, a figure to export, the keys, and what this is."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import PySide6
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics, QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+import hgviz
+from hgviz.gui import theme
+from hgviz.gui.actions import ACTIONS, MENUS
+from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.overlay import Overlay
+
+if TYPE_CHECKING:
+    from hgviz.core import HgvizError, ModelSpec
+    from hgviz.figures import Spec
+    from hgviz.session import Session
+
+SYMBOLS = {
+    "Left": "←", "Right": "→", "Up": "↑", "Down": "↓", "Return": "Enter", ".": "full stop",
+}  # fmt: skip
+
+
+class ErrorDialog(Overlay):
+    """What went wrong, why, and what to do; details folded, and the button that does it."""
+
+    asked = Signal(str)
+
+    def __init__(
+        self, over: QWidget, error: HgvizError, action: tuple[str, str] | None = None
+    ) -> None:
+        super().__init__(over)
+        self.error = error
+        self._action = action
+        self.wide = 580
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        sign = QLabel()
+        sign.setPixmap(theme.pixmap("warning", 18, theme.current().bad, self.devicePixelRatio()))
+        row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+        self._lines = QVBoxLayout()
+        self._lines.setSpacing(8)
+        what, why, do = (_sentence(one) for one in (error.what, error.why, error.do))
+        for words, factor, weight in ((what, 1.15, 600), (why, 1.0, 400), (do, 1.0, 400)):
+            if words:
+                self._lines.addWidget(_wrapped(words, factor, weight))
+        row.addLayout(self._lines, 1)
+        self.body.addLayout(row)
+        if error.details:
+            self._add_details()
+        self.body.addSpacing(12)
+        buttons = QHBoxLayout()
+        copy = Button("Copy details", kind="link")
+        copy.clicked.connect(self._copy)
+        buttons.addSpacing(30)
+        buttons.addWidget(copy)
+        buttons.addStretch(1)
+        close = Button("Close")
+        close.clicked.connect(self.finish)
+        self.default = close
+        if action is not None:
+            self.default = Button(action[1], kind="filled")
+            self.default.clicked.connect(self._act)
+            buttons.addWidget(self.default)
+        buttons.addWidget(close)
+        self.body.addLayout(buttons)
+
+    def _add_details(self) -> None:
+        self._fold = Button("Details", "chevron-right", kind="link")
+        self._fold.clicked.connect(self._unfold)
+        self._details = QPlainTextEdit(self.error.details)
+        self._details.setReadOnly(True)
+        self._details.setFont(theme.mono(0.92))
+        self._details.setFixedHeight(130)
+        self._details.hide()
+        self._lines.addWidget(self._fold, 0, Qt.AlignmentFlag.AlignLeft)
+        self._lines.addWidget(self._details)
+
+    def _unfold(self) -> None:
+        open_ = self._details.isHidden()
+        self._details.setVisible(open_)
+        self._fold.wear("chevron" if open_ else "chevron-right")
+        self.place()
+
+    def _copy(self) -> None:
+        error = self.error
+        lines = filter(None, (error.what, error.why, error.do, "", error.details))
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _act(self) -> None:
+        self.finish()
+        self.asked.emit(self._action[0])
+
+
+class TextDialog(Overlay):
+    """The text to capture, with how much of it the model can read."""
+
+    chosen = Signal(str)
+    wide = 760
+
+    def __init__(self, over: QWidget, text: str, spec: ModelSpec | None) -> None:
+        super().__init__(over)
+        self._most = spec.max_positions if spec is not None else None
+        self._bytes = spec is not None and spec.vocabulary == 256
+        self.body.addWidget(label("Text", factor=1.15, weight=600))
+        self.body.addWidget(
+            label("Type or paste what the model shall read.", kind="secondary", factor=0.92)
+        )
+        self.edit = QPlainTextEdit(text)
+        self.edit.setFont(theme.mono())
+        self.edit.setTabChangesFocus(True)
+        self.edit.setAccessibleName("Text")
+        self.edit.setMinimumHeight(240)
+        self.body.addWidget(self.edit, 1)
+        self.count = label("", kind="secondary", factor=0.92)
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        self.default = Button("Capture", "capture", kind="filled")
+        self.default.clicked.connect(self._accept)
+        self.default.setToolTip("Ctrl+Return")
+        row = QHBoxLayout()
+        row.addWidget(self.count, 1)
+        row.addWidget(self.default)
+        row.addWidget(cancel)
+        self.body.addSpacing(4)
+        self.body.addLayout(row)
+        self._wait = QTimer(self, singleShot=True, interval=50)
+        self._wait.timeout.connect(self._counted)
+        self.edit.textChanged.connect(self._wait.start)
+        self._counted()
+
+    def open(self) -> None:
+        """Start in the text, all of it selected, so that typing replaces it."""
+        super().open()
+        self.edit.setFocus()
+        self.edit.selectAll()
+
+    def keyPressEvent(self, event) -> None:
+        """Ctrl+Return captures; Return alone is a new line."""
+        if event.key() == Qt.Key.Key_Escape or not self.edit.hasFocus():
+            super().keyPressEvent(event)
+        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.default.isEnabled():
+            self._accept()
+
+    def _counted(self) -> None:
+        words, fits = counted_text(self.edit.toPlainText(), self._bytes, self._most)
+        self.count.setText(words)
+        self.count.setProperty("kind", "secondary" if fits else "bad")
+        self.count.style().polish(self.count)
+        self.default.setEnabled(fits)
+
+    def _accept(self) -> None:
+        self.finish()
+        self.chosen.emit(self.edit.toPlainText())
+
+
+def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool]:
+    """How long a text is, in words, and whether it can be captured.
+
+    Only bytes can be counted without the model's tokenizer.
+    """
+    if not text:
+        return "Empty: there is nothing to capture", False
+    if not in_bytes:
+        return f"{len(text):,} characters", True
+    length = len(text.encode(errors="replace"))
+    if most is None:
+        return f"{length:,} bytes", True
+    over = length - most
+    if over > 0:
+        return f"{length:,} of {most:,} bytes: {over:,} too many", False
+    return f"{length:,} of {most:,} bytes", True
+
+
+class ExportDialog(Overlay):
+    """What to draw, how wide and in which format."""
+
+    chosen = Signal(object)  # a figures.Spec
+    wide = 480
+
+    def __init__(self, over: QWidget, session: Session, shown: Sequence[Spec]) -> None:
+        super().__init__(over)
+        from hgviz.figures import FIGURES, FORMATS, WIDTHS
+
+        self._session = session
+        self._shown = {spec.kind: spec for spec in reversed(shown)}
+        self.body.addWidget(label("Export figure", factor=1.15, weight=600))
+        self.kind, self.width_, self.form = QComboBox(), QComboBox(), QComboBox()
+        for one in FIGURES.values():
+            self.kind.addItem(one.label, one.name)
+        for name, (size, words) in WIDTHS.items():
+            self.width_.addItem(f"{words}: {size}", name)
+        for name, words in FORMATS.items():
+            self.form.addItem(words, name)
+        first = shown[0].kind if shown else "map"
+        self.kind.setCurrentIndex(max(0, self.kind.findData(first)))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(8)
+        grid.setColumnStretch(1, 1)
+        for row, (words, box) in enumerate(
+            (("Figure", self.kind), ("Width", self.width_), ("Format", self.form))
+        ):
+            name = label(words)
+            name.setBuddy(box)
+            grid.addWidget(name, row, 0)
+            grid.addWidget(box, row, 1)
+        self.body.addSpacing(4)
+        self.body.addLayout(grid)
+        self.body.addSpacing(12)
+        self.default = Button("Export…", "export", kind="filled")
+        self.default.clicked.connect(self._accept)
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self.default)
+        row.addWidget(cancel)
+        self.body.addLayout(row)
+
+    def _accept(self) -> None:
+        from hgviz.figures import Spec
+
+        kind = self.kind.currentData()
+        session = self._session
+        spec = self._shown.get(kind) or Spec(kind, session.selection, session.display)
+        self.finish()
+        self.chosen.emit(
+            replace(spec, width=self.width_.currentData(), format=self.form.currentData())
+        )
+
+
+class ShortcutSheet(Overlay):
+    """Every key, by menu."""
+
+    wide = 760
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self.body.addWidget(label("Keyboard shortcuts", factor=1.15, weight=600))
+        inside = QWidget()
+        columns = QHBoxLayout(inside)
+        columns.setContentsMargins(0, 8, 8, 0)
+        columns.setSpacing(40)
+        sides = (QVBoxLayout(), QVBoxLayout())
+        for side in sides:
+            side.setSpacing(4)
+            columns.addLayout(side, 1)
+        for number, menu in enumerate(MENUS):
+            rows = [one for one in ACTIONS if one.menu == menu and one.keys]
+            side = sides[int(menu in ("Heads", "Help"))]
+            if rows:
+                side.addSpacing(8 if number else 0)
+                side.addWidget(label(menu, factor=0.92, weight=600, kind="secondary"))
+            for one in rows:
+                row = QHBoxLayout()
+                row.addWidget(Words(one.words.rstrip("…")), 1)
+                for cap in key_caps(one.keys[0]):
+                    row.addWidget(cap)
+                side.addLayout(row)
+        for side in sides:
+            side.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(inside)
+        scroll.setMinimumHeight(min(430, inside.sizeHint().height() + 8))
+        self.body.addWidget(scroll, 1)
+        note = "Letters act outside text fields. Space steps in Follow; the wheel zooms a map."
+        self.body.addWidget(label(note, factor=0.92, kind="secondary"))
+        _close_row(self)
+
+
+class About(Overlay):
+    """The program, its version and what it runs on."""
+
+    wide = 460
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        sign = QLabel()
+        sign.setPixmap(theme.pixmap("hgviz", 64, ratio=self.devicePixelRatio()))
+        words = QVBoxLayout()
+        words.setSpacing(4)
+        words.addWidget(label(f"hgviz {hgviz.__version__}", factor=1.55, weight=600))
+        words.addWidget(_wrapped("Looks into transformer attention, at every resolution."))
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(words, 1)
+        self.body.addLayout(row)
+        self.body.addSpacing(8)
+        versions = f"Python {platform.python_version()}, PySide6 {PySide6.__version__}"
+        for line in (
+            "MIT licence. Qt is used under the LGPL, version 3.",
+            "The sample was trained on WikiText-2, which is CC BY-SA.",
+            versions,
+        ):
+            self.body.addWidget(_wrapped(line, 0.92, kind="secondary"))
+        self.body.addSpacing(8)
+        _close_row(self)
+
+
+def key_caps(keys: str) -> list[QLabel]:
+    """A shortcut as one small cap for each key."""
+    parts = ["+"] if keys == "+" else keys.split("+")
+    return [label(SYMBOLS.get(one, one), factor=0.85, kind="key") for one in parts]
+
+
+def _close_row(dialog: Overlay) -> None:
+    dialog.default = Button("Close")
+    dialog.default.clicked.connect(dialog.finish)
+    row = QHBoxLayout()
+    row.addStretch(1)
+    row.addWidget(dialog.default)
+    dialog.body.addLayout(row)
+
+
+def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:
+    out = label(words, factor=factor, weight=weight, kind=kind)
+    out.setWordWrap(True)
+    out.setMinimumWidth(QFontMetrics(out.font()).averageCharWidth() * 20)
+    return out
+
+
+def _sentence(words: str) -> str:
+    """As one: with a capital and a full stop; a title keeps none."""
+    if not words:
+        return ""
+    return words[0].upper() + words[1:]
+
+
+__all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "TextDialog", "key_caps"]

@@ -1,0 +1,99 @@
+"""The tasks behind open and capture: what runs in a lane, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz import tasks
+from hgviz.core import Capture, HeadId, HgvizError, Off, Selection, Step, Task
+from hgviz.resources import resource
+from hgviz.session import clearest
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.models.model import Model
+
+SAMPLE = "sample/hourglass"
+FIRST = "sample/first.h5"
+TEXT = (
+    "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
+    "watch turned the hourglass, and rang the bell."
+)
+AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a path held: a capture with what is known of it, or (capture None) a checkpoint."""
+
+    path: str
+    capture: Capture | None = None
+    facts: Mapping[HeadId, HeadFacts] = field(default_factory=dict)
+    selection: Selection | None = None
+
+
+def look(path: str) -> Task[Found]:
+    """Open a capture, or say that the path is a checkpoint."""
+    yield Step(0, 3, "looking at the file")
+    if tasks.kind_of(path) == "checkpoint":
+        return Found(path)
+    from hgviz.store import open_capture
+
+    capture = open_capture(path)
+    yield Step(1, 3, "measuring heads")
+    if len(capture.prompt) > AT_ONCE or not capture.complete:
+        return Found(path, capture)
+    facts, selection = yield from measure(capture)
+    return Found(path, capture, facts, selection)
+
+
+def measure(capture: Capture) -> Task[tuple[Mapping[HeadId, HeadFacts], Selection | None]]:
+    """What every head does, and a selection that shows the clearest at its best."""
+    from hgviz.analysis.heads import worth_a_look
+
+    facts = yield from tasks.measure(capture)
+    best = [one.head for one in worth_a_look(facts, count=4)]
+    return facts, clearest(capture, best)
+
+
+def capture_text(
+    path: str, model: Model | None, text: str, off: Off, device: str
+) -> Task[tuple[str, Model, Capture]]:
+    """Capture a text with the checkpoint at path; model None: it is loaded first."""
+    if model is None:
+        model = yield from tasks.load(path, device)
+    yield Step(0, 1, "reading the text")
+    prompt = tasks.prompt_from(model, text)
+    return path, model, (yield from tasks.capture(model, prompt, off=off))
+
+
+def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
+    """The key that the chosen query looks at most."""
+    from hgviz.session import strongest_key
+
+    yield Step(0, 1, "reading a row")
+    return strongest_key(capture, chosen)
+
+
+def name_of(path: str) -> str:
+    """What people call a checkpoint or capture: the sample's name, or the file's."""
+    if Path(path) == resource(SAMPLE):
+        return "hourglass-sample"
+    return Path(path).name or path
+
+
+def shown_error(error: BaseException) -> HgvizError:
+    """An error in three lines; one that nobody foresaw keeps its traceback as details."""
+    if isinstance(error, HgvizError):
+        return error
+    import traceback
+
+    return HgvizError(
+        "Something went wrong inside hgviz",
+        f"{type(error).__name__}: {error}",
+        "What is on screen is safe. Copy the details and report them",
+        "".join(traceback.format_exception(error)),
+    )

@@ -1,0 +1,129 @@
+"""What floats over the window: a card on a scrim, which keeps the keyboard until it is closed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QFrame,
+    QGraphicsDropShadowEffect,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hgviz.gui import theme
+
+MARGIN = 24  # px of scrim that always shows around a card
+
+
+class Overlay(QWidget):
+    """A card over the window. A subclass fills `card`; `default` is what Return presses."""
+
+    closed = Signal()
+    wide = 560  # px
+    top_part = 0.5  # where the free height goes: 0.5 centres, less moves up
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self.default: QPushButton | None = None
+        self.card = QFrame(self)
+        self.card.setProperty("kind", "float")
+        self.body = QVBoxLayout(self.card)
+        self.body.setContentsMargins(24, 20, 24, 16)
+        self.body.setSpacing(8)
+        shadow = QGraphicsDropShadowEffect(self.card)
+        shadow.setBlurRadius(40)
+        shadow.setOffset(0, 8)
+        shadow.setColor(theme.current().scrim)
+        self.card.setGraphicsEffect(shadow)
+        self._before = QApplication.focusWidget()
+        self.hide()
+
+    def open(self) -> None:
+        """Show it over the whole window and take the keyboard."""
+        self.parentWidget().installEventFilter(self)
+        self.setGeometry(self.parentWidget().rect())
+        self.show()
+        self.raise_()
+        self.place()
+        first = self.default or next(iter(self._stops()), None)
+        if first is not None and not self.isAncestorOf(QApplication.focusWidget() or self):
+            first.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def finish(self) -> None:
+        """Close, and give the keyboard back to where it was."""
+        if not self.isVisible():
+            return
+        self.parentWidget().removeEventFilter(self)
+        self.hide()
+        if self._before is not None and self._before.isVisible():
+            self._before.setFocus(Qt.FocusReason.PopupFocusReason)
+        self.closed.emit()
+        self.deleteLater()
+
+    def place(self) -> None:
+        """Put the card where it belongs, never larger than the window."""
+        wide = min(self.wide, self.width() - 2 * MARGIN)
+        self.card.setFixedWidth(wide)
+        self.card.layout().activate()
+        need = self.card.layout().totalHeightForWidth(wide)
+        need = max(need, self.card.layout().totalMinimumSize().height())
+        if need <= 0:
+            need = self.card.sizeHint().height()
+        high = min(need, self.height() - 2 * MARGIN)
+        top = max(MARGIN, round((self.height() - high) * self.top_part))
+        self.card.setGeometry((self.width() - wide) // 2, top, wide, high)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the window's size."""
+        if watched is self.parentWidget() and event.type() == QEvent.Type.Resize:
+            self.setGeometry(self.parentWidget().rect())
+            self.place()
+        return False
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the window's shortcuts away while it is open."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes, Return presses the default button."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.finish()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            here = QApplication.focusWidget()
+            button = here if isinstance(here, QAbstractButton) else self.default
+            if button is not None and button.isEnabled():
+                button.click()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A click beside the card closes it."""
+        if not self.card.geometry().contains(event.position().toPoint()):
+            self.finish()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Tab goes round inside the card."""
+        stops = self._stops()
+        if stops:
+            here = QApplication.focusWidget()
+            at = stops.index(here) if here in stops else -1
+            stops[(at + (1 if forward else -1)) % len(stops)].setFocus(
+                Qt.FocusReason.TabFocusReason
+            )
+        return True
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The scrim."""
+        QPainter(self).fillRect(self.rect(), theme.current().scrim)
+
+    def _stops(self) -> list[QWidget]:
+        return [
+            one
+            for one in self.card.findChildren(QWidget)
+            if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible() and one.isEnabled()
+        ]

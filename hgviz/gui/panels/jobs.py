@@ -1,0 +1,207 @@
+"""What is being done: the list of jobs, and the large picture of a capture under way."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+
+from hgviz.core import Step, Task
+from hgviz.gui.controls import Button, IconButton, PaneHead, Progress, Words, label, line
+from hgviz.gui.views.base import View, time_left
+from hgviz.gui.views.words import number
+from hgviz.session import Session, Work
+
+ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth",
+)  # fmt: skip
+
+
+class JobsPanel(View):
+    """Every job with how far it is; a cross stops it."""
+
+    title = "Jobs"
+    icon = "clock"
+    needs = ("work",)
+    lane = "here"
+    empty = ("Nothing is running", "Captures and exports are listed here.")
+
+    dropped = Signal(str)  # the key of a job to stop
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._list = JobList()
+        self._list.dropped.connect(self.dropped)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(16, 10, 16, 12)
+        column.addWidget(self._list)
+        column.addStretch(1)
+
+    def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
+        """The jobs as they are."""
+        return _now(session.work) if session.work else None
+
+    def draw(self, result: tuple[Work, ...]) -> None:
+        """Show them, the newest last."""
+        self._list.show_work(result)
+
+
+class CapturingView(View):
+    """A capture under way, where its map will be: layer, per cent, time left, Stop."""
+
+    title = "Capturing"
+    icon = "capture"
+    needs = ("work",)
+    lane = "here"
+
+    dropped = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = label("Capturing", factor=1.55, weight=600)
+        self._layer = Words(kind="secondary")
+        self._bar = Progress(8)
+        self._part = label("0 %", weight=600)
+        self._left = label("", kind="secondary")
+        self._stop = Button("Stop", "stop")
+        self._stop.clicked.connect(self._stopped)
+        self._keeps = Words(factor=0.92, kind="secondary")
+        self._list = JobList()
+        self._list.dropped.connect(self.dropped)
+        inside = QWidget()
+        inside.setMaximumWidth(420)
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 32, 0, 16)
+        column.setSpacing(10)
+        under, stop = QHBoxLayout(), QHBoxLayout()
+        under.addWidget(self._part)
+        under.addStretch(1)
+        under.addWidget(self._left)
+        stop.setSpacing(16)
+        stop.addWidget(self._stop)
+        stop.addWidget(self._keeps, 1)
+        column.addWidget(self._title)
+        column.addWidget(self._layer)
+        column.addWidget(self._bar)
+        column.addLayout(under)
+        column.addLayout(stop)
+        column.addSpacing(10)
+        column.addWidget(line())
+        column.addSpacing(2)
+        column.addWidget(label("Jobs", weight=600))
+        column.addWidget(self._list)
+        column.addStretch(1)
+        middle = QHBoxLayout()
+        middle.setContentsMargins(24, 0, 24, 0)
+        middle.addStretch(1)
+        middle.addWidget(inside, 6)
+        middle.addStretch(1)
+        self._head = PaneHead("Head")
+        foot = label(
+            "Finished layers can be opened now; the rest appear as they are done.",
+            factor=0.92,
+            kind="secondary",
+        )
+        foot.setContentsMargins(16, 8, 16, 8)
+        foot.setWordWrap(True)
+        outer = QVBoxLayout(self.content)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self._head)
+        outer.addLayout(middle, 1)
+        outer.addWidget(line())
+        outer.addWidget(foot)
+
+    def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
+        """The jobs as they are."""
+        return _now(session.work) if session.work else None
+
+    def draw(self, result: tuple[Work, ...]) -> None:
+        """Show the capture large and every job small."""
+        one = next((work for work in reversed(result) if work.keeps), None)
+        if one is not None:
+            part = one.done / one.total if one.total else 0.0
+            self._head.note.say(one.title[0].lower() + one.title[1:])
+            self._layer.say(one.note)
+            self._bar.show_part(part, one.state == "done")
+            self._part.setText(f"{part:.0%}".replace("%", "\u202f%"))
+            self._left.setText(time_left(one.left))
+            self._keeps.say(one.keeps)
+            self._stop.setEnabled(one.state in ("waiting", "running"))
+        self._list.show_work(result)
+
+    def _stopped(self) -> None:
+        self.asked.emit("stop")
+
+
+class JobList(QWidget):
+    """One row a job: what, a bar, the time left, a cross."""
+
+    dropped = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(0, 1)
+        self._rows: dict[str, tuple[Words, Progress, Words, IconButton]] = {}
+
+    def show_work(self, works: tuple[Work, ...]) -> None:
+        """Show these jobs; rows are kept, so nothing flickers while numbers change."""
+        keys = [one.key for one in works]
+        if keys != list(self._rows):
+            self._lay(keys)
+        for one in works:
+            title, bar, state, cross = self._rows[one.key]
+            title.say(one.title)
+            running = one.state in ("waiting", "running")
+            part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
+            bar.show_part(part, one.state == "done")
+            left = f"{max(1, round(one.left))} s" if one.left is not None else ""
+            state.say(left if one.state == "running" else one.state)
+            cross.setVisible(running)
+
+    def _lay(self, keys: list[str]) -> None:
+        for row in self._rows.values():
+            for widget in row:
+                self._grid.removeWidget(widget)
+                widget.deleteLater()
+        self._rows = {}
+        for at, key in enumerate(keys):
+            bar, state = Progress(), Words(factor=0.92, kind="secondary")
+            bar.setFixedWidth(72)
+            state.setFixedWidth(56)
+            cross = IconButton("close", "Stop this job")
+            cross.setFixedSize(22, 22)
+            policy = cross.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            cross.setSizePolicy(policy)
+            cross.setProperty("key", key)
+            cross.clicked.connect(self._drop)
+            row = (Words(), bar, state, cross)
+            for column, widget in enumerate(row):
+                self._grid.addWidget(widget, at, column, Qt.AlignmentFlag.AlignVCenter)
+            self._rows[key] = row
+
+    def _drop(self) -> None:
+        self.dropped.emit(self.sender().property("key"))
+
+
+def layer_words(done: int, total: int) -> str:
+    """Layer 6, the seventh of 13."""
+    place = ORDINALS[done] if done < len(ORDINALS) else f"{done + 1}th"
+    return f"Layer {done}, the {place} of {total}"
+
+
+def keeps_words(done: int) -> str:
+    """What Stop keeps."""
+    if not done:
+        return "keeps nothing yet"
+    return f"keeps the {number(done)} layer{'' if done == 1 else 's'} already done"
+
+
+def _now(works: tuple[Work, ...]) -> Task[tuple[Work, ...]]:
+    yield Step(1, 1)
+    return works

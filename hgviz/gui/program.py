@@ -1,0 +1,180 @@
+"""The program behind the frame: session, lanes, pages and commands, put together."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from msgspec import structs
+from PySide6.QtCore import QByteArray, QTimer
+from PySide6.QtWidgets import QApplication
+
+from hgviz import settings
+from hgviz.core import Display
+from hgviz.gui import opening, theme
+from hgviz.gui.bridge import Lanes
+from hgviz.gui.commands import Commands
+from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
+from hgviz.gui.status import Status
+from hgviz.gui.views.base import View
+from hgviz.gui.window import Window
+from hgviz.gui.working import GOING
+from hgviz.resources import resource
+from hgviz.session import Session
+
+IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
+
+
+class Program:
+    """One window at work. `keep` False: no settings are written when it closes."""
+
+    def __init__(self, frame: Window, keep: bool = True) -> None:
+        self.frame, self._keep, self._open = frame, keep, True
+        kept = settings.load()
+        self.session, self.lanes = Session(), Lanes()
+        self.session.put(
+            dark=theme.current().dark,
+            text=opening.TEXT,
+            display=Display(palette=kept.palette, scale=kept.scale),
+        )
+        self.commands = Commands(frame, self.session, self.lanes)
+        self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
+        self.views: tuple[View, ...] = (*self.inspect.views, *self.follow.views)
+        self.commands.views = self.views
+        frame.furnish({"empty": self.empty, "inspect": self.inspect, "follow": self.follow})
+        for view in self.views:
+            view.bind(self.session, self.lanes)
+            view.asked.connect(self.commands.run)
+        self.empty.asked.connect(self.commands.run)
+        for jobs in (self.inspect.jobs, self.inspect.capturing):
+            jobs.dropped.connect(self.commands.working.stop)
+        self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
+        frame.wanted.connect(self.commands.run)
+        frame.dropped.connect(self._dropped)
+        frame.toolbar.models.picked.connect(self.commands.open_path)
+        frame.resized.connect(self._resized)
+        frame.closing.connect(self.close)
+        self.session.changed.connect(self._heard)
+        if kept.docks:
+            self.inspect.across.restoreState(QByteArray(base64.b64decode(kept.docks)))
+        self._resized(frame.width(), frame.height())
+        self._show_state()
+        self._show_model()
+        frame.show_theme()
+
+    def open_first(self, paths: Sequence[str]) -> None:
+        """Open the paths of the command line; without any, the capture that comes with hgviz."""
+        first = resource(opening.FIRST)
+        for path in paths:
+            self.commands.opened_before[path] = opening.name_of(path)
+        if paths:
+            self.commands.open_path(paths[0])
+        elif first.exists():
+            self.commands.open_path(str(first))
+        else:
+            self.commands.open_sample()
+        QTimer.singleShot(IDLE, self._idle)
+
+    def close(self) -> None:
+        """Stop what runs, wait for it, and keep where the window was."""
+        if not self._open:
+            return
+        self._open = False
+        if self._keep:
+            self._keep_settings()
+        self.frame.hide()
+        self.session.changed.disconnect(self._heard)
+        self.status.close()
+        for view in self.views:
+            view.unbind()
+        self.lanes.close()
+
+    def settle(self) -> None:
+        """Ask and draw everything that is on screen, here and now: for pictures and tests."""
+        QApplication.processEvents()
+        for view in self.views:
+            if view.isVisible():
+                view.settle()
+        self.status.settle()
+        QApplication.processEvents()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        if name == "dark":
+            theme.apply(QApplication.instance(), self.session.dark)
+            self.frame.show_theme()
+        if name in ("capture", "spec", "model", "mode", "work", "selection", "checkpoint"):
+            self._show_state()
+        if name in ("capture", "spec", "model", "checkpoint"):
+            self._show_model()
+
+    def _show_state(self) -> None:
+        """The right page, the right actions, progress where the map is not there yet."""
+        session = self.session
+        busy = any(one.state in GOING for one in session.work)
+        capture = session.capture
+        if capture is None and not busy:
+            self.frame.show_mode("empty")
+        else:
+            self.frame.show_mode(session.mode)
+        missing = capture is None or capture.maps[session.selection.layer] is None
+        going = any(one.state in GOING and one.keeps for one in session.work)
+        self.inspect.show_capturing(missing and going)
+        self.inspect.show_jobs(bool(session.work) and busy)
+        self.frame.show_reasons(session)
+
+    def _show_model(self) -> None:
+        spec = self.session.spec
+        name = spec.name if spec else "No model"
+        size = parameters(spec.parameters) if spec else ""
+        self.frame.setWindowTitle(f"{name} · hgviz" if spec else "hgviz")
+        here = self.session.checkpoint or (
+            self.session.capture.path if self.session.capture else ""
+        )
+        self.frame.toolbar.models.show_model(name, size, self.commands.opened_before, here)
+
+    def _resized(self, width: int, height: int) -> None:
+        self.inspect.respond(width, height)
+        self.follow.respond(width, height)
+
+    def _dropped(self, paths: list[str]) -> None:
+        for path in paths[1:]:
+            self.commands.opened_before[path] = opening.name_of(path)
+        self.commands.open_path(paths[0])
+
+    def _idle(self) -> None:
+        """Load torch once nothing else happens."""
+        if not self._open:
+            return
+        if self.lanes.files.jobs or self.lanes.engine.jobs:
+            QTimer.singleShot(IDLE, self._idle)
+        else:
+            self.commands.warm_up()
+
+    def _keep_settings(self) -> None:
+        try:
+            settings.save(
+                structs.replace(
+                    settings.load(),
+                    geometry=_text(self.frame.saveGeometry()),
+                    docks=_text(self.inspect.across.saveState()),
+                    palette=self.session.display.palette,
+                    scale=self.session.display.scale,
+                )
+            )
+        except OSError:
+            pass  # the window goes anyway; nobody is there to read about it
+
+
+def parameters(count: int) -> str:
+    """6.3 M, 110 M, 1.2 B, 48 k; nothing for a size nobody knows."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            found = count / size
+            return f"{found:.1f} {letter}" if found < 100 else f"{found:.0f} {letter}"
+    return ""
+
+
+def _text(state: QByteArray) -> str:
+    return base64.b64encode(state.data()).decode()

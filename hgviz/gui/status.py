@@ -1,0 +1,143 @@
+"""The status bar: what is chosen or pointed at, in words; how the capture was made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject, QTimer
+
+from hgviz.core import Capture, Selection, Step, Task
+from hgviz.gui.views.naming import glyph, unit
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.controls import Words
+    from hgviz.session import Session
+
+DOT = "   ·   "
+DEVICES = {"cpu": "CPU", "cuda": "GPU", "mps": "GPU (mps)"}
+
+
+class Status(QObject):
+    """Keeps the two texts of the status bar in step with the session."""
+
+    def __init__(self, left: Words, right: Words, session: Session, lanes: Lanes) -> None:
+        super().__init__(left)
+        self._left, self._right = left, right
+        self._session, self._lanes = session, lanes
+        self._wait = QTimer(self, singleShot=True, interval=30)
+        self._wait.timeout.connect(self._ask)
+        session.changed.connect(self._heard)
+        self._heard("capture")
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._session.changed.disconnect(self._heard)
+        self._wait.stop()
+
+    def settle(self) -> None:
+        """Read and say it now, in this thread."""
+        self._wait.stop()
+        if self._session.capture is not None and self._session.mode == "inspect":
+            shown = self._session.hover or self._session.selection
+            self._left.say(chosen_words(self._session.capture, shown))
+        else:
+            self._ask()
+
+    def _heard(self, name: str) -> None:
+        if name == "capture":
+            self._right.say(made_words(self._session.capture))
+        if name in ("capture", "selection", "hover", "mode"):
+            self._wait.start()
+
+    def _ask(self) -> None:
+        session = self._session
+        if session.capture is None:
+            self._left.say("Open a checkpoint or a capture to look inside")
+            return
+        chosen = session.hover or session.selection
+        if session.mode == "follow":
+            self._left.say(followed(session.capture, chosen))
+            return
+        self._lanes.files.submit(
+            "status",
+            "status",
+            _read(session.capture, chosen),
+            on_done=self._left.say,
+            on_error=_ignore,
+            post=self._lanes.bridge.post,
+        )
+
+
+def _ignore(error: BaseException) -> None:
+    """The pane that shows the same cell says what is wrong with it."""
+
+
+def _read(capture: Capture, chosen: Selection) -> Task[str]:
+    yield Step(0, 1)
+    return chosen_words(capture, chosen)
+
+
+def chosen_words(capture: Capture, chosen: Selection) -> str:
+    """Head 12.5 · query 60 “s” · key 29 “.” · weight 0.890 · row sum 1.000; reads one row."""
+    parts = [f"Head {chosen.head_id}"]
+    layer = capture.maps[chosen.layer]
+    if layer is None:
+        return DOT.join([*parts, "not captured yet"])
+    if chosen.query is not None:
+        row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
+        weights = layer.read(chosen.head, rows=(row, row + 1))[0]
+        parts.append(f"query {row:,} {_quoted(capture, capture.query_spans(chosen.layer)[row])}")
+        if chosen.key is not None:
+            column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
+            spans = capture.key_spans(chosen.layer)
+            parts.append(f"key {column:,} {_quoted(capture, spans[column])}")
+            parts.append(f"weight {_exact(float(weights[column]))}")
+        parts.append(f"row sum {_exact(float(weights.sum(dtype=np.float64)))}")
+    return DOT.join(parts)
+
+
+def followed(capture: Capture, chosen: Selection) -> str:
+    """query 60 “s” · in position 30 of 1:2 (“ss”) · in position 15 of 1:4 (“lass”)."""
+    if chosen.query is None:
+        return ""
+    parts = [f"query {chosen.query:,} “{glyph(capture.prompt, chosen.query, chosen.query + 1)}”"]
+    for level in capture.spec.levels[1:]:
+        if level.sequence == capture.spec.levels[0].sequence:
+            at = capture.position(level.index, chosen.query)
+            words = _quoted(capture, capture.spans[level.index][at])
+            parts.append(f"in position {at:,} of {level.label} ({words})")
+    return DOT.join(parts)
+
+
+def made_words(capture: Capture | None) -> str:
+    """136 bytes captured in 0.01 s · CPU, float32."""
+    if capture is None:
+        return ""
+    made, tokens = capture.made, len(capture.prompt)
+    noun = "bytes" if capture.spec.vocabulary == 256 else f"{unit(capture.prompt)}s"
+    done = sum(one is not None for one in capture.maps)
+    parts = [f"{tokens:,} {noun if tokens != 1 else noun[:-1]} captured"]
+    if not capture.complete:
+        parts = [f"{done} of {len(capture.maps)} layers of {tokens:,} {noun}"]
+    elif made.seconds:
+        parts[0] += (
+            f" in {made.seconds:.2f} s" if made.seconds < 10 else f" in {made.seconds:.0f} s"
+        )
+    device = DEVICES.get(made.device.partition(":")[0], made.device)
+    return DOT.join([*parts, f"{device}, {made.dtype}"])
+
+
+def _quoted(capture: Capture, span: np.ndarray) -> str:
+    start, end = (int(one) for one in span)
+    return f"“{glyph(capture.prompt, start, end)}”" if start >= 0 else "(padding)"
+
+
+def _exact(value: float) -> str:
+    """Three decimals; 0 only if it is exactly that."""
+    if value == 0:
+        return "0"
+    if abs(value) < 0.0005:
+        return "<0.001" if value > 0 else "−<0.001"
+    return f"{value:.3f}".replace("-", "−")

@@ -1,0 +1,341 @@
+"""The frame: menus, toolbar, modes, status bar; painted before anything heavy is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeySequence,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QMainWindow,
+    QMenu,
+    QPlainTextEdit,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hgviz.gui import theme
+from hgviz.gui.actions import ACTIONS, MENUS, Action
+from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, Words, line
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+TYPING = (
+    QLineEdit, QPlainTextEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider,
+)  # fmt: skip
+SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
+ROLES = {"about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole}
+MODES = (("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"))
+
+
+class Window(QMainWindow):
+    """The window. It knows no view: pages come after the first paint, actions go to `run`."""
+
+    painted = Signal()  # once, when the first frame is on screen
+    closing = Signal()
+    dropped = Signal(list)  # of paths
+    wanted = Signal(str)  # the name of an action
+    resized = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWindowTitle("hgviz")
+        self.setWindowIcon(theme.icon("hgviz"))
+        self.setMinimumSize(SMALLEST)
+        self.setAcceptDrops(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.actions_by_name: dict[str, QAction] = {}
+        self._painted = False
+        self._menus()
+        self.toolbar = Toolbar()
+        self.toolbar.wanted.connect(self.wanted)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(_blank())
+        middle = QWidget()
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.toolbar)
+        column.addWidget(self.pages, 1)
+        self.setCentralWidget(middle)
+        self.chosen_words = Words(factor=0.92, kind="secondary")
+        self.made_words = Words(factor=0.92, kind="secondary")
+        self.made_words.setAlignment(Qt.AlignmentFlag.AlignRight)
+        bar = self.statusBar()
+        bar.setFixedHeight(26)
+        bar.setSizeGripEnabled(False)
+        bar.setContentsMargins(10, 0, 10, 0)
+        bar.addWidget(self.chosen_words, 3)
+        bar.addWidget(self.made_words, 2)
+
+    # --- what the program tells it ----------------------------------------------------------------
+
+    def furnish(self, pages: Mapping[str, QWidget]) -> None:
+        """Put the pages in, under the names of their modes, in place of the bare first frame."""
+        bare = self.pages.widget(0)
+        self._pages = dict(pages)
+        for page in self._pages.values():
+            self.pages.addWidget(page)
+        self.pages.removeWidget(bare)
+        bare.deleteLater()
+
+    def show_mode(self, mode: str) -> None:
+        """Show the page of a mode."""
+        if mode in self.toolbar.modes.names:
+            self.toolbar.modes.choose(mode)
+        if self.pages.currentWidget() is not self._pages[mode]:
+            self.pages.setCurrentWidget(self._pages[mode])
+            self._pages[mode].setFocus()
+
+    def show_reasons(self, session: Session) -> None:
+        """Grey out what cannot be done now; the tooltip says why."""
+        for one in ACTIONS:
+            reason = one.why_off(session)
+            action = self.actions_by_name[one.name]
+            action.setEnabled(not reason)
+            action.setToolTip(reason or one.words)
+
+    def show_theme(self) -> None:
+        """Offer the other theme."""
+        dark = theme.current().dark
+        self.toolbar.theme.wear("sun" if dark else "moon", "Light theme" if dark else "Dark theme")
+
+    # --- menus ------------------------------------------------------------------------------------
+
+    def _menus(self) -> None:
+        bar = self.menuBar()
+        bar.setFixedHeight(28)
+        for name in MENUS:
+            menu = QMenu(name, self)
+            menu.setToolTipsVisible(True)
+            bar.addMenu(menu)
+            rows = [one for one in ACTIONS if one.menu == name]
+            for number, one in enumerate(rows):
+                if number and one.group != rows[number - 1].group:
+                    menu.addSeparator()
+                menu.addAction(self._action(one))
+
+    def _action(self, one: Action) -> QAction:
+        action = QAction(one.words, self)  # no icons in menus: a column of them is loud
+        action.setObjectName(one.name)
+        action.setShortcuts([QKeySequence(key) for key in one.keys])
+        action.setMenuRole(ROLES.get(one.name, QAction.MenuRole.NoRole))
+        action.triggered.connect(self._triggered)
+        self.actions_by_name[one.name] = action
+        self.addAction(action)
+        return action
+
+    def _triggered(self) -> None:
+        self.wanted.emit(self.sender().objectName())
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Keep plain keys for the field that has the keyboard."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            plain = not event.modifiers() & ~(
+                Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+            )
+            function_key = Qt.Key.Key_F1 <= event.key() <= Qt.Key.Key_F35
+            if plain and not function_key and isinstance(QApplication.focusWidget(), TYPING):
+                event.accept()
+                return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Say once when the first frame is painted: that is, when this round of events is over."""
+        super().paintEvent(event)
+        if not self._painted:
+            self._painted = True
+            QTimer.singleShot(0, self.painted.emit)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Tell the pages how much room there is."""
+        super().resizeEvent(event)
+        self.resized.emit(self.width(), self.height())
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Say it before it happens: jobs are stopped and settings kept."""
+        self.closing.emit()
+        super().closeEvent(event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files that are dropped."""
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open what was dropped."""
+        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+        event.acceptProposedAction()
+        self.dropped.emit(paths)
+
+
+class Toolbar(QFrame):
+    """44 px: Open, the checkpoint, the modes in the middle, the search field, the theme."""
+
+    wanted = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("kind", "toolbar")
+        self.setFixedHeight(44)
+        self.open = self._button("open", "Open", "open")
+        self.open.setToolTip("Open a checkpoint or a capture (Ctrl+O)")
+        self.models = Chooser()
+        self.modes = Segments(MODES, wide=104)
+        self.find = self._button("find", "Find a command or head", "search", kind="find")
+        self.find.setFont(theme.font())
+        self.find.keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
+        self.find.keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.find.keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        inside = QHBoxLayout(self.find)
+        inside.setContentsMargins(0, 0, 10, 0)
+        inside.addWidget(self.find.keys)
+        self.theme = IconButton("moon", "Dark theme")
+        self.theme.setProperty("action", "theme")
+        self.theme.clicked.connect(self._clicked)
+        self.modes.chosen.connect(self.wanted)
+
+        grid = QGridLayout(self)
+        grid.setContentsMargins(12, 0, 12, 0)
+        grid.setHorizontalSpacing(8)
+        left, right = QHBoxLayout(), QHBoxLayout()
+        for side, widgets in ((left, (self.open, self.models)), (right, (self.find, self.theme))):
+            side.setSpacing(8)
+            for one in widgets:
+                side.addWidget(one)
+        left.addStretch(1)
+        right.insertStretch(0, 1)
+        grid.addLayout(left, 0, 0)
+        grid.addWidget(self.modes, 0, 1)
+        grid.addLayout(right, 0, 2)
+        grid.setColumnStretch(0, 1)
+        grid.setColumnStretch(2, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the fields the room the modes in the middle leave."""
+        side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
+        self.models.setFixedWidth(max(96, min(250, side - self.open.sizeHint().width() - 8)))
+        self.find.setFixedWidth(max(40, min(300, side - 36)))
+        short = self.find.width() < 260
+        self.find.keys.setVisible(not short)
+        self.find.setText("Find" if short else "Find a command or head")
+        super().resizeEvent(event)
+
+    def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:
+        out = Button(words, icon, kind=kind)
+        out.setProperty("action", action)
+        out.clicked.connect(self._clicked)
+        return out
+
+    def _clicked(self) -> None:
+        self.wanted.emit(self.sender().property("action"))
+
+
+class Chooser(Button):
+    """The model at hand, its size, and a menu of what else was opened."""
+
+    picked = Signal(str)  # a path
+
+    def __init__(self) -> None:
+        super().__init__("", "hourglass", weight=600)
+        self.name = Words("No model", weight=600)
+        self.size_words = Words("", factor=0.92, kind="secondary")
+        self.arrow = IconButton("chevron", "Opened before")
+        self.arrow.setFixedSize(16, 16)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(34, 0, 8, 0)
+        row.setSpacing(6)
+        for one in (self.name, self.size_words):
+            one.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        row.addWidget(self.name)
+        row.addWidget(self.size_words)
+        row.addStretch(1)
+        row.addWidget(self.arrow)
+        for one in (self.name, self.size_words, self.arrow):
+            one.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAccessibleName("Model")
+        self.setToolTip("The model at hand, and those opened before")
+        self.setStyleSheet("text-align: left;")
+        self._menu = QMenu(self)
+        self._menu.triggered.connect(self._pick)
+        self.clicked.connect(self._drop)
+
+    def show_model(self, name: str, size: str, more: Mapping[str, str], now: str) -> None:
+        """Say the model and its size; offer paths by name."""
+        self.name.say(name)
+        self.size_words.say(size)
+        self._menu.clear()
+        for path, words in more.items():
+            action = self._menu.addAction(words)
+            action.setData(path)
+            action.setToolTip(path)
+            action.setCheckable(True)
+            action.setChecked(path == now)
+        self._menu.setToolTipsVisible(True)
+
+    def add_actions(self, actions: list[QAction]) -> None:
+        """End the menu with actions of the window."""
+        self._menu.addSeparator()
+        self._menu.addActions(actions)
+
+    def _drop(self) -> None:
+        self._menu.setMinimumWidth(self.width())
+        self._menu.popup(self.mapToGlobal(self.rect().bottomLeft()))
+
+    def _pick(self, action: QAction) -> None:
+        if action.data():
+            self.picked.emit(action.data())
+
+
+def _blank() -> QWidget:
+    """The first frame's page: the panes without their pictures."""
+    out = QWidget()
+    grid = QGridLayout(out)
+    grid.setContentsMargins(0, 0, 0, 0)
+    grid.setSpacing(0)
+    for column, (title, room) in enumerate((("Hourglass", 592), ("Head", 704), ("", 304))):
+        grid.addWidget(_pane(title), 0, 2 * column)
+        grid.setColumnStretch(2 * column, room)
+        if column:
+            grid.addWidget(line(vertical=True), 0, 2 * column - 1)
+    grid.addWidget(line(), 1, 0, 1, 5)
+    strip = _pane("Text")
+    strip.setFixedHeight(188)
+    grid.addWidget(strip, 2, 0, 1, 5)
+    return out
+
+
+def _pane(title: str) -> QWidget:
+    out = QWidget()
+    out.setProperty("kind", "pane")
+    out.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+    column = QVBoxLayout(out)
+    column.setContentsMargins(0, 0, 0, 0)
+    if title:
+        column.addWidget(PaneHead(title))
+    column.addStretch(1)
+    return out

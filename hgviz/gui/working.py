@@ -1,0 +1,99 @@
+"""The jobs people are told about: what runs, how far it is, and how to stop it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hgviz.core import Step, Task
+from hgviz.session import Session, Work
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.jobs import Job, Runner
+
+OFTEN = 0.1  # s: numbers that run change at most so often
+KEPT = 4  # finished jobs that stay in the list while others run
+GOING = ("waiting", "running")
+
+OnError = Callable[[BaseException], None]
+
+
+class Working:
+    """Hands tasks to the lanes and keeps session.work true."""
+
+    def __init__(self, session: Session, lanes: Lanes, on_error: OnError) -> None:
+        self.session, self.lanes, self.on_error = session, lanes, on_error
+        self._jobs: dict[str, Job] = {}
+        self._started: dict[str, float] = {}
+        self._told = 0.0
+
+    def start(
+        self,
+        lane: Runner,
+        key: str,
+        title: str,
+        task: Task[Any],
+        on_done: Callable[[Any], None],
+        on_error: OnError | None = None,
+        on_step: Callable[[Step], None] | None = None,
+        keeps: str = "",
+    ) -> None:
+        """Run a task in a lane; a job of the same key is given up for it."""
+        self._started[key] = time.monotonic()
+        others = tuple(one for one in self.session.work if one.key != key)
+        shown = others[-KEPT:] if any(one.state in GOING for one in others) else ()
+        self.session.put(work=(*shown, Work(key, title, keeps=keeps)))
+        self._jobs[key] = lane.submit(
+            key,
+            title,
+            task,
+            on_step=partial(self._stepped, key, on_step),
+            on_done=partial(self._finished, key, on_done),
+            on_error=partial(self._failed, key, on_error or self.on_error),
+            post=self.lanes.bridge.post,
+        )
+
+    def stop(self, key: str) -> None:
+        """Stop a job after its current step."""
+        job = self._jobs.pop(key, None)
+        if job is not None:
+            job.cancel()
+            self.tell(key, state="stopped", left=None)
+
+    def age(self, key: str) -> float:
+        """Seconds since a job was asked for."""
+        return time.monotonic() - self._started[key]
+
+    def tell(self, key: str, **fields: Any) -> None:
+        """Change what is said about a job."""
+        self.session.put(
+            work=tuple(
+                replace(one, **fields) if one.key == key else one for one in self.session.work
+            )
+        )
+
+    def _stepped(self, key: str, listener: Callable[[Step], None] | None, step: Step) -> None:
+        now = time.monotonic()
+        if now - self._told >= OFTEN:
+            self._told = now
+            part = step.done / step.total if step.total else 0.0
+            left = self.age(key) * (1 - part) / part if part else None
+            self.tell(
+                key, done=step.done, total=step.total, left=left, note=step.note, state="running"
+            )
+        if listener is not None:
+            listener(step)
+
+    def _finished(self, key: str, listener: Callable[[Any], None], result: Any) -> None:
+        self._jobs.pop(key, None)
+        self.tell(key, state="done", left=None)
+        listener(result)
+
+    def _failed(self, key: str, listener: OnError, error: BaseException) -> None:
+        self._jobs.pop(key, None)
+        self.tell(key, state="failed", left=None)
+        listener(error)
