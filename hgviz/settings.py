@@ -14,8 +14,8 @@ import platformdirs
 class Settings(msgspec.Struct, frozen=True):
     """Every setting with its default; a field added here is read and written by itself.
 
-    geometry and docks are what Qt saved of the window, in base 64; empty strings mean: nothing
-    chosen yet. font_size is in points, 0 for the system's.
+    geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
+    file was opened from or saved to. Empty: nothing chosen yet.
     """
 
     theme: Literal["auto", "light", "dark"] = "auto"
@@ -25,8 +25,6 @@ class Settings(msgspec.Struct, frozen=True):
     palette: str = "viridis"
     scale: Literal["linear", "sqrt", "log"] = "sqrt"
     device: str = "auto"
-    font: str = ""
-    font_size: float = 0.0
 
 
 def location() -> Path:
