@@ -102,7 +102,7 @@ class Model:
         found, mask = self._checked(ids, attention_mask)
         trace = self._trace(np.atleast_2d(found), mask, Pass(self._off(off)))
         logits = _last(trace)
-        return Result(logits if found.ndim == 2 else readonly(logits[0]))
+        return Result(logits if found.ndim == 2 else logits[0])
 
     def trace(
         self,
@@ -115,19 +115,19 @@ class Model:
         """One text, layer by layer: yields the index of each layer when it is done.
 
         ids (n,); tap(index, factors) gets what each layer attended with. Returns the logits
-        (n, vocabulary). Errors as run, before the first layer.
+        (n, vocabulary). Errors as run, from the first step.
         """
         found, mask = self._checked(ids, attention_mask)
         if found.ndim != 1:
             raise HgvizError("one text is traced at a time", f"ids have the shape {found.shape}")
         logits = yield from self._trace(found[None], mask, Pass(self._off(off), tap))
-        return readonly(logits[0])
+        return logits[0]
 
     def _trace(self, ids: Integers, mask: NDArray[np.bool_] | None, run: Pass) -> Trace:
         keep = None if mask is None else torch.tensor(np.atleast_2d(mask), device=self.device)
         steps = self.module.steps(torch.tensor(ids, device=self.device), keep, run)
         while True:
-            with self._room(ids.shape[-1]):
+            with _room(self.device, f"the text has {ids.shape[-1]:,} tokens"):
                 found = _advance(steps)
             if isinstance(found, Tensor):
                 return _logits(found)
@@ -163,19 +163,6 @@ class Model:
                 "Run `hgviz info` on it to see every layer",
             )
         return chosen
-
-    @contextmanager
-    def _room(self, tokens: int) -> Iterator[None]:
-        try:
-            yield
-        except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and not _of_memory(error):
-                raise
-            raise HgvizError(
-                f"the {self.device} has too little memory",
-                f"the text has {tokens:,} tokens",
-                "Shorten the text" + ("" if self.device == "cpu" else ", or use --device cpu"),
-            ) from None
 
 
 def open_model(
@@ -220,14 +207,8 @@ def _module(
 ) -> Hourglass:
     with torch.device("meta"):
         module = Hourglass(config)
-    try:
+    with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _of_memory(error):
-            raise
-        raise HgvizError(
-            f"the {device} has too little memory for this model", "", "Use --device cpu"
-        ) from None
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
 
@@ -287,7 +268,8 @@ def _last(trace: Trace) -> NDArray[Any]:
 
 def _logits(logits: Tensor) -> NDArray[Any]:
     wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
-    return readonly(logits.to("cpu", wide).numpy())
+    found: NDArray[Any] = logits.to("cpu", wide).numpy()
+    return found
 
 
 def _integers(values: Any, name: str) -> Integers:
@@ -310,6 +292,13 @@ def _require_none(arguments: dict[str, Any], family: str) -> None:
             )
 
 
-def _of_memory(error: RuntimeError) -> bool:
-    words = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or "memory" in words
+@contextmanager
+def _room(device: str, why: str) -> Iterator[None]:
+    """Turn each library's way of running out of memory into one error."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+            raise
+        do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
+        raise HgvizError(f"the {device} has too little memory", why, do) from None
