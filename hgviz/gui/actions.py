@@ -6,8 +6,7 @@ Only the standard library: the menus are there before numpy is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -59,8 +58,7 @@ def _busy(session: Session) -> bool:
     return any(one.state in ("waiting", "running") and one.keeps for one in session.work)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One thing to do. name: the method of Commands that does it; why_off: "" while it can be done.
 
     group: a line is drawn in the menu where it changes. keys: in Qt's portable words.

@@ -5,8 +5,6 @@ Before the first paint only PySide6, the settings and the standard library are i
 
 from __future__ import annotations
 
-import base64
-import ctypes
 import os
 import signal
 import sys
@@ -95,7 +93,7 @@ def wants_dark(choice: str) -> bool:
 
 def place(frame: Window, kept: settings.Settings) -> None:
     """Where the window was, or large in the middle of the screen."""
-    if kept.geometry and frame.restoreGeometry(QByteArray(base64.b64decode(kept.geometry))):
+    if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
         return
     room = frame.screen().availableGeometry()
     frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(SMALLEST))
@@ -113,6 +111,8 @@ def missing_packages() -> str:
 
 
 def _loads(name: str) -> bool:
+    import ctypes
+
     try:
         ctypes.CDLL(name)
     except OSError:

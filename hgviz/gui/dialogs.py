@@ -52,7 +52,7 @@ class ErrorDialog(Overlay):
         row = QHBoxLayout()
         row.setSpacing(12)
         sign = QLabel()
-        sign.setPixmap(theme.pixmap("warning", 18, theme.current().bad, self.devicePixelRatio()))
+        sign.setPixmap(theme.pixmap("warning", 18, theme.current().bad))
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         self._lines = QVBoxLayout()
         self._lines.setSpacing(8)
@@ -294,7 +294,7 @@ class About(Overlay):
     def __init__(self, over: QWidget) -> None:
         super().__init__(over)
         sign = QLabel()
-        sign.setPixmap(theme.pixmap("hgviz", 64, ratio=self.devicePixelRatio()))
+        sign.setPixmap(theme.pixmap("hgviz", 64))
         words = QVBoxLayout()
         words.setSpacing(4)
         words.addWidget(label(f"hgviz {hgviz.__version__}", factor=1.55, weight=600))

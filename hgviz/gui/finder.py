@@ -124,9 +124,7 @@ class Finder(Overlay):
         self.field.textChanged.connect(self._narrow)
         self.count = label("", factor=0.92, kind="secondary")
         sign = QLabel()
-        sign.setPixmap(
-            theme.pixmap("search", 16, theme.current().secondary, self.devicePixelRatio())
-        )
+        sign.setPixmap(theme.pixmap("search", 16, theme.current().secondary))
         row = QHBoxLayout()
         row.setContentsMargins(18, 12, 18, 12)
         row.addWidget(sign)

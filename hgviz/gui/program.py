@@ -56,7 +56,7 @@ class Program:
         frame.closing.connect(self.close)
         self.session.changed.connect(self._heard)
         if kept.docks:
-            self.inspect.across.restoreState(QByteArray(base64.b64decode(kept.docks)))
+            self.inspect.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
         self._resized(frame.width(), frame.height())
         self._show_state()
         self._show_model()
@@ -177,4 +177,4 @@ def parameters(count: int) -> str:
 
 
 def _text(state: QByteArray) -> str:
-    return base64.b64encode(state.data()).decode()
+    return state.toBase64().data().decode()

@@ -56,7 +56,7 @@ QToolButton::menu-indicator { image: none; }
 
 QFrame[kind="segments"] { background: $hover; border: 1px solid $line; border-radius: 6px; }
 QToolButton[kind="segment"] { color: $text; border: 1px solid transparent; border-radius: 5px;
-    padding: 0 10px; }
+    padding: 0 4px; }
 QToolButton[kind="segment"]:checked { background: $chosen; border: 1px solid $edge; }
 QToolButton[kind="segment"]:focus { border: 1px solid $press; }
 
@@ -104,7 +104,7 @@ def sheet(theme: Theme) -> str:
     """The stylesheet in the colours of one theme."""
     colours = {
         name: getattr(theme, name).name()
-        for name in theme.__dataclass_fields__
+        for name in theme._fields
         if hasattr(getattr(theme, name), "name") and name != "scrim"
     }
     return SHEET.substitute(colours)

@@ -5,11 +5,20 @@ Only Qt and the standard library: the frame is painted before numpy is imported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import NamedTuple
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontInfo, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontInfo,
+    QGuiApplication,
+    QIcon,
+    QPainter,
+    QPalette,
+    QPixmap,
+)
 from PySide6.QtWidgets import QApplication
 
 from hgviz.gui.sheet import sheet
@@ -20,9 +29,11 @@ BODY = 13  # px: the size the design is drawn at, and the least the body has
 MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "Liberation Mono")
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """The colours of one theme, named by what they are for."""
+class Theme(NamedTuple):
+    """The colours of one theme, named by what they are for.
+
+    A named tuple because a dataclass of this size takes 9 ms to make, and the first paint waits.
+    """
 
     dark: bool
     window: QColor
@@ -51,10 +62,9 @@ class Theme:
 
 
 def _theme(dark: bool, colours: str, scrim: QColor) -> Theme:
-    names = [field.name for field in fields(Theme)][1:]
     values = iter(QColor(f"#{one}") for one in colours.split())
     found: dict[str, object] = {}
-    for name in names:
+    for name in Theme._fields[1:]:
         if name == "silhouette":
             found[name] = tuple(next(values) for _ in range(3))
         else:
@@ -176,21 +186,23 @@ def icon(name: str, colour: QColor | None = None, gap: int = 0) -> QIcon:
 
     gap px stay free at its right: Qt's buttons put too little between an icon and its words.
     """
-    return _icon(name, (colour or _theme_now.text).name(), _theme_now.edge.name(), gap)
+    return _icon(name, (colour or _theme_now.text).name(), gap, _ratio())
 
 
-def pixmap(name: str, size: int, colour: QColor | None = None, ratio: float = 2.0) -> QPixmap:
+def pixmap(name: str, size: int, colour: QColor | None = None) -> QPixmap:
     """A drawing of resources/icons at size px."""
-    return _drawn(name, (colour or _theme_now.text).name(), size, ratio)
+    return _drawn(name, (colour or _theme_now.text).name(), size, _ratio())
 
 
 @lru_cache(maxsize=256)
-def _icon(name: str, colour: str, faint: str, gap: int) -> QIcon:
-    out = QIcon()
-    for ratio in (1.0, 2.0):
-        out.addPixmap(_drawn(name, colour, 16, ratio, gap))
-        out.addPixmap(_drawn(name, faint, 16, ratio, gap), QIcon.Mode.Disabled)
-    return out
+def _icon(name: str, colour: str, gap: int, ratio: float) -> QIcon:
+    return QIcon(_drawn(name, colour, 16, ratio, gap))
+
+
+def _ratio() -> float:
+    """Device pixels per pixel of the finest screen."""
+    app = QGuiApplication.instance()
+    return app.devicePixelRatio() if isinstance(app, QGuiApplication) else 1.0
 
 
 def _drawn(name: str, colour: str, size: int, ratio: float, gap: int = 0) -> QPixmap:

@@ -65,6 +65,8 @@ class Window(QMainWindow):
         self.setMinimumSize(SMALLEST)
         self.setAcceptDrops(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that no button starts with a ring
+        self.setFocus()
         self.actions_by_name: dict[str, QAction] = {}
         self._painted = False
         self._menus()
