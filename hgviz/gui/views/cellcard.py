@@ -1,0 +1,60 @@
+"""What floats beside a cell: its weight, from where, to where."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from hgviz.gui import theme
+
+RADIUS = 8
+
+
+class CellCard(QWidget):
+    """A rounded card with a shadow; the pointer goes through it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._label = QLabel()
+        self._label.setTextFormat(Qt.TextFormat.RichText)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 14, 10)
+        column.addWidget(self._label)
+        self.hide()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has nothing to say."""
+        return not self._label.text()
+
+    @property
+    def text(self) -> str:
+        """What it says, as HTML."""
+        return self._label.text()
+
+    def say(self, text: str) -> None:
+        """HTML with everything from a text escaped."""
+        self._label.setFont(theme.font())
+        self._label.setText(text)
+
+    def sizeHint(self) -> QSize:
+        """As large as its words."""
+        hint = self._label.sizeHint()
+        return QSize(max(200, hint.width() + 28), hint.height() + 18)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The card; its shadow lies within its own edge."""
+        now = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(now.edge, 1))
+        painter.setBrush(now.raised if now.dark else now.pane)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another theme."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self.update()
+        super().changeEvent(event)

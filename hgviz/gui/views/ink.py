@@ -1,0 +1,262 @@
+"""How things are drawn on and around maps: hatching, cross hairs, chips, colour bars, gutters."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap, QPolygonF
+
+from hgviz import palettes
+from hgviz.core import Floats
+from hgviz.gui import theme
+from hgviz.gui.views.axes import Label, Marks
+from hgviz.gui.views.picture import Scene
+
+HATCH = 8  # logical px between two lines of hatching
+TICK = 4
+AXIS = 0.85
+BAR = 13  # width of a colour bar
+
+
+def axes(
+    painter: QPainter, rect: QRectF, room: tuple[int, int], down: Marks, across: Marks
+) -> None:
+    """Words and ticks left of a map and above it; room: the width and height there is for them."""
+    now = theme.current()
+    wide, high = room
+    line = QFontMetricsF(theme.font(AXIS)).height()
+    painter.setFont(theme.font(AXIS, 600))
+    painter.setPen(now.secondary)
+    for name, up in (("Key →", 25), ("Query ↓", 9)):
+        painter.drawText(QPointF(rect.left() - wide + 16, rect.top() - up), name)
+    for tick in down.ticks:
+        painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
+    for tick in across.ticks:
+        painter.fillRect(QRectF(rect.left() + tick, rect.top() - 5, 1, TICK), now.edge)
+    for label in down.labels:
+        text = _lettered(painter, label, wide - 16)
+        box = QRectF(rect.left() - wide + 6, rect.top() + label.middle - line / 2, wide - 16, line)
+        painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+    for label in across.labels:
+        text = _lettered(painter, label, high - 12)
+        painter.save()
+        painter.translate(rect.left() + label.middle, rect.top() - 8)
+        if len(text) == 1:  # a letter alone stays upright
+            painter.drawText(QRectF(-20, -line, 40, line), Qt.AlignmentFlag.AlignCenter, text)
+        else:
+            painter.rotate(-90)
+            box = QRectF(0, -line / 2, high - 6, line)
+            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
+        painter.restore()
+
+
+def _lettered(painter: QPainter, label: Label, room: int) -> str:
+    """Get ready to write a label; what of it there is room for."""
+    now = theme.current()
+    painter.setFont(theme.font(AXIS, 700 if label.chosen else 400))
+    painter.setPen(now.mark_text if label.chosen else now.secondary)
+    return painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, room)
+
+
+def hatching(colour: QColor, ratio: float) -> QBrush:
+    """Thin diagonal lines, as sharp as the screen."""
+    size = round(HATCH * ratio)
+    tile = QPixmap(size, size)
+    tile.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(tile)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(colour, ratio))
+    for shift in (-size, 0, size):
+        painter.drawLine(QPointF(shift - 1, size + 1), QPointF(shift + size + 1, -1))
+    painter.end()
+    tile.setDevicePixelRatio(ratio)
+    return QBrush(tile)
+
+
+def faint(colour: QColor, alpha: float) -> QColor:
+    """The colour, part of it."""
+    out = QColor(colour)
+    out.setAlphaF(alpha)
+    return out
+
+
+def unseen(painter: QPainter, rect: QRectF, ratio: float) -> None:
+    """The ground of a map: what is masked stays visible as grey with thin hatching."""
+    now = theme.current()
+    painter.fillRect(rect, now.unseen)
+    painter.setBrushOrigin(rect.topLeft())
+    painter.fillRect(rect, hatching(faint(now.unseen_hatch, 0.55), ratio))
+    painter.setBrushOrigin(QPointF(0, 0))
+
+
+def switched_off(painter: QPainter, rect: QRectF, ratio: float) -> None:
+    """Over the map of a head that is switched off."""
+    now = theme.current()
+    painter.fillRect(rect, faint(now.pane, 0.72))
+    painter.setBrushOrigin(rect.topLeft())
+    painter.fillRect(rect, hatching(faint(now.secondary, 0.6), ratio))
+    painter.setBrushOrigin(QPointF(0, 0))
+    painter.setPen(QPen(now.text, 3))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRect(rect.adjusted(1.5, 1.5, -1.5, -1.5))
+
+
+def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
+    """A few words on a map, in a chip whose right top corner is given, where there is room."""
+    now = theme.current()
+    font = theme.font(0.92, 500)
+    width = QFontMetricsF(font).horizontalAdvance(text) + 18
+    if width > room:
+        return
+    rect = QRectF(right_top.x() - width, right_top.y(), width, 21)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(now.edge, 1))
+    painter.setBrush(now.pane)
+    painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 10, 10)
+    painter.setFont(font)
+    painter.setPen(now.secondary)
+    painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+    painter.restore()
+
+
+def triangle(painter: QPainter, tip: QPointF, down: bool) -> None:
+    """The orange marker at an axis: it points down, or to the right."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.current().mark)
+    x, y = tip.x(), tip.y()
+    back = ((-4.5, -6), (4.5, -6)) if down else ((-6, -4.5), (-6, 4.5))
+    painter.drawPolygon(QPolygonF([tip, *(QPointF(x + dx, y + dy) for dx, dy in back)]))
+    painter.restore()
+
+
+def pair(painter: QPainter, rect: QRect, across: bool, signed: bool, line: int) -> None:
+    """Two lines just outside a row (across) or column; on signed maps black and white.
+
+    Everything in device pixels; line is how thick they are.
+    """
+    mark = theme.current().mark
+    layers = ((2, Qt.GlobalColor.black), (1, Qt.GlobalColor.white)) if signed else ((1, mark),)
+    for far, colour in layers:
+        reach = far * line
+        if across:
+            spots = ((rect.x(), rect.top() - reach), (rect.x(), rect.bottom() + 1 + reach - line))
+            size = (rect.width(), line)
+        else:
+            spots = ((rect.left() - reach, rect.y()), (rect.right() + 1 + reach - line, rect.y()))
+            size = (line, rect.height())
+        for x, y in spots:
+            painter.fillRect(x, y, *size, colour)
+
+
+def ring(painter: QPainter, cell: QRect, line: int) -> None:
+    """A white and a black ring around a cell, in device pixels."""
+    grow = max(0, 4 * line - min(cell.width(), cell.height())) / 2
+    inner = QRectF(cell).adjusted(-grow, -grow, grow, grow)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for reach, width, colour in (
+        (3.5, 1, Qt.GlobalColor.black),
+        (2, 2, Qt.GlobalColor.white),
+    ):
+        painter.setPen(QPen(QColor(colour), width * line))
+        by = reach * line
+        painter.drawRoundedRect(inner.adjusted(-by, -by, by, by), by, by)
+    painter.restore()
+
+
+def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> None:
+    """The colours from the top limit down, the true values beside them, and what they are."""
+    now = theme.current()
+    table = scene.table(now.dark)
+    ramp = np.ascontiguousarray(np.concatenate([table[::-1], np.full((256, 1), 255)], 1), np.uint8)
+    strip = QImage(ramp.data, 1, 256, 4, QImage.Format.Format_RGBA8888)
+    painter.drawImage(rect, strip)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(now.edge, 1))
+    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+    font = theme.font(AXIS)
+    metrics = QFontMetricsF(font)
+    gap = max(0.08, 1.2 * metrics.height() / max(1.0, rect.height()))
+    values = palettes.ticks(scene.limits, scene.display.scale, scene.signed, gap)
+    placed = palettes.place(np.array(values), scene.limits, scene.display.scale, scene.signed)
+    painter.setFont(font)
+    for value, part in zip(values, placed, strict=True):
+        y = rect.bottom() - float(part) * rect.height()
+        painter.setPen(now.secondary)
+        painter.fillRect(QRectF(rect.right() + 1, round(y - 0.5), TICK, 1), now.secondary)
+        top = min(
+            max(y - metrics.height() / 2, rect.top() - 2), rect.bottom() - metrics.height() + 2
+        )
+        painter.drawText(
+            QRectF(rect.right() + TICK + 4, top, 60, metrics.height()),
+            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+            palettes.written(value, scene.signed),
+        )
+    painter.setFont(theme.font(AXIS, 600))
+    painter.setPen(now.secondary)
+    painter.drawText(QPointF(rect.left() - 3, rect.top() - 10), title)
+
+
+def mass_gutter(
+    painter: QPainter, rect: QRectF, rows: list[tuple[float, float]], mass: Floats
+) -> None:
+    """What the rows add up to: negative to the left of the middle line, positive to the right.
+
+    rows: the top and bottom of each row of mass (rows, 2), in logical px.
+    """
+    now = theme.current()
+    most = float(np.abs(mass).max()) or 1.0
+    table = palettes.colours(palettes.suited("", True), now.dark)
+    negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
+    middle, half = rect.center().x(), rect.width() / 2 - 1
+    painter.save()
+    painter.setClipRect(rect)
+    for (top, bottom), (below, above) in zip(rows, mass, strict=True):
+        height = max(0.5, bottom - top)
+        width = half * abs(float(below)) / most
+        painter.fillRect(QRectF(middle - width, top, width, height), negative)
+        painter.fillRect(QRectF(middle, top, half * float(above) / most, height), positive)
+    painter.restore()
+    painter.fillRect(QRectF(round(middle), rect.top(), 1, rect.height()), now.edge)
+
+
+def overview(painter: QPainter, rect: QRectF, picture: QImage, frame: QRectF) -> None:
+    """The whole map in a corner, and in it the part on screen."""
+    now = theme.current()
+    shadow(painter, rect, 6)
+    painter.fillRect(rect, now.pane)
+    unseen(painter, rect, picture.devicePixelRatio())
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+    painter.drawImage(rect, picture)
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(now.edge, 1))
+    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+    box = QRectF(
+        rect.x() + frame.x() * rect.width(),
+        rect.y() + frame.y() * rect.height(),
+        max(4.0, frame.width() * rect.width()),
+        max(4.0, frame.height() * rect.height()),
+    ).intersected(rect)
+    painter.setPen(QPen(Qt.GlobalColor.black, 3))
+    painter.drawRect(box)
+    painter.setPen(QPen(Qt.GlobalColor.white, 1))
+    painter.drawRect(box)
+
+
+def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:
+    """Under what floats."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    colour = theme.current().scrim
+    for step in range(8, 0, -1):
+        painter.setBrush(faint(colour, 0.016 if not theme.current().dark else 0.05))
+        painter.drawRoundedRect(
+            rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
+        )
+    painter.restore()

@@ -1,0 +1,133 @@
+"""How tokens are named to people: their glyph, their word, their place in the text."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Integers, Prompt
+from hgviz.gui.views.words import counted, unit
+
+SPACE = "·"
+SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
+LIMIT = 40  # characters of a text that stand in one sentence
+
+
+def shown(text: str, limit: int = LIMIT) -> str:
+    """A text with everything in it visible and nothing that could move other text, elided.
+
+    Control and format characters (right-to-left marks among them) become signs or U+FFFD.
+    """
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(_sign(char) for char in cut)
+
+
+def marked_up(text: str) -> str:
+    """Shown text for a label that reads HTML, isolated so that right-to-left text moves nothing."""
+    return f"\u2068{html.escape(text)}\u2069"
+
+
+def word_spans(prompt: Prompt) -> Integers:
+    """(words, 2): the tokens of every word, half-open; white space parts words, tokens it is in
+    belong to the word they end in. A special token is a word of its own.
+    """
+    spans, text = prompt.spans, prompt.text
+    if not len(spans):
+        return np.zeros((0, 2), np.int64)
+    solid = np.array([not char.isspace() for char in text] + [False])
+    number = np.cumsum(solid & ~np.concatenate([[False], solid[:-1]]))
+    places = np.where(solid, np.arange(len(solid)), len(text))
+    following = np.minimum.accumulate(places[::-1])[::-1]  # the next character that is no space
+    start, end = spans[:, 0], spans[:, 1]
+    first = following[np.clip(start, 0, len(text))]
+    of = np.where((start >= 0) & (first < end), number[first], 0)
+    special = start < 0
+    of = np.where(special, -1 - np.arange(len(spans)), of)
+    edges = np.flatnonzero(np.diff(of)) + 1
+    bounds = np.concatenate([[0], edges, [len(of)]])
+    runs = np.stack([bounds[:-1], bounds[1:]], axis=1)
+    return runs[of[runs[:, 0]] != 0]
+
+
+def word_at(spans: Integers, token: int) -> tuple[int, int] | None:
+    """The tokens of the word a token is in; None between words."""
+    at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
+    if at < 0 or token >= spans[at, 1]:
+        return None
+    return int(spans[at, 0]), int(spans[at, 1])
+
+
+def glyph(prompt: Prompt, start: int, end: int) -> str:
+    """What stands for tokens start..end-1, everything in it visible."""
+    if end - start == 1:
+        return shown(prompt.label(start))
+    return shown(prompt.words(start, end)) or "∅"
+
+
+def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
+    """Where tokens start..end-1 are: "in hourglass, position 60", "letters 57 to 60"."""
+    if end - start > 1:
+        return f"{unit(prompt)}s {start:,} to {end - 1:,}"
+    near = _near(prompt, spans, start)
+    return f"{near}, position {start:,}" if near else f"position {start:,}"
+
+
+def right_to_left(text: str) -> bool:
+    """Whether a text has letters of a script that is written from the right."""
+    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
+
+
+def clusters(prompt: Prompt) -> Integers:
+    """(clusters, 2): the tokens that share one character, such as the bytes of an emoji."""
+    spans = prompt.spans
+    if not len(spans):
+        return np.zeros((0, 2), np.int64)
+    same: NDArray[np.bool_] = (spans[1:] == spans[:-1]).all(axis=1) & (spans[1:, 0] >= 0)
+    bounds = np.concatenate([[0], np.flatnonzero(~same) + 1, [len(spans)]])
+    return np.stack([bounds[:-1], bounds[1:]], axis=1)
+
+
+def _near(prompt: Prompt, spans: Integers, token: int) -> str:
+    """The word a token is in or comes after, in words; empty where it is the word itself."""
+    if prompt.spans[token, 0] < 0:
+        return "special"
+    at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
+    if at < 0:
+        return ""
+    start, end = (int(one) for one in spans[at])
+    text = prompt.words(start, end).strip()
+    label = prompt.label(token).strip()
+    if token >= end or not any(char.isalnum() for char in label):
+        before = prompt.words(start, min(token, end)).strip().rstrip(_PUNCTUATION)
+        return f"after {shown(before)}" if before else ""
+    core = text.strip(_PUNCTUATION)
+    return "" if core == label else f"in {shown(core)}"
+
+
+_PUNCTUATION = ".,;:!?…\"'()[]{}«»“”‘’-–—"
+
+
+def _sign(char: str) -> str:
+    if char in SIGNS:
+        return SIGNS[char]
+    kind = unicodedata.category(char)
+    if kind == "Zs":
+        return SPACE
+    if char < " ":
+        return chr(0x2400 + ord(char))
+    if char == "\x7f":
+        return "␡"
+    return (
+        "\ufffd"
+        if kind in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn") and char != "\u200d"
+        else char
+    )
+
+
+__all__ = [
+    "clusters", "counted", "glyph", "marked_up", "place", "right_to_left", "shown", "unit",
+    "word_at", "word_spans",
+]  # fmt: skip
