@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,23 @@ SCALES: dict[str, str] = {"linear": "Linear", "sqrt": "Square root", "log": "Log
 LOG_DECADES = 4  # a logarithmic scale is linear below 10^-4 of its limit, so that 0 has a place
 
 
+class Stop(NamedTuple):
+    """A colour at a place in 0..1, for either theme."""
+
+    at: float
+    light: str
+    dark: str
+
+
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """One colour map: stops (place, light, dark), or the name of a published one for both themes."""
+    """One colour map: its stops, or the name of a published one for both themes."""
 
     name: str
     label: str
     signed: bool
     source: str = ""
-    stops: tuple[tuple[float, str, str], ...] = ()
+    stops: tuple[Stop, ...] = ()
 
 
 PALETTES: dict[str, Palette] = {
@@ -46,13 +54,13 @@ PALETTES: dict[str, Palette] = {
             "Blue and red",
             True,
             stops=(
-                (0.00, "0B3C6F", "A9D4FF"),
-                (0.20, "2B74B8", "4C97DE"),
-                (0.38, "8FBCE0", "234E78"),
-                (0.50, "F7F7F5", "191B1F"),
-                (0.62, "EFB08E", "74301F"),
-                (0.80, "C8502F", "D5613A"),
-                (1.00, "7A1A12", "FFC2A1"),
+                Stop(0.00, "0B3C6F", "A9D4FF"),
+                Stop(0.20, "2B74B8", "4C97DE"),
+                Stop(0.38, "8FBCE0", "234E78"),
+                Stop(0.50, "F7F7F5", "191B1F"),
+                Stop(0.62, "EFB08E", "74301F"),
+                Stop(0.80, "C8502F", "D5613A"),
+                Stop(1.00, "7A1A12", "FFC2A1"),
             ),
         ),
     )
@@ -96,8 +104,8 @@ def colours(name: str, dark: bool = False) -> Colours:
 
         table = Colormap(palette.source).lut(256)[:, :3]
         return readonly(np.rint(np.asarray(table) * 255), np.uint8)
-    places = [stop[0] for stop in palette.stops]
-    ends = np.array([_channels(stop[2 if dark else 1]) for stop in palette.stops])
+    places = [stop.at for stop in palette.stops]
+    ends = np.array([_channels(stop.dark if dark else stop.light) for stop in palette.stops])
     at = np.linspace(0, 1, 256)
     table = np.stack([np.interp(at, places, ends[:, channel]) for channel in range(3)], axis=1)
     return readonly(np.rint(table), np.uint8)
@@ -113,8 +121,10 @@ def place(values: Any, limits: Limits, scale: str = "sqrt", signed: bool = False
     if signed:
         limit = max(abs(limits[0]), abs(limits[1]))
         bent = _bend(_part(np.abs(values), 0.0, limit), scale)
-        return (0.5 + 0.5 * np.sign(values) * bent).astype(np.float32)
-    return _bend(_part(values, *limits), scale).astype(np.float32)
+        sided: Floats = (0.5 + 0.5 * np.sign(values) * bent).astype(np.float32)
+        return sided
+    placed: Floats = _bend(_part(values, *limits), scale).astype(np.float32)
+    return placed
 
 
 def paint(placed: Floats, table: Colours) -> Colours:

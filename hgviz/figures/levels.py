@@ -1,0 +1,402 @@
+"""One token through all levels: a strip for every stage, all of them in tokens.
+
+A stage is a run of layers at one level; its strip shows where the token that speaks for the
+selected one looks, in one head of that stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers
+from hgviz.figures import Facts, labels, style
+from hgviz.figures.page import Page
+from hgviz.figures.plots import heading, legend, map_of, token_in
+from hgviz.figures.shades import Shades, level_bar, rgb_of, shades_of
+from hgviz.figures.spec import POINTS, Spec
+from hgviz.figures.unseen import reason, seen_cells
+from hgviz.palettes import PAPER, readable
+
+SHRINK, NARROWEST = 0.88, 0.72  # of a strip from one level to the next, and of the innermost
+STRIP, BETWEEN, ARCS, LINE = 12.0, 36.0, 25.0, 8.2
+ARC_KEYS, FAINTEST = 5, 0.02
+THREAD = 7.0  # the widest it gets
+BOXES = 1.5  # points per position below which a strip is one raster
+LARGEST, LEGIBLE = 8.0, 4.9
+WIDEST_NAME = 80.0
+BAR = 130.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one strip shows: weights (keys,) of a row, the tokens of each key, where it looks."""
+
+    level: int
+    head: HeadId
+    weights: Floats
+    seen: NDArray[np.bool_]
+    spans: Integers
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Where a stage lies: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
+
+    stage: Stage
+    edges: NDArray[np.float64]
+    y: float
+    size: float
+
+    def ends(self, position: int) -> tuple[float, float]:
+        """Left and right of a position."""
+        start, end = self.stage.spans[position]
+        return float(self.edges[start]), float(self.edges[end])
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """From where to where along x, how high, and what part of the largest weight."""
+
+    start: float
+    end: float
+    height: float
+    part: float
+
+
+def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+    """Place all stages of a capture on the page."""
+    last = len(capture.prompt) - 1
+    query = token_in(capture, last if spec.selection.query is None else spec.selection.query)
+    stages = [_stage(spec, capture, facts, layers, query) for layers in stages_of(capture)]
+    signed = any(map_of(capture, s.head.layer, s.head.head).signed for s in stages)
+    shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
+    top = _title(page, spec, capture, query)
+    names = [_names(capture, facts, stage, page.width) for stage in stages]
+    left = max(style.extent(name, style.SMALL, bold=True) for lines in names for name in lines) + 10
+    strips = _strips(capture, stages, (left, page.width - 3))
+    highest = max((arc.height for arc in _arcs_of(page, shades, strips[0])), default=0.0)
+    strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
+
+    _silhouette(page, strips)
+    for upper, lower in zip(strips, strips[1:], strict=False):
+        _meeting(page, upper, lower)
+    for upper, lower in zip(strips, strips[1:], strict=False):
+        _thread(page, upper, lower)
+    for strip, lines in zip(strips, names, strict=True):
+        _cells(page, shades, strip)
+        _letters(page, shades, capture, strip)
+        _arcs(page, shades, strip)
+        _selected(page, strip)
+        _beside(page, strip, lines)
+    bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
+    if not strips[-1].size:
+        bottom = max(bottom, _words(page, capture, strips[-1], query))
+    bottom += 10
+    page.text(left - 4, bottom + 6, "Weight", size=style.SMALL, colour=PAPER.secondary,
+              across="right")  # fmt: skip
+    level_bar(page, shades, left, bottom, min(BAR, page.width - left - 4))
+    notes = [reason(capture, (stage.head.layer for stage in stages))]
+    if any(len(s.stage.spans) * BOXES > s.edges[-1] - s.edges[0] for s in strips):
+        page.notes.append("where positions are finer than dots, the largest of them is shown")
+    page.close(legend(page, notes, left, bottom + 20, page.width - left) + 2)
+
+
+def stages_of(capture: Capture) -> list[list[int]]:
+    """The self-attention layers of each stage, in order of computation."""
+    stages: list[list[int]] = []
+    before: object = None
+    for layer in capture.spec.layers:
+        if layer.role == "self" and layer.heads:
+            here = (layer.level, capture.spec.levels[layer.level].sequence)
+            if here != before:
+                stages.append([])
+            stages[-1].append(layer.index)
+            before = here
+        elif layer.role in ("down", "up"):
+            before = None
+    if not stages:
+        raise HgvizError("this capture has no self-attention", "every head is gone", "")
+    return stages
+
+
+def _stage(spec: Spec, capture: Capture, facts: Facts, layers: list[int], query: int) -> Stage:
+    head = _head_of(spec, capture, facts, layers)
+    one = map_of(capture, head.layer, head.head)
+    row = min(capture.row(head.layer, query), one.shape[1] - 1)
+    spans = capture.key_spans(head.layer)
+    return Stage(
+        level=capture.spec.layers[head.layer].level,
+        head=head,
+        weights=one.read(head.head, rows=(row, row + 1))[0],
+        seen=seen_cells(capture, head.layer, rows=(row, row + 1))[0] & (spans[:, 1] > 0),
+        spans=spans,
+        column=min(capture.column(head.layer, query), len(spans) - 1),
+    )
+
+
+def _head_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int]) -> HeadId:
+    """The head chosen in a stage, else its clearest, else the first that is on."""
+    for head in (*spec.heads, spec.selection.head_id):
+        if head.layer in layers:
+            return head
+    heads = [HeadId(n, h) for n in layers for h in map_of(capture, n, _first(capture, n)).heads]
+    on = [head for head in heads if head not in capture.off] or heads
+    return max(on, key=lambda head: facts[head].score if head in facts else -np.inf)
+
+
+def _first(capture: Capture, layer: int) -> int:
+    return capture.spec.layers[layer].heads[0]
+
+
+def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
+    """From which token, in words; gives where the line ends."""
+    if spec.title is not None:
+        return heading(page, spec.title, "")
+    prompt = capture.prompt
+    words = labels.token_words(prompt, query, query + 1)
+    around = labels.context(prompt, query)
+    place = f"{labels.unit(prompt)} {query:,}"
+    return heading(page, f"From “{words}”", f"in {around}, {place}" if around else place)
+
+
+def _strips(capture: Capture, stages: list[Stage], room: tuple[float, float]) -> list[Strip]:
+    """Where every stage lies; text is printed where it is legible at every level."""
+    order = sorted({stage.level for stage in stages})
+    shrink = max(SHRINK, NARROWEST ** (1 / max(len(order) - 1, 1)))
+    widths, size = _natural(capture, room[1] - room[0], shrink ** (len(order) - 1))
+    outer = np.concatenate([[0.0], np.cumsum(widths)])
+    middle = sum(room) / 2
+    strips = []
+    for number, stage in enumerate(stages):
+        factor = shrink ** order.index(stage.level)
+        edges = middle + (outer - outer[-1] / 2) * factor
+        strips.append(Strip(stage, edges, number * (STRIP + BETWEEN), size * factor))
+    return strips
+
+
+def _natural(capture: Capture, room: float, smallest: float) -> tuple[NDArray[np.float64], float]:
+    """Widths of the tokens that fill the room, and the size their text has there, 0 for none."""
+    tokens = len(capture.prompt)
+    even = np.full(tokens, room / tokens)
+    if tokens * 3 > room:
+        return even, 0.0
+    widths = np.empty(tokens)
+    for mark in labels.singles(capture.prompt, _tokens(tokens)):
+        wide = max(style.extent(mark.words, 10.0, fixed=True), 4.0) + 2.5
+        widths[mark.start : mark.end] = wide / (mark.end - mark.start)
+    size = min(LARGEST, 10.0 * room / widths.sum())
+    if size * smallest < LEGIBLE:
+        return even, 0.0
+    return widths * min(room / widths.sum(), 3.0 * size / 10.0), size
+
+
+def _tokens(count: int) -> Integers:
+    """The spans of tokens themselves."""
+    at = np.arange(count)
+    return np.stack([at, at + 1], axis=1)
+
+
+def _silhouette(page: Page, strips: list[Strip]) -> None:
+    """The shape of the model behind the strips."""
+    for upper, lower in zip(strips, strips[1:], strict=False):
+        a, b = upper.edges[[0, -1]], lower.edges[[0, -1]]
+        y0, y1 = upper.y, lower.y + STRIP
+        page.polygon(
+            [(a[0], y0), (a[1], y0), (a[1], y0 + STRIP), (b[1], lower.y), (b[1], y1),
+             (b[0], y1), (b[0], lower.y), (a[0], y0 + STRIP)],
+            PAPER.unseen,
+        )  # fmt: skip
+
+
+def _meeting(page: Page, upper: Strip, lower: Strip) -> None:
+    """Slanted lines between two strips: the same tokens in both."""
+    coarser = max(upper, lower, key=lambda strip: strip.stage.level)
+    starts = coarser.stage.spans[coarser.stage.spans[:, 1] > 0, 0]
+    wanted = max(1, int((coarser.edges[-1] - coarser.edges[0]) / 7))
+    chosen = starts[:: max(1, -(-len(starts) // wanted))]
+    page.lines(
+        [[(upper.edges[t], upper.y + STRIP + 1), (lower.edges[t], lower.y - 1)] for t in chosen],
+        PAPER.line, 0.35,
+    )  # fmt: skip
+
+
+def _thread(page: Page, upper: Strip, lower: Strip) -> None:
+    """The selected token from strip to strip."""
+    a, b = (_narrowed(*_cell(strip)) for strip in (upper, lower))
+    page.polygon(
+        [(a[0], upper.y + STRIP), (a[1], upper.y + STRIP), (b[1], lower.y), (b[0], lower.y)],
+        PAPER.mark,
+    )
+
+
+def _narrowed(left: float, right: float) -> tuple[float, float]:
+    spare = max(0.0, right - left - THREAD) / 2
+    return left + spare, right - spare
+
+
+def _cell(strip: Strip) -> tuple[float, float]:
+    """Left and right of the selected cell, never so thin that it is lost."""
+    left, right = strip.ends(strip.stage.column)
+    spare = max(0.0, 1.6 - (right - left)) / 2
+    return left - spare, right + spare
+
+
+def _cells(page: Page, shades: Shades, strip: Strip) -> None:
+    """The weights, each over the tokens its key stands for."""
+    stage, left, right = strip.stage, strip.edges[0], strip.edges[-1]
+    page.box(left, strip.y, right - left, STRIP, fill=PAPER.unseen)
+    if len(stage.spans) * BOXES > right - left:
+        page.image(_raster(shades, strip), left, strip.y, right - left, STRIP)
+    else:
+        # each a little wider than it is, so that no light shines through between two
+        for at in np.flatnonzero(stage.seen):
+            a, b = strip.ends(int(at))
+            fill = tuple(shades.paint(stage.weights[at : at + 1])[0] / 255)
+            page.box(a, strip.y, min(b + 0.3, right) - a, STRIP, fill=fill)
+        _gaps(page, strip)
+    _unseen(page, strip)
+    page.box(left, strip.y, right - left, STRIP, edge=PAPER.line, line=0.4)
+
+
+def _gaps(page: Page, strip: Strip) -> None:
+    """White lines between positions of several tokens, so that they can be counted."""
+    spans = strip.stage.spans[strip.stage.spans[:, 1] > 0]
+    wide = (strip.edges[-1] - strip.edges[0]) / max(len(spans), 1)
+    if (spans[:, 1] - spans[:, 0]).max(initial=1) > 1 and wide > 3:
+        at = strip.edges[np.unique(spans[:, 0])[1:]]
+        page.lines([[(x, strip.y), (x, strip.y + STRIP)] for x in at], PAPER.paper, 0.4)
+
+
+def _unseen(page: Page, strip: Strip) -> None:
+    """Hatch what comes after the query, where no text is printed over it."""
+    spans = strip.stage.spans[strip.stage.seen]
+    if strip.size or not len(spans):
+        return
+    start, end = float(strip.edges[spans[:, 1].max()]), float(strip.edges[-1])
+    if end - start > 1:
+        page.hatch(start, strip.y, end - start, STRIP, None)
+
+
+def _raster(shades: Shades, strip: Strip) -> NDArray[np.uint8]:
+    """uint8 (1, dots, 3): where several positions share a dot, the largest of them."""
+    left, right = strip.edges[0], strip.edges[-1]
+    dots = max(1, round((right - left) / POINTS * style.DOTS))
+    weights, seen = np.zeros(dots, np.float32), np.zeros(dots, bool)
+    stage = strip.stage
+    order = np.flatnonzero(stage.seen)
+    for at in order[np.argsort(np.abs(stage.weights[order]), kind="stable")]:
+        a, b = ((edge - left) / (right - left) * dots for edge in strip.ends(int(at)))
+        first = min(int(a), dots - 1)
+        last = max(first + 1, round(b))
+        weights[first:last], seen[first:last] = stage.weights[at], True
+    return shades.paint(weights, seen)[None]
+
+
+def _letters(page: Page, shades: Shades, capture: Capture, strip: Strip) -> None:
+    """The text in the cells."""
+    if not strip.size:
+        return
+    tokens = len(capture.prompt)
+    ground = np.tile(np.array(rgb_of(PAPER.unseen)), (tokens, 1))
+    over = np.zeros(tokens, bool)
+    for at in np.flatnonzero(strip.stage.seen):
+        start, end = strip.stage.spans[at]
+        ground[start:end] = shades.paint(strip.stage.weights[at : at + 1])[0]
+        over[start:end] = True
+    inks = readable(ground) / 255
+    for mark in labels.singles(capture.prompt, _tokens(tokens)):
+        x = (strip.edges[mark.start] + strip.edges[mark.end]) / 2
+        page.text(
+            x, strip.y + STRIP / 2, mark.words, size=strip.size, middle=True, across="center",
+            fixed=True, colour=tuple(inks[mark.start]) if over[mark.start] else PAPER.secondary,
+        )  # fmt: skip
+
+
+def _arcs_of(page: Page, shades: Shades, strip: Strip) -> list[Arc]:
+    """From the selected cell to the keys it looks at most."""
+    stage = strip.stage
+    limit = max(abs(one) for one in shades.limits)
+    strength = np.where(stage.seen, np.abs(stage.weights), 0)
+    strength[stage.column] = 0
+    start = sum(_cell(strip)) / 2
+    arcs = []
+    for key in np.argsort(-strength, kind="stable")[:ARC_KEYS]:
+        end = sum(strip.ends(int(key))) / 2
+        far = min(1.0, abs(end - start) / (0.5 * page.width))
+        part = float(min(strength[key] / limit, 1))
+        if part >= FAINTEST:
+            arcs.append(Arc(start, end, 5 + (ARCS - 5) * far, part))
+    return arcs
+
+
+def _arcs(page: Page, shades: Shades, strip: Strip) -> None:
+    """Arcs over a strip, wider for more weight."""
+    y = strip.y - 1
+    for arc in _arcs_of(page, shades, strip):
+        high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
+        page.curve(
+            [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)],
+            PAPER.mark, 0.4 + 1.6 * arc.part, 0.35 + 0.65 * arc.part,
+        )  # fmt: skip
+        page.polygon(_dot(arc.end, y), PAPER.mark)
+
+
+def _dot(x: float, y: float, radius: float = 1.2) -> list[tuple[float, float]]:
+    turn = np.linspace(0, 2 * np.pi, 13)[:-1]
+    return [(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turn]
+
+
+def _selected(page: Page, strip: Strip) -> None:
+    left, right = _cell(strip)
+    page.box(left, strip.y - 0.6, right - left, STRIP + 1.2, edge=PAPER.mark, line=1.1)
+
+
+def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[str]:
+    """Level, head and what it does."""
+    role = facts[stage.head].role if stage.head in facts else ""
+    level = capture.spec.levels[stage.level].label
+    return [level, f"head {stage.head}", *_folded(role, min(WIDEST_NAME, 0.22 * width))]
+
+
+def _beside(page: Page, strip: Strip, lines: list[str]) -> None:
+    """Names left of a strip."""
+    inks = [PAPER.text, PAPER.text, PAPER.secondary, PAPER.secondary]
+    for at, (words, ink) in enumerate(zip(lines, inks, strict=False)):
+        y = strip.y + STRIP / 2 - 4 + LINE * at
+        page.text(0, y, words, size=style.SMALL, middle=True, bold=at == 0, colour=ink)
+
+
+def _folded(words: str, room: float) -> list[str]:
+    """At most two lines that fit."""
+    lines: list[str] = []
+    for word in words.split():
+        if lines and style.extent(f"{lines[-1]} {word}", style.SMALL) <= room:
+            lines[-1] += f" {word}"
+        elif len(lines) < 2:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return [labels.elide(line, room, style.SMALL) for line in lines]
+
+
+def _words(page: Page, capture: Capture, strip: Strip, query: int) -> float:
+    """The words of the text under the last strip; gives where they end."""
+    cell = (strip.edges[-1] - strip.edges[0]) / len(capture.prompt)
+    marks = labels.axis_marks(
+        capture, _tokens(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
+    )
+    y = strip.y + STRIP + 3
+    deepest = 0.0
+    for mark in marks:
+        x = float(strip.edges[0] + mark.middle * cell)
+        page.lines([[(x, y - 3), (x, y - 1)]], PAPER.line)
+        page.text(
+            x, y, mark.words, size=style.SMALL, turned=True, middle=True, across="right",
+            bold=mark.chosen, colour=PAPER.mark_text if mark.chosen else PAPER.text,
+        )  # fmt: skip
+        deepest = max(deepest, style.extent(mark.words, style.SMALL, mark.chosen))
+    return y + deepest

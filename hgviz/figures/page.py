@@ -1,0 +1,174 @@
+"""The page of a figure: a sheet of known width on which everything is placed in points.
+
+x runs right and y runs down from the top left corner. Nothing is fitted afterwards, so a width
+asked for is the width of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch, Polygon, Rectangle
+from matplotlib.path import Path as Outline
+from matplotlib.text import Text
+from numpy.typing import NDArray
+
+from hgviz.figures import style
+from hgviz.figures.spec import POINTS
+from hgviz.palettes import PAPER
+
+MIDDLE = 0.36  # of the size of a text: from its baseline up to the middle of its capitals
+HATCH_GAP, HATCH_LINE = 3.2, 0.35
+Points = Sequence[tuple[float, float]]
+
+
+class Page:
+    """A sheet to draw on; notes are what its file must say about how it was drawn."""
+
+    def __init__(self, width: float) -> None:
+        self.width = width
+        self.height = 0.0
+        self.notes: list[str] = []
+        self.figure = Figure(figsize=(width / POINTS, 1), dpi=POINTS)
+        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set_axis_off()
+        self._layer = 1.0
+
+    def close(self, height: float) -> None:
+        """Cut the sheet below the last thing drawn."""
+        self.height = height
+        self.figure.set_size_inches(self.width / POINTS, height / POINTS)
+        self.axes.set(xlim=(0, self.width), ylim=(height, 0))
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        size: float = style.TEXT,
+        colour: Any = PAPER.text,
+        across: str = "left",
+        middle: bool = False,
+        turned: bool = False,
+        bold: bool = False,
+        fixed: bool = False,
+    ) -> Text:
+        """A line of text from its baseline, or about the middle of its capitals.
+
+        turned: read from below, x being its baseline or middle; across is then along y.
+        """
+        if middle and turned:
+            x += MIDDLE * size
+        elif middle:
+            y += MIDDLE * size
+        return self.axes.text(
+            x, y, words, color=colour, ha=across, va="baseline", rotation=90 if turned else 0,
+            rotation_mode="anchor", parse_math=False, zorder=self._next() + 1000,
+            fontproperties=style.properties(size, bold, fixed),
+        )  # fmt: skip
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        fill: Any = None,
+        edge: Any = None,
+        line: float = 0.5,
+    ) -> None:
+        """A rectangle."""
+        self.axes.add_patch(
+            Rectangle(
+                (x, y), width, height, facecolor=fill or "none", edgecolor=edge or "none",
+                linewidth=line if edge else 0, joinstyle="miter", zorder=self._next(),
+            )
+        )  # fmt: skip
+
+    def polygon(self, corners: Points, fill: Any, alpha: float = 1.0) -> None:
+        """A filled outline without an edge."""
+        self.axes.add_patch(
+            Polygon(
+                corners, closed=True, facecolor=fill, edgecolor="none", linewidth=0, alpha=alpha,
+                zorder=self._next(),
+            )
+        )  # fmt: skip
+
+    def lines(self, lines: Any, colour: Any, width: float = 0.5, alpha: float = 1.0) -> Any:
+        """Straight lines, each a sequence of points."""
+        drawn = LineCollection(
+            lines, colors=colour, linewidths=width, alpha=alpha, zorder=self._next(),
+            capstyle="butt",
+        )  # fmt: skip
+        self.axes.add_collection(drawn, autolim=False)
+        return drawn
+
+    def curve(self, points: Points, colour: Any, width: float, alpha: float = 1.0) -> None:
+        """A cubic curve: start, two control points, end."""
+        codes = [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4]
+        self.axes.add_patch(
+            PathPatch(
+                Outline(np.array(points), codes), facecolor="none", edgecolor=colour,
+                linewidth=width, alpha=alpha, capstyle="round", zorder=self._next(),
+            )
+        )  # fmt: skip
+
+    def image(
+        self,
+        rgb: NDArray[np.uint8],
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        cut: tuple[float, float] | None = None,
+    ) -> None:
+        """A raster over a rectangle; cut: the width and height of it that are shown."""
+        drawn = self.axes.imshow(
+            rgb, extent=(x, x + width, y + height, y), aspect="auto", interpolation="none",
+            origin="upper", zorder=self._next(),
+        )  # fmt: skip
+        shown = cut or (width, height)
+        frame = Rectangle((x, y), *shown, transform=self.axes.transData)
+        drawn.set_clip_path(frame)
+
+    def hatch(self, x: float, y: float, width: float, height: float, where: Outline | None) -> None:
+        """Thin diagonal lines over a rectangle, only inside an outline if given."""
+        starts = np.arange(-height, width, HATCH_GAP)
+        low, high = np.maximum(-starts, 0), np.minimum(width - starts, height)
+        lines = [
+            [(x + start + a, y + height - a), (x + start + b, y + height - b)]
+            for start, a, b in zip(starts, low, high, strict=True)
+            if b > a
+        ]
+        drawn = self.lines(lines, PAPER.hatch, HATCH_LINE)
+        if where is not None:
+            drawn.set_clip_path(where, self.axes.transData)
+
+    def _next(self) -> float:
+        """What is drawn later lies above."""
+        self._layer += 1e-3
+        return self._layer
+
+
+def outline(cells: NDArray[np.bool_], x: float, y: float, cell: tuple[float, float]) -> Outline:
+    """The outline of the True cells of a grid of cells (width, height) from (x, y)."""
+    corners: list[tuple[float, float]] = []
+    first = 0
+    for row in range(1, len(cells) + 1):
+        if row < len(cells) and np.array_equal(cells[row], cells[first]):
+            continue  # equal rows share their rectangles
+        edges = np.flatnonzero(np.diff(cells[first].astype(np.int8), prepend=0, append=0))
+        top, bottom = y + first * cell[1], y + row * cell[1]
+        for start, end in edges.reshape(-1, 2):
+            left, right = x + start * cell[0], x + end * cell[0]
+            corners += [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+        first = row
+    code = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
+    return Outline(np.array(corners).reshape(-1, 2), code * (len(corners) // 5))

@@ -1,0 +1,101 @@
+"""From weights to colours on paper, and the bar that says which is which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Display, Floats
+from hgviz.figures import style
+from hgviz.figures.page import Page
+from hgviz.palettes import PAPER, colours, limits_of, paint, place, suited, ticks, written
+
+BAR, TICK, GAP = 7.0, 2.0, 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Shades:
+    """How weights are coloured: one palette over one range."""
+
+    palette: str
+    limits: tuple[float, float]
+    scale: str
+    signed: bool
+
+    def paint(self, weights: Floats, seen: NDArray[np.bool_] | None = None) -> NDArray[np.uint8]:
+        """uint8 (..., 3); what is not seen takes its own grey."""
+        placed = place(weights, self.limits, self.scale, self.signed)
+        rgb = paint(placed, colours(self.palette))
+        if seen is not None:
+            rgb[~seen] = rgb_of(PAPER.unseen)
+        return rgb
+
+    def ticks(self, length: float) -> list[tuple[float, str]]:
+        """(place, words) along a bar of so many points."""
+        found = ticks(
+            self.limits, self.scale, self.signed, min(max(9 / max(length, 1), 0.055), 0.5)
+        )
+        at = place(found, self.limits, self.scale, self.signed)
+        return [(float(x), written(v, self.signed)) for x, v in zip(at, found, strict=True)]
+
+
+def shades_of(display: Display, signed: bool, weights: Iterable[Floats]) -> Shades:
+    """The colours that suit some weights; limits that display does not give come from them."""
+    limits = display.limits
+    if limits is None:
+        found = [w[np.isfinite(w)] for w in weights]
+        low = min((float(w.min(initial=0)) for w in found), default=0.0)
+        high = max((float(w.max(initial=0)) for w in found), default=0.0)
+        limits = limits_of(low, high, signed)
+    elif signed:
+        limits = limits_of(*limits, signed)
+    return Shades(suited(display.palette, signed), limits, display.scale, signed)
+
+
+def bar_width(shades: Shades) -> float:
+    """The room that an upright bar with its numbers takes, however high it is."""
+    words = {words for height in (20, 60, 200, 600) for _, words in shades.ticks(height)}
+    widest = max(style.extent(one, style.SMALL) for one in words)
+    return max(BAR + TICK + GAP + widest, style.extent("Weight", style.SMALL)) + 1
+
+
+def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -> None:
+    """A colour bar from y down, exactly so high; lowest value below."""
+    page.image(colours(shades.palette)[::-1, None], x, y, BAR, height)
+    page.box(x, y, BAR, height, edge=PAPER.line)
+    page.text(x, y - 6, "Weight", size=style.SMALL, colour=PAPER.secondary)
+    marks = shades.ticks(height)
+    # a bar too short for two lines: its ends are written as close to it as they can be read
+    spread = max(height, style.SMALL * 1.3)
+    for at, words in marks:
+        level = y + height / 2 + (0.5 - at) * (height if len(marks) > 2 else spread)
+        tip = y + (1 - at) * height
+        page.lines([[(x + BAR, tip), (x + BAR + TICK, tip)]], PAPER.secondary)
+        page.text(x + BAR + TICK + GAP, level, words, size=style.SMALL, middle=True)
+
+
+def level_bar(page: Page, shades: Shades, x: float, y: float, width: float) -> None:
+    """A colour bar from x on, its numbers below; lowest value left."""
+    page.image(colours(shades.palette)[None], x, y, width, BAR)
+    page.box(x, y, width, BAR, edge=PAPER.line)
+    end = -np.inf
+    marks = shades.ticks(width)
+    for at, words in [marks[0], marks[-1], *marks[1:-1]]:
+        half = style.extent(words, style.SMALL) / 2
+        last = x + width - style.extent(marks[-1][1], style.SMALL) / 2
+        here = x + at * width
+        inside = 0 < at < 1
+        if inside and (here - half < end + 3 or here + half > last - 3):
+            continue
+        if at < 1:
+            end = here + half
+        page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], PAPER.secondary)
+        page.text(here, y + BAR + TICK + 7, words, size=style.SMALL, across="center")
+
+
+def rgb_of(colour: str) -> tuple[int, int, int]:
+    """#RRGGBB as numbers."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

@@ -1,0 +1,98 @@
+"""What a figure shows and how wide it is: the same for a view, the command line and a file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from hgviz.core import Display, HeadId, HgvizError, Selection
+
+POINTS = 72.0  # per inch
+UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}
+NARROWEST, WIDEST = 108.0, 2880.0
+
+# name -> width and label; from the style files and author guides of each
+WIDTHS: dict[str, tuple[str, str]] = {
+    "neurips": ("5.5 in", "NeurIPS"),
+    "icml": ("3.25 in", "ICML, one column"),
+    "icml2": ("6.75 in", "ICML, two columns"),
+    "acl": ("3.03 in", "ACL, one column"),
+    "acl2": ("6.30 in", "ACL, two columns"),
+    "ieee": ("3.5 in", "IEEE, one column"),
+    "ieee2": ("7.16 in", "IEEE, two columns"),
+    "nature": ("89 mm", "Nature, one column"),
+    "nature2": ("183 mm", "Nature, two columns"),
+}
+
+FORMATS: dict[str, str] = {
+    "pdf": "PDF",
+    "svg": "SVG",
+    "png": "PNG, 300 dots per inch",
+    "pgf": "PGF, for LaTeX",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One figure. width: a preset's name, or a length such as 3.25, 3.25in, 89mm, 252pt.
+
+    format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
+    all levels, the head of each stage; a stage that has none here shows its clearest.
+    """
+
+    kind: str = "map"
+    selection: Selection = field(default_factory=Selection)
+    display: Display = field(default_factory=Display)
+    width: str = "neurips"
+    format: str = ""
+    title: str | None = None
+    heads: tuple[HeadId, ...] = ()
+
+
+class Fact(Protocol):
+    """What a figure asks of the facts about a head."""
+
+    @property
+    def role(self) -> str:
+        """What it does, in a few words."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """How clearly it does so."""
+        ...
+
+
+def points(width: str) -> float:
+    """The width of a figure in points. Errors: HgvizError for what is no width."""
+    text = WIDTHS[width][0] if width in WIDTHS else width
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", text.strip().lower())
+    if not match or match[2] not in UNITS:
+        raise HgvizError(
+            f"{width!r} is no width for a figure",
+            f"it is a number with in, mm, cm or pt, or one of {', '.join(WIDTHS)}",
+            "Try 3.25in or 89mm",
+        )
+    found = float(match[1]) * UNITS[match[2]]
+    if not NARROWEST <= found <= WIDEST:
+        raise HgvizError(
+            f"a figure cannot be {width} wide",
+            f"nothing legible fits below {NARROWEST / POINTS:.3g} in, and pages end at "
+            f"{WIDEST / POINTS:.3g} in",
+            "Try 3.25in or 89mm",
+        )
+    return found
+
+
+def format_of(path: str | Path, asked: str = "") -> str:
+    """The format asked for, else that of the file's name. Errors: HgvizError for others."""
+    found = (asked or Path(path).suffix).lower().removeprefix(".")
+    if found not in FORMATS:
+        raise HgvizError(
+            f"a figure cannot be written as {found or Path(path).name!r}",
+            f"the formats are {', '.join(FORMATS)}",
+            "Give the file a name that ends in one of these, such as figure.pdf",
+        )
+    return found

@@ -1,0 +1,85 @@
+"""Which cells of a map exist: what comes later, lies outside a window or is padding is not seen.
+
+Judged by the tokens that positions stand for, so that unequal segments are ordinary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Integers
+
+NEVER = np.iinfo(np.int64).max
+
+
+def seen_cells(
+    capture: Capture, layer: int, zoom: int = 0, rows: tuple[int, int] | None = None
+) -> NDArray[np.bool_]:
+    """bool (rows, columns) in cells of 2^zoom: where any weight of a cell can be other than 0."""
+    one = capture.spec.layers[layer]
+    queries, keys = capture.query_spans(layer), capture.key_spans(layer)
+    start, end = rows or (0, len(queries))
+    real = ~_padding(capture, queries)
+    newest = np.where(real, queries[:, 1] - 1 if one.causal else NEVER - 1, -2)[start:end]
+    oldest = np.where(_padding(capture, keys), NEVER, keys[:, 1] - 1 if one.causal else -1)
+    newest = _pooled(np.maximum, newest, zoom)
+    oldest = _pooled(np.minimum, np.maximum(oldest, -1), zoom)
+    seen: NDArray[np.bool_] = oldest[None, :] <= newest[:, None]
+    if one.window is not None:
+        seen &= _same_window(seen.shape, one.window, one.role == "down", zoom, start)
+    return seen
+
+
+def reason(capture: Capture, layers: Iterable[int]) -> str:
+    """Why cells of these layers' maps are not seen, "" where all are."""
+    later = outside = padding = False
+    for layer in layers:
+        one = capture.spec.layers[layer]
+        outside |= one.window is not None
+        later |= one.window is None and one.causal and len(capture.prompt) > 1
+        for spans in (capture.query_spans(layer), capture.key_spans(layer)):
+            padding |= bool(_padding(capture, spans).any())
+    words = [
+        *(["comes after the query"] if later else []),
+        *(["outside the window"] if outside else []),
+        *(["padding"] if padding else []),
+    ]
+    return f"not seen: {', or '.join(words)}" if words else ""
+
+
+def _padding(capture: Capture, spans: Integers) -> NDArray[np.bool_]:
+    """True for positions that stand for no token, after the first that does, or masked ones only.
+
+    The zeros of the causal shift come before it and are looked at like any key.
+    """
+    real = spans[:, 1] > 0
+    mask = capture.prompt.attention_mask
+    if mask is not None:
+        before = np.concatenate([[0], np.cumsum(mask)])
+        first, last = np.clip(spans.T, 0, len(mask))
+        real &= before[last] > before[first]
+    begun = np.maximum.accumulate(spans[:, 1] > 0) if len(spans) else real
+    return begun & ~real
+
+
+def _pooled(by: np.ufunc, values: Integers, zoom: int) -> Integers:
+    pooled: Integers = by.reduceat(values, np.arange(0, len(values), 1 << zoom))
+    return pooled
+
+
+def _same_window(
+    shape: tuple[int, int], window: int, down: bool, zoom: int, start: int
+) -> NDArray[np.bool_]:
+    """Whether a cell of 2^zoom meets the windows: row g with columns g w .. g w + w - 1."""
+    side = 1 << zoom
+    row = start + np.arange(shape[0]) * side
+    column = np.arange(shape[1]) * side
+    if down:
+        first, last = row * window, (row + side) * window - 1
+    else:
+        first, last = row // window, (row + side - 1) // window
+    met: NDArray[np.bool_] = (column[None] <= last[:, None]) & (column + side > first[:, None])
+    return met
