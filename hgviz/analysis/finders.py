@@ -109,17 +109,17 @@ FINDERS: dict[str, Finder] = {
         lambda b: b.same_word(),
     ),
     "after one": Finder(
-        "after the same {unit} (induction)",
+        "induction, one {unit}",
         "Looks at what followed the same {unit} before (induction)",
         lambda b: b.after_same(1),
     ),
     "after two": Finder(
-        "after the same two {unit}s (induction)",
+        "induction, two {unit}s",
         "Looks at what followed the same two {unit}s before (induction)",
         lambda b: b.after_same(2),
     ),
     "after three": Finder(
-        "after the same three {unit}s (induction)",
+        "induction, three {unit}s",
         "Looks at what followed the same three {unit}s before (induction)",
         lambda b: b.after_same(3),
     ),

@@ -12,22 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hgviz.analysis.finders import Finder, finders_for
+from hgviz.analysis.finders import finders_for
+from hgviz.analysis.judging import Showing, best_of, showing
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.reading import Bools, Reading
+from hgviz.analysis.saying import Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Tally, ratio
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
 
 _ROWS, _COLUMNS = 256, 1024  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
 _ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
-_FEWEST = 8  # rows that a role must be seen in, and
-_COVERAGE = 0.15  # of the rows that count
-_EXCESS = 0.1  # of what chance leaves: (share - chance) / (1 - chance)
-_CLEAR = 0.1  # nats a row
-_EVIDENCE = 7.5  # nats over all rows; chance alone reaches it in 1 of 10,000 tries
-_HALF = 0.5  # each half of the rows shows at least this part of the excess
-_PART = 0.25  # every second target shows at least this part of the lift over chance
 _EVEN = 0.9  # of the entropy of an even row
 _PLAIN = ("first", "same", "near")
 
@@ -73,7 +68,7 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
                 yield Step(layer.index + done / len(blocks), total, "Measuring heads")
                 _count(tally, known, layout, reading, rows)
             place = _place(capture, layer, reading.unit)
-            words = _Words(reading.unit, place, known.signed, _sampled(blocks, known))
+            words = Words(reading.unit, place, known.signed, _sampled(blocks, known))
             found.update(_facts(layer, known.heads, tally, _rows(tally, layout, reading), words))
         yield Step(layer.index + 1, total, "Measuring heads", dict(found))
     return found
@@ -119,175 +114,33 @@ def _rows(tally: Tally, layout: Layout, reading: Reading) -> Bools:
     return real
 
 
-# --- from numbers to words ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """How a layer speaks of what it looks at; unit and place are those of Finder."""
-
-    unit: str
-    place: str
-    signed: bool
-    sampled: str
-
-    def fill(self, text: str) -> str:
-        return text.format(unit=self.unit, place=self.place)
-
-    @property
-    def weight(self) -> str:
-        return "the size of its weights" if self.signed else "its weight"
-
-
-@dataclass(frozen=True, slots=True)
-class _Showing:
-    """How a role fits one head: share and chance are means over the rows that have such a key."""
-
-    name: str
-    share: float
-    chance: float
-    coverage: float
-    shows: bool
-
-    @property
-    def clarity(self) -> float:
-        """Nats by which the share differs from chance, less where few rows have such a key."""
-        return _nats(self.share, self.chance) * float(np.sqrt(self.coverage))
-
-
 def _facts(
-    layer: Layer, heads: tuple[int, ...], tally: Tally, rows: Bools, words: _Words
+    layer: Layer, heads: tuple[int, ...], tally: Tally, rows: Bools, words: Words
 ) -> Iterator[tuple[HeadId, HeadFacts]]:
     values = {name: _mean(one.of(tally), rows) for name, one in METRICS.items()}
     even = _mean(ratio(METRICS["entropy"].of(tally), np.log(np.maximum(tally.seen, 1))), rows)
-    showing = list(_showing(tally, rows))
-    trivial = tally.seen.max(initial=0) <= 1
+    fits = list(showing(tally, rows))
     for number, head in enumerate(heads):
         metrics = {name: float(one[number]) for name, one in values.items()}
-        mine = [one[number] for one in showing]
-        best = max((one for one in mine if one.shows), key=lambda one: one.clarity, default=None)
-        nearest = max(mine, key=lambda one: one.clarity, default=None)
-        if trivial:
-            said = _trivial()
-        elif best is not None:
-            said = _role(best, tally.roles[best.name], words)
-        elif even[number] >= _EVEN:
-            said = _everything(float(even[number]), words)
-        else:
-            said = _nothing(nearest, tally.roles, words)
-        yield (
-            HeadId(layer.index, head),
-            HeadFacts(
-                HeadId(layer.index, head), metrics, *said, level=layer.level, kind=layer.role
-            ),
-        )
+        said = _said(tally, [one[number] for one in fits], float(even[number]), words)
+        one = HeadId(layer.index, head)
+        yield one, HeadFacts(one, metrics, *said, level=layer.level, kind=layer.role)
+
+
+def _said(tally: Tally, fits: list[Showing], even: float, words: Words) -> Said:
+    if tally.seen.max(initial=0) <= 1:
+        return words.trivial()
+    best = best_of(fits)
+    if best is not None:
+        return words.role(best, tally.roles[best.name])
+    if even >= _EVEN:
+        return words.everything(even)
+    return words.nothing(max(fits, key=lambda one: one.clarity, default=None), tally.roles)
 
 
 def _mean(values: Array, rows: Bools) -> Array:
     """(heads,): the mean over the rows that count."""
     return values[:, rows].mean(axis=1) if rows.any() else np.zeros(len(values))
-
-
-def _showing(tally: Tally, rows: Bools) -> Iterator[list[_Showing]]:
-    """For each role that enough rows have a key for, how it fits each head."""
-    counted = int(rows.sum())
-    for name in tally.roles:
-        chance = ratio(tally.chance[name], tally.seen)
-        fit = np.flatnonzero(rows & (chance > 0) & (chance <= 0.5))
-        if len(fit) < max(_FEWEST, _COVERAGE * counted):
-            continue
-        share, mean = tally.share(name)[:, fit], float(chance[fit].mean())
-        shares, excess = share.mean(1), _excess(share, chance[fit])
-        nats = np.array([_nats(float(one), mean) for one in shares])
-        shows = (excess >= _EXCESS) & (nats >= max(_CLEAR, _EVIDENCE / len(fit)))
-        shows &= _steady(share, chance[fit], excess) & _spread(tally, name, fit, shares / mean)
-        coverage = len(fit) / counted
-        yield [
-            _Showing(name, float(one), mean, coverage, bool(seen))
-            for one, seen in zip(shares, shows, strict=True)
-        ]
-
-
-def _steady(share: Array, chance: Array, excess: Array) -> Bools:
-    """(heads,): whether a role shows in both halves of the text."""
-    middle = len(chance) // 2
-    first = _excess(share[:, :middle], chance[:middle])
-    second = _excess(share[:, middle:], chance[middle:])
-    return np.minimum(first, second) >= _HALF * excess
-
-
-def _spread(tally: Tally, name: str, fit: Array, lift: Array) -> Bools:
-    """(heads,): whether every second of a role's targets is looked at, and every other one.
-
-    A head that rests on one place, which happens to be a capital letter, does not look at capital
-    letters.
-    """
-    alike = np.ones(len(lift), bool)
-    if name in tally.even_hits:
-        even = tally.even_hits[name][:, fit], tally.even_chance[name][fit]
-        odd = tally.hits[name][:, fit] - even[0], tally.chance[name][fit] - even[1]
-        for hits, chance in (even, odd):
-            there = chance > 0
-            share = ratio(hits, tally.mass[:, fit])[:, there].sum(1)
-            by_chance = ratio(chance, tally.seen[fit])[there].sum()
-            alike &= (share > 0) & (share - by_chance >= _PART * (lift - 1) * by_chance)
-    return alike
-
-
-def _excess(share: Array, chance: Array) -> Array:
-    """(heads,): what a share adds to chance, of what it could add."""
-    return (share.mean(1) - chance.mean()) / (1 - chance.mean())  # type: ignore[no-any-return]
-
-
-def _nats(share: float, chance: float) -> float:
-    """The divergence of a share from chance; 0 where the share is not larger."""
-    if share <= chance:
-        return 0.0
-    rest = (1 - share) * np.log((1 - share) / (1 - chance)) if share < 1 else 0.0
-    return float(share * np.log(share / chance) + rest)
-
-
-# --- words ----------------------------------------------------------------------------------------
-
-_Said = tuple[str, str, str, float, str, float]  # role, sentence, evidence, score, finder, clarity
-
-
-def _role(one: _Showing, finder: Finder, words: _Words) -> _Said:
-    where = (
-        "" if one.coverage > 0.9 else f" where there is one, in {_percent(one.coverage)} of rows"
-    )
-    evidence = (
-        f"{_percent(one.share)} of {words.weight}, on average, goes there{where}; "
-        f"by chance {_percent(one.chance)}{words.sampled}"
-    )
-    name, sentence = words.fill(finder.name), words.fill(finder.sentence)
-    return name, sentence, evidence, one.share, one.name, one.clarity
-
-
-def _everything(even: float, words: _Words) -> _Said:
-    evidence = f"its rows are {_percent(even)} as even as they could be{words.sampled}"
-    return "everything", "Spreads over everything it sees", evidence, even, "", 0.0
-
-
-def _trivial() -> _Said:
-    return (
-        "one key", "One key, always 1 (trivial)",
-        "its windows hold a single key, so there is nothing to choose", 0.0, "", 0.0,
-    )  # fmt: skip
-
-
-def _nothing(nearest: _Showing | None, roles: Mapping[str, Finder], words: _Words) -> _Said:
-    evidence = "too few rows to tell"
-    if nearest is not None:
-        evidence = (
-            f"closest: {words.fill(roles[nearest.name].name)}, {_percent(nearest.share)} "
-            f"of {words.weight}; by chance {_percent(nearest.chance)}{words.sampled}"
-        )
-    return "", "No single role shows on this text", evidence, 0.0, "", 0.0
-
-
-def _percent(share: float) -> str:
-    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 # --- what the window asks -------------------------------------------------------------------------

@@ -110,6 +110,15 @@ def test_a_head_that_only_half_does_it_is_named_too(role):
     assert finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)].finder == role
 
 
+def test_one_place_near_by_is_named_rather_than_its_neighbourhood():
+    head = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["near"], share=0.98)
+    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    assert found.finder == "near"  # 38 % on the previous letter, 77 % near by
+    head = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["near"], share=0.99)
+    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    assert found.finder == "previous" and found.role == "previous letter"
+
+
 def softmax(scores):
     scores = np.where(np.tril(np.ones_like(scores)) > 0, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
