@@ -114,7 +114,7 @@ class LazyMap(Tiled):
         block = self._queries(place, i, rows)
         if exists is False and block.empty is None:
             return None
-        tile = block.content @ self._keys(place, j, columns).T
+        tile: NDArray[Any] = block.content @ self._keys(place, j, columns).T
         if block.position is not None:
             tile += self._by_distance(place, block.position, rows, columns)
         # in the model's own order: scaling q first, or the statistic as one more column of the

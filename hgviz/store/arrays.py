@@ -1,0 +1,108 @@
+"""Arrays that stay in the file: sliced like arrays, checked when they are first touched."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.store.guard import Refused, reading
+
+
+class Stored:
+    """A dataset (heads, ...) that is read where it is sliced. Errors: HgvizError.
+
+    check is called with the head's place before anything of it is handed out.
+    """
+
+    def __init__(
+        self, dataset: h5py.Dataset, path: str, check: Callable[[int], None] | None = None
+    ) -> None:
+        self._dataset, self._path, self._check = dataset, path, check
+        self.shape: tuple[int, ...] = dataset.shape
+        self.dtype: np.dtype[Any] = dataset.dtype
+
+    def __getitem__(self, at: Any) -> NDArray[Any]:
+        with reading(self._path):
+            if self._check is not None:
+                self._check(at[0] if isinstance(at, tuple) else at)
+            values: NDArray[Any] = self._dataset[at]
+            return values
+
+
+class Checksums:
+    """The crc32 of each head over some datasets, compared once, when the head is first read."""
+
+    def __init__(self, datasets: list[h5py.Dataset], expected: tuple[int, ...]) -> None:
+        self._datasets, self._expected = datasets, expected
+        self._good: set[int] = set()
+
+    def check(self, place: int) -> None:
+        """Raises Refused when a head is not what was written."""
+        if place in self._good:
+            return
+        found = 0
+        for one in self._datasets:
+            found = zlib.crc32(np.ascontiguousarray(one[place]).data, found)
+        if found != self._expected[place]:
+            raise Refused(f"{self._datasets[0].parent.name} is not what was written to it")
+        self._good.add(place)
+
+
+class Packed:
+    """Dense weights (heads, queries, keys), each chunk unpacked with a limit on its size.
+
+    HDF5 itself would unpack a chunk to whatever length the packed bytes say.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, path: str) -> None:
+        self._dataset, self._path = dataset, path
+        self.shape: tuple[int, ...] = dataset.shape
+        self.dtype: np.dtype[Any] = dataset.dtype
+        chunks = dataset.chunks
+        plist = dataset.id.get_create_plist()
+        filters = [plist.get_filter(at)[0] for at in range(plist.get_nfilters())]
+        if filters != [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE] or chunks[0] != 1:
+            raise Refused(f"{dataset.name} is not packed as captures are")
+        self._side: tuple[int, int] = chunks[1:]
+
+    def __getitem__(self, at: tuple[int, slice, slice]) -> NDArray[Any]:
+        place, *slices = at
+        (top, bottom, _), (left, right, _) = (
+            one.indices(size) for one, size in zip(slices, self.shape[1:], strict=True)
+        )
+        out = np.zeros((max(bottom - top, 0), max(right - left, 0)), self.dtype)
+        down, across = self._side
+        with reading(self._path):
+            for i in range(top // down, -(-bottom // down)):
+                for j in range(left // across, -(-right // across)):
+                    chunk = self._chunk(place, i * down, j * across)
+                    above, before = i * down - top, j * across - left
+                    target = out[max(above, 0) : above + down, max(before, 0) : before + across]
+                    cut = chunk[max(-above, 0) :, max(-before, 0) :]
+                    target[:] = cut[: target.shape[0], : target.shape[1]]
+        return out
+
+    def _chunk(self, place: int, row: int, column: int) -> NDArray[Any]:
+        corner, size = (place, row, column), int(np.prod(self._side)) * self.dtype.itemsize
+        info = self._dataset.id.get_chunk_info_by_coord(corner)
+        if info.byte_offset is None:
+            return np.zeros(self._side, self.dtype)  # never written
+        if info.filter_mask or info.size > 2 * size + 1024:
+            raise Refused(f"{self._dataset.name} has a chunk of {info.size} bytes")
+        stream = zlib.decompressobj()
+        _, packed = self._dataset.id.read_direct_chunk(corner)
+        try:
+            data = stream.decompress(packed, size)
+        except zlib.error as error:
+            raise Refused(f"{self._dataset.name} is damaged ({error})") from None
+        if len(data) != size or stream.decompress(stream.unconsumed_tail, 1):
+            raise Refused(f"{self._dataset.name} has a chunk that is not {size} bytes long")
+        if not stream.eof:  # the checksum comes at the very end
+            raise Refused(f"{self._dataset.name} is cut short")
+        bytes_ = np.frombuffer(data, np.uint8).reshape(self.dtype.itemsize, -1)
+        return np.ascontiguousarray(bytes_.T).view(self.dtype).reshape(self._side)

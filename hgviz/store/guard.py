@@ -1,0 +1,208 @@
+"""Files from strangers: nothing outside our own schema is followed, loaded or believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import HgvizError
+from hgviz.store.schema import FORMAT, VERSION, Row
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+LARGEST_CHUNK = 64 << 20
+LARGEST_ATTRIBUTE = 64 << 10
+_FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
+
+
+class Refused(Exception):
+    """What is wrong with a file, in words; becomes an HgvizError that names the file."""
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turns everything that goes wrong while a file is read into one HgvizError."""
+    try:
+        yield
+    except HgvizError:
+        raise
+    except PermissionError:
+        raise HgvizError(
+            f"{path} cannot be read", "you have no permission to read it", "Ask its owner for it"
+        ) from None
+    except Refused as reason:
+        raise HgvizError(
+            f"{path} cannot be read", str(reason), "Capture again, or ask for the file again"
+        ) from None
+    # h5py raises almost any of them for damaged files
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
+        raise HgvizError(
+            f"{path} cannot be read",
+            "it is damaged, cut short, or was changed while it was open",
+            "Capture again, or ask for the file again",
+            details=f"{type(error).__name__}: {error}",
+        ) from error
+
+
+def open_file(path: str) -> h5py.File:
+    """An HDF5 file open for reading; no filter plugin is ever loaded for it."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise Refused("it is not a regular file")
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+    if not start:
+        raise Refused("it is empty")
+    if start != MAGIC:
+        raise Refused("it is not an HDF5 file")
+    os.environ.pop("HDF5_PLUGIN_PATH", None)
+    while h5py.h5pl.size():
+        h5py.h5pl.remove(0)
+    return h5py.File(path, "r", locking="best-effort")
+
+
+def check_format(file: h5py.File) -> None:
+    """Raises Refused unless the file says that it is a capture of a version known here."""
+    if attribute(file, "format", "") != FORMAT:
+        raise Refused("it is an HDF5 file, but not a capture of hgviz")
+    version = attribute(file, "format_version", VERSION)
+    if len(version) != 2 or version[0] > VERSION[0]:
+        raise Refused(
+            f"it has format version {'.'.join(map(str, version))} and this hgviz knows"
+            f" {VERSION[0]}.{VERSION[1]}: a newer hgviz is needed"
+        )
+
+
+# --- groups and links -----------------------------------------------------------------------------
+
+
+def has(group: h5py.Group, name: str) -> bool:
+    """Whether a group has a link of that name, whatever it leads to."""
+    return group.id.links.exists(name.encode()) if "/" not in name else _has_path(group, name)
+
+
+def _has_path(group: h5py.Group, path: str) -> bool:
+    first, rest = path.split("/", 1)
+    return has(group, first) and has(subgroup(group, first), rest)
+
+
+def subgroup(group: h5py.Group, name: str) -> h5py.Group:
+    """A group inside a group, reached by hard links only."""
+    found = _child(group, name)
+    if not isinstance(found, h5py.Group):
+        raise Refused(f"{_named(group, name)} is not a group")
+    return found
+
+
+def _child(group: h5py.Group, name: str) -> Any:
+    for part in name.split("/"):
+        if not isinstance(group, h5py.Group) or not has(group, part):
+            raise Refused(f"{_named(group, part)} is missing")
+        if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise Refused(f"{_named(group, part)} is a link to somewhere else, which is not read")
+        group = group[part]
+    return group
+
+
+def _named(group: h5py.Group, name: str) -> str:
+    return f"{group.name.rstrip('/')}/{name}"
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+def dataset(group: h5py.Group, name: str, row: Row, sizes: dict[str, int]) -> h5py.Dataset | None:
+    """A dataset that is what the schema says, None when it is optional and not there.
+
+    sizes gives the dimensions known so far and takes those found here.
+    """
+    dimensions, kinds, required = row
+    if not required and not has(group, name):
+        return None
+    found = plain_dataset(group, name, kinds)
+    where = _named(group, name)
+    if len(found.shape) != len(dimensions):
+        raise Refused(f"{where} has {len(found.shape)} dimensions instead of {len(dimensions)}")
+    for dimension, size in zip(dimensions, found.shape, strict=True):
+        if sizes.setdefault(dimension, size) != size:
+            expected = ", ".join(str(sizes.get(one, one)) for one in dimensions)
+            shape = ", ".join(map(str, found.shape))
+            raise Refused(f"{where} has the shape ({shape}) instead of ({expected})")
+    return found
+
+
+def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.Dataset:
+    """A dataset of plain numbers that all lie in this file, as many as it declares."""
+    found, where = _child(group, name), _named(group, name)
+    if not isinstance(found, h5py.Dataset):
+        raise Refused(f"{where} is not a dataset")
+    plist = found.id.get_create_plist()
+    layout = plist.get_layout()
+    if layout == h5py.h5d.VIRTUAL or plist.get_external_count():
+        raise Refused(f"{where} takes its data from another file, which is not read")
+    filters = {plist.get_filter(at)[0] for at in range(plist.get_nfilters())}
+    if not filters <= _FILTERS:
+        raise Refused(f"{where} is packed by a filter that captures do not use")
+    if found.dtype.str[1:] not in kinds or found.dtype.byteorder == ">" or found.shape is None:
+        raise Refused(f"{where} holds {found.dtype}, not {' or '.join(kinds)}")
+    if layout == h5py.h5d.CHUNKED:
+        chunk = int(np.prod([int(size) for size in plist.get_chunk()], dtype=object))
+        if chunk * found.dtype.itemsize > LARGEST_CHUNK:
+            raise Refused(f"{where} has chunks of {chunk} numbers")
+    declared = int(np.prod([int(size) for size in found.shape], dtype=object))
+    packed = h5py.h5z.FILTER_DEFLATE in filters
+    if packed != (name == "weights"):  # the only one that is packed, and unpacked with a limit
+        raise Refused(f"{where} is{'' if packed else ' not'} compressed")
+    if not packed and declared * found.dtype.itemsize > found.id.get_storage_size():
+        raise Refused(f"{where} declares {declared} numbers, more than the file holds")
+    return found
+
+
+def numbers(found: h5py.Dataset) -> NDArray[Any]:
+    """All of a small dataset."""
+    values: NDArray[Any] = found[...]
+    return values
+
+
+def text(group: h5py.Group, name: str) -> str:
+    """UTF-8 bytes as text."""
+    return bytes(numbers(plain_dataset(group, name, ("u1",)))).decode("utf-8", "surrogatepass")
+
+
+def parsed(group: h5py.Group, name: str) -> Any:
+    """A JSON document."""
+    try:
+        return json.loads(text(group, name))
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{_named(group, name)} is not JSON ({error})") from None
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
+    """An attribute of the type of `like`: a str, an int, a float, a bool, or a tuple of int."""
+    where = f"the attribute {name} of {found.name}"
+    if name not in found.attrs:
+        raise Refused(f"{where} is missing")
+    one = h5py.h5a.open(found.id, name.encode())
+    kind, is_text = one.get_type().get_class(), isinstance(like, str)
+    wanted = {h5py.h5t.STRING} if is_text else {h5py.h5t.INTEGER, h5py.h5t.FLOAT}
+    if (
+        kind not in wanted
+        or one.get_storage_size() > LARGEST_ATTRIBUTE
+        or (is_text and one.get_type().is_variable_str())
+        or (one.shape != ()) is not isinstance(like, tuple)
+        or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
+    ):
+        raise Refused(f"{where} is not what a capture has there")
+    value = found.attrs[name]
+    if is_text:
+        return bytes(value).decode("utf-8")
+    return tuple(int(item) for item in value) if isinstance(like, tuple) else type(like)(value)

@@ -1,0 +1,173 @@
+"""What a capture says about itself: model, text, levels and how it was made."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from types import NoneType
+from typing import Any, get_args
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import (
+    HeadId,
+    Integers,
+    Layer,
+    Level,
+    ModelSpec,
+    Off,
+    Prompt,
+    Provenance,
+    Role,
+    Sequence_,
+    readonly,
+)
+from hgviz.store import schema
+from hgviz.store.guard import Refused, dataset, has, numbers, parsed, subgroup, text
+
+EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
+EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "float": (int, float),
+    "int | None": (int, NoneType),
+    "Role": (str,),
+    "Sequence_": (str,),
+}
+
+
+def read_spec(file: h5py.File) -> ModelSpec:
+    """The model."""
+    data = parsed(file, "spec")
+    _require(isinstance(data, dict), "its spec is not a table")
+    for cls, rows in ((Level, data.get("levels")), (Layer, data.get("layers"))):
+        _require(isinstance(rows, list), f"its spec has no list of {cls.__name__.lower()}s")
+        for index, row in enumerate(rows):
+            name = f"{cls.__name__.lower()} {index} of its spec"
+            _typed(cls, row, name)
+            _require(row["index"] == index, f"{name} says that it is number {row['index']}")
+    _typed(ModelSpec, data, "its spec")
+    _check_levels(data)
+    for row in data["layers"]:
+        _check_layer(row, len(data["levels"]))
+    try:
+        return ModelSpec.from_json(text(file, "spec"))
+    except (KeyError, TypeError) as error:
+        raise Refused(f"its spec lacks something ({error})") from None
+
+
+def _typed(cls: type[Any], row: Any, name: str) -> None:
+    """Numbers are numbers and names are names, for every field that is there."""
+    _require(isinstance(row, dict), f"{name} is not a table")
+    for field in fields(cls):
+        wanted = _TYPES.get(str(field.type))
+        if wanted is None or field.name not in row:
+            continue
+        value = row[field.name]
+        good = isinstance(value, wanted) and not isinstance(value, bool)
+        _require(good, f"{field.name} of {name} is {value!r:.40}")
+
+
+def _check_levels(data: dict[str, Any]) -> None:
+    for row in data["levels"]:
+        stride, shift = row.get("stride", 1), row.get("shift", 0)
+        good = (stride is None or stride >= 1) and 0 <= shift < 1 << 31
+        _require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
+        sequence = row.get("sequence", "source")
+        _require(sequence in get_args(Sequence_), f"its spec knows a sequence {sequence!r:.40}")
+
+
+def _check_layer(row: dict[str, Any], levels: int) -> None:
+    name = f"layer {row['index']} of its spec"
+    for key in ("level", "key_level", "role", "name", "heads", "activations", "causal"):
+        _require(key in row, f"{name} has no {key}")
+    for key in ("level", "key_level"):
+        _require(0 <= row[key] < levels, f"{name} is on level {row[key]} of {levels}")
+    _require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
+    heads, activations = row["heads"], row["activations"]
+    good = isinstance(heads, list) and all(type(one) is int and one >= 0 for one in heads)
+    _require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")
+    good = isinstance(activations, list) and len(activations) == len(heads)
+    good = good and all(isinstance(one, str) and one in ACTIVATIONS for one in activations)
+    _require(good, f"{name} has other activations than this hgviz knows")
+
+
+def read_off(file: h5py.File) -> Off:
+    """The heads switched off."""
+    rows = parsed(file, "off")
+    good = isinstance(rows, list) and all(
+        isinstance(row, list) and len(row) == 2 and all(type(one) is int for one in row)
+        for row in rows
+    )
+    _require(good, "its list of heads switched off is no list of heads")
+    return frozenset(HeadId(*row) for row in rows)
+
+
+def read_made(file: h5py.File) -> Provenance:
+    """How the capture was made."""
+    data = parsed(file, "made")
+    _typed(Provenance, data, "its provenance")
+    versions = data.pop("versions", [])
+    good = isinstance(versions, list) and all(
+        isinstance(row, list) and [type(one) for one in row] == [str, str] for row in versions
+    )
+    _require(good, "its list of versions is not one")
+    known = {field.name for field in fields(Provenance)}
+    rest = {name: value for name, value in data.items() if name in known}
+    return Provenance(**rest, versions=tuple((name, version) for name, version in versions))
+
+
+def read_prompt(file: h5py.File) -> Prompt:
+    """The text and its tokens."""
+    group = subgroup(file, "prompt")
+    sizes = {"two": 2}
+    found = {name: dataset(group, name, row, sizes) for name, row in schema.PROMPT.items()}
+    values = {name: None if one is None else numbers(one) for name, one in found.items()}
+    content, pieces = text(group, "text"), parsed(group, "pieces")
+    good = isinstance(pieces, list) and all(isinstance(one, str) for one in pieces)
+    _require(good and len(pieces) == sizes["tokens"], "it does not name every token")
+    spans = _spans(values["spans"], len(content))
+    mask, types = values["attention_mask"], values["token_type_ids"]
+    return Prompt(
+        text=content,
+        ids=readonly(values["ids"]),
+        pieces=tuple(pieces),
+        spans=spans,
+        attention_mask=None if mask is None else readonly(mask, bool),
+        token_type_ids=None if types is None else readonly(types),
+    )
+
+
+def read_levels(file: h5py.File, spec: ModelSpec, tokens: int) -> tuple[Integers, ...]:
+    """The tokens behind every position of every level."""
+    group, out = subgroup(file, "levels"), []
+    for level in range(len(spec.levels)):
+        row = (("positions", "two"), ("i8",), True)
+        found = dataset(group, f"{level}/spans", row, {"two": 2})
+        out.append(_spans(None if found is None else numbers(found), tokens))
+    return tuple(out)
+
+
+def read_logits(file: h5py.File) -> NDArray[Any] | None:
+    """What the model gave, None where it was not kept."""
+    if not has(file, "output/logits"):
+        return None
+    found = dataset(file, "output/logits", (("positions", "vocabulary"), ("f4",), True), {})
+    return None if found is None else readonly(numbers(found))
+
+
+def _spans(values: Any, limit: int) -> Integers:
+    start, end = values[:, 0], values[:, 1]
+    none = (start == -1) & (end == -1)
+    good = none | ((start >= 0) & (start <= end) & (end <= limit))
+    _require(bool(good.all()), "it points at text or tokens that are not there")
+    return readonly(values)
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise Refused(what)

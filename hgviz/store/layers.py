@@ -1,0 +1,123 @@
+"""One layer of a capture: its maps, with everything about them checked but the numbers."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, get_args
+
+import h5py
+import numpy as np
+
+from hgviz.core import Layer, Map
+from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule, Summary
+from hgviz.maps.rule import Norm
+from hgviz.maps.summary import THUMB
+from hgviz.store import schema
+from hgviz.store.arrays import Checksums, Packed, Stored
+from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
+
+Found = dict[str, h5py.Dataset]
+
+
+def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Map:
+    """The maps in a group. Raises Refused for what is not as the schema and the spec say."""
+    _agree(group, layer)
+    kind = attribute(group, "kind", "")
+    if kind not in ("lazy", "dense"):
+        raise Refused(f"{group.name} is of the kind {kind!r:.40}, which this hgviz does not know")
+    rows = schema.LAZY if kind == "lazy" else schema.DENSE
+    if kind == "lazy" and has(group, "relative"):
+        rows = {**rows, **schema.RELATIVE}
+    sizes = {"heads": len(layer.heads)}
+    found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
+    data: Found = {name: one for name, one in found.items() if one is not None}
+    if sizes["queries"] < positions:
+        raise Refused(f"{group.name} has {sizes['queries']} rows for {positions} positions")
+    if max(sizes["thumb_rows"], sizes["thumb_columns"]) > THUMB:
+        raise Refused(f"{group.name} has thumbnails of more than {THUMB} cells a side")
+    summaries = partial(_summary, data, path)
+    if kind == "lazy":
+        factors = _factors(group, data, path, layer)
+        return LazyMap(factors, layer.heads, summaries, attribute(group, "verify_max_abs", 0.0))
+    signed, causal = (attribute(group, name, False) for name in ("signed", "causal"))
+    weights: Any = Packed(data["weights"], path)
+    return DenseMap(weights, layer.heads, signed, causal, summaries)
+
+
+def _agree(group: h5py.Group, layer: Layer) -> None:
+    """What a layer says of itself is what the spec says of it."""
+    for name in ("name", "role", "level", "key_level", "heads"):
+        expected = getattr(layer, name)
+        value = attribute(group, name, expected)
+        if value != expected:
+            raise Refused(
+                f"the {name} of {group.name} is {value!r:.40}, its spec says {expected!r:.40}"
+            )
+    if attribute(group, "committed", 0) != 1:
+        raise Refused(f"{group.name} was never completed")
+
+
+def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors:
+    crc = attribute(group, "crc32", ())
+    if len(crc) != len(layer.heads):
+        raise Refused(f"{group.name} has {len(crc)} checksums for {len(layer.heads)} heads")
+    terms = [name for name in schema.RELATIVE if name in data]
+    summed = ["q", "k", "stat", *terms]
+    check = Checksums([data[name] for name in summed], crc).check
+    parts: dict[str, Any] = {name: Stored(data[name], path, check) for name in summed}
+    relative = None
+    if terms:
+        weight, bias, content, position = (parts[name] for name in terms)
+        relative = Relative(weight, bias, content, position, _positive(group, "unit"))
+    keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
+    proof: Any = Stored(data["proof/values"], path)
+    return Factors(
+        q=parts["q"],
+        k=parts["k"],
+        stat=parts["stat"],
+        rule=_rule(group, layer, keep, relative),
+        proof_rows=numbers(data["proof/rows"]),
+        proof_values=proof,
+        dtype=attribute(data["q"], "dtype", ""),
+    )
+
+
+def _rule(group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None) -> Rule:
+    scale, empty_rows = attribute(group, "scale", 0.0), attribute(group, "empty_rows", "")
+    activations = tuple(attribute(group, "activations", "").split())
+    norms = tuple(None if n == "-" else n for n in attribute(group, "norms", "").split())
+    good = (
+        math.isfinite(scale)
+        and empty_rows in ("zeros", "uniform")
+        and activations == layer.activations
+        and len(norms) == len(layer.heads)
+        and set(norms) <= {None, *get_args(get_args(Norm)[0])}
+    )
+    if not good:
+        raise Refused(f"{group.name} has a rule that this hgviz does not know")
+    return Rule(
+        scale=scale,
+        activations=activations,
+        norms=norms,
+        stride_q=_positive(group, "stride_q"),
+        stride_k=_positive(group, "stride_k"),
+        causal=attribute(group, "causal", False),
+        windowed=attribute(group, "windowed", False),
+        empty_rows=empty_rows,
+        keep=keep,
+        relative=relative,
+    )
+
+
+def _positive(group: h5py.Group, name: str) -> int:
+    value: int = attribute(group, name, 1)
+    if not 1 <= value < 1 << 31:
+        raise Refused(f"the attribute {name} of {group.name} is {value}")
+    return value
+
+
+def _summary(data: Found, path: str, place: int) -> Summary:
+    with reading(path):
+        thumb = data["thumb"][place].astype(np.float32)
+        return Summary(thumb, data["rowmax"][place], data["entropy"][place])

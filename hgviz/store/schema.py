@@ -1,0 +1,97 @@
+"""The format "hgviz-capture", version 1: names, shapes and types of everything in the file.
+
+An HDF5 file in the default (oldest) file format, without filter plugins, links other than hard
+ones, variable-length strings or object references. JSON and text are UTF-8 bytes in uint8
+datasets, short strings attributes of fixed length. Integers and floats are little-endian. A reader
+refuses a higher major version and ignores names it does not know.
+
+    /                 attributes: format "hgviz-capture", format_version (major, minor), complete 1
+    /spec             JSON: family, name, levels, layers, width, vocabulary, digest, ...
+    /off              JSON: [[layer, head], ...] switched off while capturing
+    /made             JSON: producer, created, device, dtype, seed, versions, checkpoint, masking
+    /prompt/text      (bytes,) uint8, UTF-8
+    /prompt/pieces    JSON: the tokens as the tokenizer names them
+    /prompt/ids       (tokens,) int64
+    /prompt/spans     (tokens, 2) int64: half-open character offsets into text, -1 -1 for none
+    /prompt/attention_mask   (tokens,) uint8, optional
+    /prompt/token_type_ids   (tokens,) int64, optional
+    /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...
+    /layers/000       one group per layer, in order of computation; what it holds is below
+    /output/logits    (positions, vocabulary) float32, optional
+
+A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
+signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
+empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
+for no norm), unit (relative positions), verify_max_abs (the largest difference between the proof
+rows and the tiles of the program that wrote the file), crc32 (one per head: over q, k, stat and
+the relative terms of that head, in this order).
+
+    q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
+    k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it
+    stat  (heads, queries) float32   log-sum-exp of the scaled scores, +inf for a row without keys;
+                                     the row's norm for normalised activations; else 0
+    keep  (keys,) uint8              0 for padded keys; optional
+    relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
+    proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
+    weights (heads, queries, keys)   dense layers only: shuffle + deflate, chunks (1, 256, 256);
+                                     chunks that were never written are zeros
+    thumb  (heads, <= 128, <= 128) float16    the map, max-pooled by one power of two
+    rowmax, entropy  (heads, queries) float32
+
+A cell of a lazy layer, row i and column j, is f((q_i . k_j) scale - stat_i) for softmax, where f is
+exp, and f((q_i . k_j) scale / (stat_i + 1e-9)) for activations with norm l2; relative positions
+put (q_i + content) . k_j + (q_i + position) . (weight phi(delta) + bias) in place of q_i . k_j,
+with delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t f_c)..., cos(t f_c)...],
+f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed: both in the same group
+of max(stride_q, stride_k).
+
+While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
+layers and output) and one layer-000.h5 for each layer done, with the group /layer.
+"""
+
+from __future__ import annotations
+
+FORMAT = "hgviz-capture"
+VERSION = (1, 0)
+
+MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
+
+PART = ".part"
+
+FLOATS = ("f2", "f4", "f8")
+OPERANDS = (*FLOATS, "u2")
+
+# name: (dimensions by name, types allowed, required); dimensions of one name must agree
+Shape = tuple[str, ...]
+Row = tuple[Shape, tuple[str, ...], bool]
+
+PROMPT: dict[str, Row] = {
+    "ids": (("tokens",), ("i8",), True),
+    "spans": (("tokens", "two"), ("i8",), True),
+    "attention_mask": (("tokens",), ("u1",), False),
+    "token_type_ids": (("tokens",), ("i8",), False),
+}
+SUMMARY: dict[str, Row] = {
+    "thumb": (("heads", "thumb_rows", "thumb_columns"), ("f2",), True),
+    "rowmax": (("heads", "queries"), ("f4",), True),
+    "entropy": (("heads", "queries"), ("f4",), True),
+}
+LAZY: dict[str, Row] = {
+    "q": (("heads", "queries", "d_head"), OPERANDS, True),
+    "k": (("heads", "keys", "d_head"), OPERANDS, True),
+    "stat": (("heads", "queries"), ("f4",), True),
+    "keep": (("keys",), ("u1",), False),
+    "proof/rows": (("rows",), ("i8",), True),
+    "proof/values": (("heads", "rows", "keys"), ("f4",), True),
+    **SUMMARY,
+}
+RELATIVE: dict[str, Row] = {
+    "relative/weight": (("heads", "d_head", "model"), OPERANDS, True),
+    "relative/bias": (("heads", "d_head"), OPERANDS, True),
+    "relative/content": (("heads", "d_head"), OPERANDS, True),
+    "relative/position": (("heads", "d_head"), OPERANDS, True),
+}
+DENSE: dict[str, Row] = {
+    "weights": (("heads", "queries", "keys"), OPERANDS, True),
+    **SUMMARY,
+}
