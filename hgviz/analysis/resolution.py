@@ -1,257 +1,30 @@
-"""Between resolutions: pooling, spreading, and all maps composed into one token-to-token map.
-
-The operators are those of models.md A.3, the composition is models.md A.8 in its rn form: heads
-fused by their mean, every residual path counted as one half.
-"""
+"""Between resolutions: pooling, spreading, and where each answer comes from through all levels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HgvizError, Interval, Layer, readonly
+from hgviz.analysis.composition import Level, Net
+from hgviz.analysis.operators import pool, spread
+from hgviz.core import Capture, Floats, HgvizError, Interval, readonly
 
-Array = NDArray[Any]
-
-FULL_LIMIT = 8192  # tokens: above it the whole map would fill the memory
-_HELD = 1 << 25  # cells of fused maps that one rollout keeps, 256 MB
-_ROWS = 256
+FULL_LIMIT = 8192  # rows
 
 
-# --- operators ------------------------------------------------------------------------------------
-
-
-def pool(values: Array, factor: int, shift: int = 0) -> Array:
-    """P S: shift right by zeros, then the mean of each group, along the first axis.
-
-    values (N, ...) with N a multiple of factor -> (N / factor, ...). models.md A.3.
-    """
-    moved = np.zeros(values.shape, np.result_type(values, np.float32))
-    moved[shift:] = values[: len(values) - shift]
-    return moved.reshape(-1, factor, *values.shape[1:]).mean(axis=1)  # type: ignore[no-any-return]
-
-
-def spread(values: Array, factor: int) -> Array:
-    """U: each position repeated factor times along the first axis, (m, ...) -> (m factor, ...)."""
-    return np.repeat(values, factor, axis=0)
-
-
-def _shifted(values: Array, shift: int) -> Array:
-    """S v of a vector (N,)."""
-    return np.concatenate([np.zeros(shift), values[: len(values) - shift]])
-
-
-def _unshifted(rows: Array, shift: int) -> Array:
-    """X S for rows X (r, N): column j of the result is column j + shift."""
-    return np.pad(rows[:, shift:], ((0, 0), (0, shift)))
-
-
-def _unpooled(rows: Array, factor: int, shift: int) -> Array:
-    """X P S for rows X (r, m) -> (r, N)."""
-    return _unshifted(np.repeat(rows, factor, axis=1) / factor, shift)
-
-
-def _unspread(rows: Array, factor: int) -> Array:
-    """X U for rows X (r, N) -> (r, m)."""
-    return rows.reshape(len(rows), -1, factor).sum(axis=2)  # type: ignore[no-any-return]
-
-
-# --- one layer ------------------------------------------------------------------------------------
-
-
-class _Fused:
-    """The mean map of the heads of a layer that are on, read in blocks of rows.
-
-    Rows of |A| are divided by their sums: that changes nothing but rounding where a row is a
-    distribution already, and makes signed weights shares of their row.
-    """
-
-    def __init__(self, capture: Capture, layer: Layer, held: bool) -> None:
-        found = capture.maps[layer.index]
-        assert found is not None
-        self.map = found
-        self.heads = [h for h in found.heads if (layer.index, h) not in capture.off]
-        self.held: list[Array] | None = list(self._read()) if held else None
-
-    def _read(self) -> Iterator[Array]:
-        queries = self.map.shape[1]
-        for start in range(0, queries, _ROWS):
-            stop = min(start + _ROWS, queries)
-            whole = np.zeros((stop - start, self.map.shape[2]))
-            for head in self.heads:
-                whole += _normal(self.map.read(head, (start, stop)))
-            yield whole / len(self.heads)
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        for number, block in enumerate(self.held if self.held is not None else self._read()):
-            yield slice(number * _ROWS, number * _ROWS + len(block)), block
-
-    def right(self, values: Array) -> Array:
-        """A v, (keys,) -> (queries,)"""
-        return np.concatenate([block @ values for _, block in self._blocks()])
-
-    def left(self, rows: Array) -> Array:
-        """X A, (r, queries) -> (r, keys)"""
-        out = np.zeros((len(rows), self.map.shape[2]))
-        for where, block in self._blocks():
-            if rows[:, where].any():
-                out += rows[:, where] @ block
-        return out
-
-
-def _normal(weights: Array) -> Array:
-    size = np.abs(weights, dtype=np.float64)
-    return size * _inverse(size.sum(axis=1))[:, None]
-
-
-def _inverse(sums: Array) -> Array:
-    """1 / sum, 0 where a row has no mass: zero rows stay zero."""
-    return np.divide(1.0, sums, out=np.zeros(sums.shape), where=sums > 0)
-
-
-# --- one level ------------------------------------------------------------------------------------
-
-
-class _Level:
-    """A level and everything below it as one linear operator on its n positions.
-
-    Every rn of models.md A.8 becomes a fixed vector of scales, found by sending a vector of ones
-    through once; after that a few rows can be sent through backwards without forming a matrix.
-    """
-
-    def __init__(self, net: _Net, level: int, length: int) -> None:
-        self.length = length
-        self.pre, self.post = net.stacks(level)
-        self.scales: dict[str, Array] = {}
-        self.inner: _Level | None = None
-        if level + 1 < len(net.strides):
-            self.factor = net.strides[level + 1] // net.strides[level]
-            self.shift = net.shifts[level + 1]
-            self.padded = -(-length // self.factor) * self.factor
-            self.down, self.up = net.between(level)
-            self.official, self.spreads = net.official, net.spreads
-            self.inner = _Level(net, level + 1, self.padded // self.factor)
-            ones = np.ones(length)
-            # the official form normalises the level alone, the windowed one with its pre layers
-            self._through(ones if self.official else _stack(self.pre, ones))
-
-    def right(self, values: Array) -> Array:
-        """R v, (n,) -> (n,)"""
-        values = _stack(self.pre, values)
-        if self.inner is not None:
-            values = self._through(values)
-        return _stack(self.post, values)
-
-    def left(self, rows: Array) -> Array:
-        """X R, (r, n) -> (r, n)"""
-        rows = _stack_left(self.post, rows)
-        if self.inner is not None:
-            rows = self._through_left(rows)
-        return _stack_left(self.pre, rows)
-
-    def _rn(self, name: str, values: Array) -> Array:
-        if name not in self.scales:
-            self.scales[name] = _inverse(values)
-        return values * self.scales[name]
-
-    def _through(self, values: Array) -> Array:
-        """Down, the inner level, up and the residual paths, applied to a vector (n,)."""
-        assert self.inner is not None
-        skip = np.pad(values, (0, self.padded - self.length))  # E v
-        short = pool(skip, self.factor, self.shift)
-        if self.down is not None:
-            short = (short + self.down.right(_shifted(skip, self.shift))) / 2
-        inner = self.inner.right(self._rn("short", short))
-        out = self._rn("spread", spread(inner, self.factor))
-        if not self.official:
-            out = self._rn("joined", (skip + out) / 2)
-        elif self.up is not None:
-            out = (skip + out) / 2 if self.spreads else skip
-        if self.up is not None:
-            out = (out + self._rn("looked", self.up.right(inner))) / 2
-            out = out if self.official else self._rn("out", out)
-        if self.official:
-            out = self._rn("out", (out + skip) / 2)
-        return out[: self.length]
-
-    def _through_left(self, rows: Array) -> Array:
-        """The same for rows X (r, n), from the end to the beginning."""
-        assert self.inner is not None
-        out = np.pad(rows, ((0, 0), (0, self.padded - self.length)))
-        skip, inner = np.zeros_like(out), np.zeros((len(rows), self.inner.length))
-        if self.official:
-            out = out * self.scales["out"] / 2
-            skip += out
-        if self.up is not None:
-            out = out / 2 if self.official else out * self.scales["out"] / 2
-            inner += self.up.left(out * self.scales["looked"])
-        if not self.official:
-            out = out * self.scales["joined"] / 2
-            skip += out
-        elif self.up is not None:
-            skip += out / 2 if self.spreads else out
-            out = out / 2 if self.spreads else np.zeros_like(out)
-        inner += _unspread(out * self.scales["spread"], self.factor)
-        short = self.inner.left(inner) * self.scales["short"]
-        if self.down is not None:
-            short = short / 2
-            skip += _unshifted(self.down.left(short), self.shift)
-        skip += _unpooled(short, self.factor, self.shift)
-        return skip[:, : self.length]
-
-
-def _stack(layers: list[_Fused], values: Array) -> Array:
-    for layer in layers:
-        values = (layer.right(values) + values) / 2
-    return values
-
-
-def _stack_left(layers: list[_Fused], rows: Array) -> Array:
-    for layer in reversed(layers):
-        rows = (layer.left(rows) + rows) / 2
-    return rows
-
-
-# --- the whole ------------------------------------------------------------------------------------
-
-
-class _Net:
-    """Which layers stand where: before, between and after the levels of a capture."""
+class Rollout:
+    """All maps of a capture multiplied once, to give any rows; see rollout."""
 
     def __init__(self, capture: Capture) -> None:
-        spec = capture.spec
-        self.official = spec.form != "windowed"
-        self.spreads = spec.upsampling != "none"
-        self.strides = [level.stride or 0 for level in spec.levels]
-        self.shifts = [level.shift for level in spec.levels]
-        self.layers = spec.layers
-        cells = sum(one.shape[1] * one.shape[2] for one in capture.maps if one is not None)
-        # a layer that has no heads, or none that is on, adds nothing that looks anywhere
-        self.fused = {
-            layer.index: _Fused(capture, layer, held=cells <= _HELD)
-            for layer in spec.layers
-            if any((layer.index, head) not in capture.off for head in layer.heads)
-        }
+        _check(capture)
+        self.tokens = len(capture.prompt)
+        self.level = Level(Net(capture), 0, self.tokens)
 
-    def stacks(self, level: int) -> tuple[list[_Fused], list[_Fused]]:
-        """The self-attention layers of a level before and after the levels below it."""
-        waist = min((one.index for one in self.layers if one.level > level), default=0)
-        own = [one for one in self.layers if one.level == level and one.role == "self"]
-        before = [one.index for one in own if one.index < waist]
-        after = [one.index for one in own if one.index > waist or not waist]
-        return self._all(before), self._all(after)
-
-    def between(self, level: int) -> tuple[_Fused | None, _Fused | None]:
-        """The layers that attend from the level below to this one, and back."""
-        down = [o.index for o in self.layers if o.role == "down" and o.key_level == level]
-        up = [o.index for o in self.layers if o.role == "up" and o.level == level]
-        return next(iter(self._all(down)), None), next(iter(self._all(up)), None)
-
-    def _all(self, indices: list[int]) -> list[_Fused]:
-        return [self.fused[index] for index in indices if index in self.fused]
+    def rows(self, rows: Interval = None) -> Floats:
+        """float32 (rows, tokens); errors and meaning as rollout."""
+        start, stop = _bounds(rows, self.tokens)
+        chosen = np.zeros((stop - start, self.tokens))
+        chosen[np.arange(stop - start), np.arange(start, stop)] = 1
+        return readonly(self.level.left(chosen), np.float32)
 
 
 def rollout(capture: Capture, rows: Interval = None) -> Floats:
@@ -261,22 +34,18 @@ def rollout(capture: Capture, rows: Interval = None) -> Floats:
     model looks at no later token. For few rows nothing larger than (rows, tokens) is multiplied.
     models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
     by their row sums. Errors: HgvizError for a partial capture, a model that is not one sequence,
-    rows outside the text, and all rows of more than 8,192 tokens.
+    rows outside the text, and more than 8,192 rows at once.
     """
-    tokens = len(capture.prompt)
-    start, stop = _bounds(rows, tokens)
-    _check(capture, tokens, rows)
-    chosen = np.zeros((stop - start, tokens))
-    chosen[np.arange(stop - start), np.arange(start, stop)] = 1
-    return readonly(_Level(_Net(capture), 0, tokens).left(chosen), np.float32)
+    _bounds(rows, len(capture.prompt))  # before any map is read
+    return Rollout(capture).rows(rows)
 
 
 def _bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     if rows is None:
-        return 0, tokens
-    if isinstance(rows, tuple):
+        rows = slice(0, tokens)
+    elif isinstance(rows, tuple):
         rows = slice(*rows)
-    if isinstance(rows, range):
+    elif isinstance(rows, range):
         rows = slice(rows.start, rows.stop, rows.step)
     start, stop, step = rows.indices(tokens)
     if step != 1 or start >= stop or (rows.stop or 0) > tokens:
@@ -285,10 +54,16 @@ def _bounds(rows: Interval, tokens: int) -> tuple[int, int]:
             f"it has {tokens:,} tokens, and A:B counts from 0 and leaves B out",
             "Choose rows within it",
         )
+    if stop - start > FULL_LIMIT:
+        raise HgvizError(
+            f"a map of {stop - start:,} by {tokens:,} tokens does not fit into memory",
+            f"up to {FULL_LIMIT:,} rows at a time do",
+            "Choose fewer rows",
+        )
     return start, stop
 
 
-def _check(capture: Capture, tokens: int, rows: Interval) -> None:
+def _check(capture: Capture) -> None:
     spec = capture.spec
     missing = [str(i) for i, one in enumerate(capture.maps) if one is None]
     if missing:
@@ -309,9 +84,6 @@ def _check(capture: Capture, tokens: int, rows: Interval) -> None:
             "only the official and the windowed form of the Hourglass can",
             "Look at its layers one by one",
         )
-    if rows is None and tokens > FULL_LIMIT:
-        raise HgvizError(
-            f"a map of {tokens:,} by {tokens:,} tokens does not fit into memory",
-            f"whole maps end at {FULL_LIMIT:,} tokens",
-            "Choose some rows",
-        )
+
+
+__all__ = ["FULL_LIMIT", "Rollout", "pool", "rollout", "spread"]

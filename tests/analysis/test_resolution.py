@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis import resolution
+from hgviz.analysis import composition, resolution
 from hgviz.analysis.resolution import pool, rollout, spread
 from hgviz.core import HgvizError, replace
 from tests.analysis.planting import Planted, hourglass, letters, plant
@@ -133,8 +133,8 @@ def test_what_was_captured_composes_as_the_matrices(capture):
 def test_blocks_and_held_maps_give_the_same(monkeypatch):
     capture = hourglass(letters(TEXT), (1, 2, 4))
     held = rollout(capture)
-    monkeypatch.setattr(resolution, "_HELD", 0)
-    monkeypatch.setattr(resolution, "_ROWS", 7)
+    monkeypatch.setattr(composition, "HELD", 0)
+    monkeypatch.setattr(composition, "ROWS", 7)
     np.testing.assert_allclose(rollout(capture), held, atol=1e-7)
 
 
@@ -240,6 +240,6 @@ def test_what_cannot_be_composed_is_said():
 def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
     monkeypatch.setattr(resolution, "FULL_LIMIT", 10)
     capture = hourglass(letters(TEXT[:12]), (1, 2))
-    with pytest.raises(HgvizError, match="Choose some rows"):
+    with pytest.raises(HgvizError, match="Choose fewer rows"):
         rollout(capture)
     assert rollout(capture, (11, 12)).shape == (1, 12)
