@@ -17,13 +17,16 @@ CASES = {
     "flat, both ways, padded at the right": ({"depth": 3, "causal": False}, 11, "right"),
     "average": ({"depth": [1, 2, 1], "shorten_factor": 2, "causal": True}, 12, None),
     "ragged": ({"depth": [1, 2, 1], "shorten_factor": 3, "causal": True}, 13, None),
-    "ragged, a mask of ones": ({"depth": [1, 2, 1], "shorten_factor": 3, "causal": True}, 13, "ones"),
+    "ragged, a mask of ones": (
+        {"depth": [1, 2, 1], "shorten_factor": 3, "causal": True}, 13, "ones",
+    ),
     "linear, no attention": (
         {"depth": [2, 1, 1], "shorten_factor": 4, "causal": True, "attn_resampling": False,
          "updown_sample_type": "linear"}, 14, None,
     ),
     "average, no attention, padded at the left": (
-        {"depth": [1, 1, 1], "shorten_factor": 2, "causal": True, "attn_resampling": False}, 9, "left",
+        {"depth": [1, 1, 1], "shorten_factor": 2, "causal": True, "attn_resampling": False},
+        9, "left",
     ),
     "nested, ragged": ({"depth": NESTED, "shorten_factor": [2, 3], "causal": True}, 17, None),
     "nested, linear, padded at the right": (
