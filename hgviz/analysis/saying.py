@@ -9,6 +9,8 @@ from typing import NamedTuple
 from hgviz.analysis.finders import Finder
 from hgviz.analysis.judging import Showing
 
+_STRONG = 0.3  # the share from which on a sentence says what a head does, not what it leans to
+
 
 class Said(NamedTuple):
     """The fields of HeadFacts that are words, with the numbers they stand on."""
@@ -37,8 +39,10 @@ class Words:
         """A role that shows."""
         rows = "" if one.coverage > 0.9 else f" ({_percent(one.coverage)} of rows have one)"
         evidence = f"{_percent(one.share)} of {self._weight}, on average, goes there"
+        name = self._fill(finder.name)
+        strong = one.share >= _STRONG
         return Said(
-            self._fill(finder.name), self._fill(finder.sentence),
+            name, self._fill(finder.sentence) if strong else f"Leans towards: {name}",
             f"{evidence}; by chance {_percent(one.chance)}{rows}{self.sampled}",
             one.share, one.name, one.clarity,
         )  # fmt: skip

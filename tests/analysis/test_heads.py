@@ -106,8 +106,10 @@ def test_a_planted_head_is_named_for_what_it_does(role):
 
 @pytest.mark.parametrize("role", ["previous", "word start", "last stop", "same word"])
 def test_a_head_that_only_half_does_it_is_named_too(role):
-    head = looking(PLANTED[role], share=0.3)
-    assert finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)].finder == role
+    head = looking(PLANTED[role], share=0.2)
+    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    assert found.finder == role
+    assert found.sentence == f"Leans towards: {found.role}"
 
 
 def test_one_place_near_by_is_named_rather_than_its_neighbourhood():
