@@ -101,7 +101,7 @@ def place(frame: Window, kept: settings.Settings) -> None:
 
 
 def missing_packages() -> str:
-    """The Debian packages a window under X lacks; Qt itself would abort without a word to act on."""
+    """The Debian packages a window under X lacks; Qt would abort without a word of help."""
     platform = os.environ.get("QT_QPA_PLATFORM", "")
     if sys.platform != "linux" or (platform and not platform.startswith("xcb")):
         return ""

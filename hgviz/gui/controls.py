@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
+    QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui import theme
-
 
 GAP = 5  # px between an icon and its words
 
@@ -168,17 +168,15 @@ class Segments(QFrame):
         self.names = [name for name, _, _ in choices]
         bold = theme.font(weight=600)
         for number, (_, words, icon) in enumerate(choices):
-            button = QToolButton()
+            button = QPushButton(words)
             button.setProperty("kind", "segment")
             button.setCheckable(True)
-            button.setText(words)
             button.setFont(bold)
             button.setIconSize(QSize(16 + GAP, 16))
-            if icon:
-                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
             button.setFixedHeight(26)
             # Room for the bold face, so that nothing moves when the choice does.
-            button.setMinimumWidth(max(wide, button.sizeHint().width() + 4))
+            room = button.fontMetrics().horizontalAdvance(words) + 24 + (16 + GAP if icon else 0)
+            button.setFixedWidth(max(wide, room))
             self._group.addButton(button, number)
             row.addWidget(button)
         self._group.idClicked.connect(self._clicked)
@@ -213,6 +211,17 @@ class Segments(QFrame):
             button.setFont(theme.font(weight=600 if on else 400))
             if icon:
                 button.setIcon(theme.icon(icon, now.press if on else now.secondary, GAP))
+
+
+class Choice(QComboBox):
+    """A list to choose from, with a chevron of its own: a stylesheet takes Fusion's away."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the chevron over the field."""
+        super().paintEvent(event)
+        painter = QPainter(self)
+        mark = theme.icon("chevron", theme.current().secondary)
+        mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
 
 
 class PaneHead(QWidget):

@@ -11,7 +11,6 @@ import PySide6
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
-    QComboBox,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
 import hgviz
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.controls import Button, Choice, Words, label
 from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ class ErrorDialog(Overlay):
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         self._lines = QVBoxLayout()
         self._lines.setSpacing(8)
-        what, why, do = (_sentence(one) for one in (error.what, error.why, error.do))
+        what = _sentence(error.what, stop="")
+        why, do = _sentence(error.why), _sentence(error.do)
         for words, factor, weight in ((what, 1.15, 600), (why, 1.0, 400), (do, 1.0, 400)):
             if words:
                 self._lines.addWidget(_wrapped(words, factor, weight))
@@ -201,7 +201,7 @@ class ExportDialog(Overlay):
         self._session = session
         self._shown = {spec.kind: spec for spec in reversed(shown)}
         self.body.addWidget(label("Export figure", factor=1.15, weight=600))
-        self.kind, self.width_, self.form = QComboBox(), QComboBox(), QComboBox()
+        self.kind, self.width_, self.form = Choice(), Choice(), Choice()
         for one in FIGURES.values():
             self.kind.addItem(one.label, one.name)
         for name, (size, words) in WIDTHS.items():
@@ -262,11 +262,11 @@ class ShortcutSheet(Overlay):
         for side in sides:
             side.setSpacing(4)
             columns.addLayout(side, 1)
-        for number, menu in enumerate(MENUS):
+        for menu in MENUS:
             rows = [one for one in ACTIONS if one.menu == menu and one.keys]
-            side = sides[int(menu in ("Heads", "Help"))]
+            side = sides[int(menu in ("Heads", "Analyse", "Help"))]
             if rows:
-                side.addSpacing(8 if number else 0)
+                side.addSpacing(8 if side.count() else 0)
                 side.addWidget(label(menu, factor=0.92, weight=600, kind="secondary"))
             for one in rows:
                 row = QHBoxLayout()
@@ -279,7 +279,9 @@ class ShortcutSheet(Overlay):
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setWidget(inside)
-        scroll.setMinimumHeight(min(430, inside.sizeHint().height() + 8))
+        inside.setAutoFillBackground(False)
+        scroll.viewport().setAutoFillBackground(False)
+        scroll.setMinimumHeight(min(over.height() - 240, inside.sizeHint().height() + 8))
         self.body.addWidget(scroll, 1)
         note = "Letters act outside text fields. Space steps in Follow; the wheel zooms a map."
         self.body.addWidget(label(note, factor=0.92, kind="secondary"))
@@ -338,11 +340,12 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-def _sentence(words: str) -> str:
-    """As one: with a capital and a full stop; a title keeps none."""
-    if not words:
-        return ""
-    return words[0].upper() + words[1:]
+def _sentence(words: str, stop: str = ".") -> str:
+    """As a sentence: a full stop, and a capital unless the name of a file comes first."""
+    first = words.split(" ")[0]
+    if first.isalpha() and first.islower():
+        words = words[0].upper() + words[1:]
+    return words + stop if words and words[-1].isalnum() else words
 
 
 __all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "TextDialog", "key_caps"]

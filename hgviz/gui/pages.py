@@ -21,19 +21,20 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, IconButton, Words, label
-from hgviz.gui.panels.jobs import CapturingView, JobsPanel
 from hgviz.gui.panels.display import DisplayPanel
 from hgviz.gui.panels.heads import HeadPanel, LooksPanel, WorthPanel
+from hgviz.gui.panels.jobs import CapturingView, JobsPanel
 from hgviz.gui.views.base import View
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 
-PANELS = (HeadPanel, LooksPanel, WorthPanel, DisplayPanel, JobsPanel)
+PANELS = (JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
 
 DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 150, 96, 190  # px
-TABS_BELOW, SPINE_BELOW, LOW_BELOW = 1280, 1024, 720  # px of window
+TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
+FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
 
 
 class InspectPage(QWidget):
@@ -65,6 +66,7 @@ class InspectPage(QWidget):
         column.addWidget(self.down)
         self.setFocusProxy(self.map)
         self._tabbed = False
+        self.show_jobs(False)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -77,6 +79,7 @@ class InspectPage(QWidget):
 
     def show_jobs(self, running: bool) -> None:
         """The list of jobs is there while there are any."""
+        self.jobs_shown = running
         self.column.sections[self.jobs.title].setVisible(running)
         self.tabs.show_tab(self.jobs.title, running)
 
@@ -92,9 +95,10 @@ class InspectPage(QWidget):
             self._tabbed = tabbed
             home = self.tabs if tabbed else self.column
             home.take(self.panels)
+            self.show_jobs(self.jobs_shown)
             self.column.setVisible(not tabbed)
             self.tabs.setVisible(tabbed)
-        self.tabs.set_low(low)
+        self.tabs.set_low(height < FOLD_BELOW)
 
 
 class FollowPage(QWidget):
@@ -173,12 +177,15 @@ class EmptyPage(QWidget):
             )
         )
         words.addStretch(1)
+        right = QWidget()
+        right.setLayout(words)
+        right.setMaximumWidth(560)
         row = QHBoxLayout(self)
         row.setContentsMargins(32, 16, 32, 16)
         row.addStretch(1)
         row.addWidget(Ghost())
         row.addSpacing(32)
-        row.addLayout(words, 6)
+        row.addWidget(right, 20)
         row.addStretch(1)
 
     def _clicked(self) -> None:
@@ -192,7 +199,7 @@ class Ghost(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFixedSize(236, 290)
+        self.setFixedSize(236, 336)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the outline, then six blanks in every row."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import structs
 from PySide6.QtCore import QByteArray, QTimer
@@ -22,6 +22,7 @@ from hgviz.gui.working import GOING
 from hgviz.resources import resource
 from hgviz.session import Session
 
+LONG = 1000  # ms: jobs shorter than this are not listed
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
 
 
@@ -49,6 +50,8 @@ class Program:
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.working.stop)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
+        self._listing = QTimer(frame, singleShot=True, interval=LONG)
+        self._listing.timeout.connect(self._list_jobs)
         frame.wanted.connect(self.commands.run)
         frame.dropped.connect(self._dropped)
         frame.toolbar.models.picked.connect(self.commands.open_path)
@@ -83,6 +86,7 @@ class Program:
         if self._keep:
             self._keep_settings()
         self.frame.hide()
+        self._listing.stop()
         self.session.changed.disconnect(self._heard)
         self.status.close()
         for view in self.views:
@@ -121,8 +125,15 @@ class Program:
         missing = capture is None or capture.maps[session.selection.layer] is None
         going = any(one.state in GOING and one.keeps for one in session.work)
         self.inspect.show_capturing(missing and going)
-        self.inspect.show_jobs(bool(session.work) and busy)
+        if not busy:
+            self._listing.stop()
+            self.inspect.show_jobs(False)
+        elif not self._listing.isActive() and not self.inspect.jobs_shown:
+            self._listing.start()
         self.frame.show_reasons(session)
+
+    def _list_jobs(self) -> None:
+        self.inspect.show_jobs(True)
 
     def _show_model(self) -> None:
         spec = self.session.spec
@@ -153,18 +164,15 @@ class Program:
             self.commands.warm_up()
 
     def _keep_settings(self) -> None:
-        try:
-            settings.save(
-                structs.replace(
-                    settings.load(),
-                    geometry=_text(self.frame.saveGeometry()),
-                    docks=_text(self.inspect.across.saveState()),
-                    palette=self.session.display.palette,
-                    scale=self.session.display.scale,
-                )
-            )
-        except OSError:
-            pass  # the window goes anyway; nobody is there to read about it
+        kept = structs.replace(
+            settings.load(),
+            geometry=_text(self.frame.saveGeometry()),
+            docks=_text(self.inspect.across.saveState()),
+            palette=self.session.display.palette,
+            scale=self.session.display.scale,
+        )
+        with suppress(OSError):  # the window goes anyway; nobody is there to read about it
+            settings.save(kept)
 
 
 def parameters(count: int) -> str:

@@ -55,10 +55,11 @@ QToolButton:focus { border: 1px solid $press; }
 QToolButton::menu-indicator { image: none; }
 
 QFrame[kind="segments"] { background: $hover; border: 1px solid $line; border-radius: 6px; }
-QToolButton[kind="segment"] { color: $text; border: 1px solid transparent; border-radius: 5px;
-    padding: 0 4px; }
-QToolButton[kind="segment"]:checked { background: $chosen; border: 1px solid $edge; }
-QToolButton[kind="segment"]:focus { border: 1px solid $press; }
+QPushButton[kind="segment"] { background: transparent; border: 1px solid transparent;
+    border-radius: 5px; padding: 0; min-height: 24px; }
+QPushButton[kind="segment"]:hover { color: $press; }
+QPushButton[kind="segment"]:checked { background: $chosen; border: 1px solid $edge; color: $text; }
+QPushButton[kind="segment"]:focus { border: 1px solid $press; }
 
 QLineEdit, QPlainTextEdit, QSpinBox { background: $pane; color: $text; border: 1px solid $edge;
     border-radius: 6px; padding: 0 8px; selection-background-color: $press;

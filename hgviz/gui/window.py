@@ -83,7 +83,7 @@ class Window(QMainWindow):
         self.setCentralWidget(middle)
         self.chosen_words = Words(factor=0.92, kind="secondary")
         self.made_words = Words(factor=0.92, kind="secondary")
-        self.made_words.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.made_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         bar = self.statusBar()
         bar.setFixedHeight(26)
         bar.setSizeGripEnabled(False)

@@ -179,11 +179,18 @@ class View(QWidget):
             key,
             self.title or type(self).__name__,
             task,
-            on_step=self._busy.step,
+            on_step=self._stepped,
             on_done=self._drawn,
             on_error=self.show_error,
             post=self._lanes.bridge.post,
         )
+
+    def _stepped(self, step: Step) -> None:
+        """A step that carries a value carries a picture as far as it is done."""
+        self._busy.step(step)
+        if step.value is not None and self.session is not None:
+            self._stack.setCurrentWidget(self.content)
+            self.draw(step.value)
 
     def _drawn(self, result: Any) -> None:
         self._busy.stop()

@@ -1,0 +1,198 @@
+"""Off screen: the demo that leaves its work in a folder, and the proof that a bundle works."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz import tasks
+from hgviz.core import Capture, HgvizError, Selection, finish
+from hgviz.gui import opening
+from hgviz.gui.views.words import amount
+from hgviz.resources import resource
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QImage
+
+SIZE = (1600, 1000)
+
+
+def demo(folder: Path) -> int:
+    """Do the main job on the sample, off screen, into a folder; say what was done."""
+    try:
+        _require_room(folder)
+        for line in _demo(folder):
+            print(line, flush=True)
+    except HgvizError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _demo(folder: Path) -> Iterator[str]:
+    from hgviz.figures import Spec
+    from hgviz.store import open_capture
+
+    model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
+    spec = model.spec
+    sizes = ", ".join(level.label for level in spec.levels)
+    yield (
+        f"Opened {spec.name}: {spec.parameters:,} parameters, {amount(len(spec.layers), 'layer')} "
+        f"that attend, at {sizes}."
+    )
+    file = folder / "demo.h5"
+    prompt = tasks.prompt_from(model, opening.TEXT)
+    finish(tasks.capture(model, prompt, out=file, force=True))
+    capture = open_capture(file)
+    yield (
+        f"Captured {amount(len(prompt), 'byte')} of text, {amount(len(spec.heads), 'head')}, in "
+        f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
+    )
+    facts, chosen = finish(opening.measure(capture))
+    chosen = chosen or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
+    fact = facts[chosen.head_id]
+    if fact.role:
+        yield f"The clearest head is {chosen.head_id}: {fact.sentence}. {fact.evidence}."
+    picture = folder / "window.png"
+    if not window_picture(file).save(str(picture)):
+        raise _unwritable(folder, "the picture of the window could not be written")
+    yield f"Drew the window: {picture}."
+    for kind in ("map", "levels"):
+        path = folder / f"{kind}.pdf"
+        finish(tasks.figure(Spec(kind, chosen), capture, path))
+        yield f"Drew {path}."
+
+
+def window_picture(path: Path, dark: bool = False, mode: str = "inspect") -> QImage:
+    """The window on a capture, as it looks when everything has been drawn."""
+    with opened(path, dark) as (program, frame):
+        program.session.put(mode=mode)
+        program.settle()
+        return frame.grab().toImage()
+
+
+@contextmanager
+def opened(path: Path, dark: bool = False) -> Iterator[tuple[object, object]]:
+    """A program and its window on a capture, off screen; no settings are written."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from hgviz.gui import app, theme
+    from hgviz.gui.program import Program
+    from hgviz.gui.window import Window
+
+    theme.apply(app.application(), dark)
+    frame = Window()
+    frame.resize(*SIZE)
+    frame.show()
+    program = Program(frame, keep=False)
+    try:
+        program.commands.show_found(finish(opening.look(str(path))))
+        yield program, frame
+    finally:
+        program.close()
+        frame.close()
+        frame.deleteLater()
+
+
+# --- selftest -------------------------------------------------------------------------------------
+
+
+def selftest() -> int:
+    """One line for each part; 1 if any of them fails."""
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="hgviz-") as folder:
+        for words, check in _checks(Path(folder)):
+            try:
+                said = check()
+            except Exception as error:  # every part is tried, whatever an earlier one did
+                failed += 1
+                print(f"FAILED  {words}: {type(error).__name__}: {error}", flush=True)
+            else:
+                print(f"ok      {words}{': ' if said else ''}{said}", flush=True)
+    print(f"{failed} failed" if failed else "Everything works")
+    return 1 if failed else 0
+
+
+def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+    file = folder / "selftest.h5"
+    yield "the libraries load", _libraries
+    yield "icons and sample are there", _resources
+    yield "a text is captured", partial(_captured, file)
+    yield "the capture is read back", partial(_read_back, file)
+    for form in ("pdf", "svg", "png"):
+        yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
+    yield "the window is drawn", partial(_window, file)
+
+
+def _libraries() -> str:
+    names = ("numpy", "torch", "h5py", "matplotlib", "tokenizers", "PySide6", "pyqtgraph")
+    return ", ".join(f"{name} {import_module(name).__version__}" for name in names)
+
+
+def _resources() -> str:
+    icons = list(resource("icons").glob("*.svg"))
+    needed = [resource(opening.SAMPLE), resource(opening.FIRST), resource("icons/hgviz.svg")]
+    missing = [str(one) for one in needed if not one.exists()]
+    if missing or not icons:
+        raise FileNotFoundError(", ".join(missing) or "icons")
+    return amount(len(icons), "icon")
+
+
+def _captured(file: Path) -> str:
+    model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
+    capture = finish(tasks.capture(model, tasks.prompt_from(model, opening.TEXT), out=file))
+    return f"{amount(len(capture.prompt), 'byte')}, {amount(len(capture.spec.heads), 'head')}"
+
+
+def _read_back(file: Path) -> str:
+    from hgviz.store import open_capture
+
+    capture: Capture = open_capture(file)
+    layer = next(one for one in capture.spec.layers if one.role == "self" and one.heads)
+    found = capture.maps[layer.index]
+    assert found is not None
+    sums = found.read(layer.heads[0]).sum(axis=1)
+    if not abs(sums - 1).max() < 1e-4:
+        raise ValueError("the rows of a softmax map do not add up to 1")
+    return f"every row of head {layer.index}.{layer.heads[0]} adds up to 1"
+
+
+def _figure(file: Path, folder: Path, form: str) -> str:
+    from hgviz.figures import Spec
+    from hgviz.store import open_capture
+
+    path = folder / f"figure.{form}"
+    finish(tasks.figure(Spec("map", Selection(0, 0, 0)), open_capture(file), path))
+    return f"{path.stat().st_size:,} bytes"
+
+
+def _window(file: Path) -> str:
+    image = window_picture(file)
+    colours = {image.pixel(x, y) for x in range(0, SIZE[0], 7) for y in range(0, SIZE[1], 7)}
+    if len(colours) < 50:
+        raise ValueError(f"the picture has {len(colours)} colours only")
+    return f"{image.width()} × {image.height()}"
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _require_room(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, (error.strerror or str(error)).lower()) from None
+
+
+def _unwritable(folder: Path, why: str) -> HgvizError:
+    return HgvizError(
+        f"nothing can be written into {folder}", why, "Choose another folder with --headless DIR"
+    )
