@@ -1,0 +1,404 @@
+"""The rows of the text strip: painted cells, ties between levels, the overview, the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from hgviz import palettes
+from hgviz.core import Display, HeadId, Prompt
+from hgviz.gui import theme
+from hgviz.gui.views import ink
+from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
+
+LEFT, RIGHT, TOP = 122, 17, 6  # px: labels at the left, the padding of the pane
+HEAD, NUMBER = 52, 87  # where "head" and its number begin
+LETTER = 0.62  # the width of a monospaced letter, in parts of its size
+
+Tokens = tuple[int, int]
+
+
+class Strip(QWidget):
+    """Shows lines over a prompt; says which tokens and heads the pointer chooses."""
+
+    pointed = Signal(object)  # a token, None when the pointer leaves
+    queried = Signal(object)  # (first, last) tokens, last included
+    keyed = Signal(int)  # a token
+    opened = Signal(object)  # the head of a row's label
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt: Prompt | None = None
+        self.lines: Sequence[Line] = ()
+        self.display = Display()
+        self.selected: HeadId | None = None
+        self.queries: Tokens | None = None
+        self.ruler: Ruler | None = None
+        self.rows = Rows()
+        self._drag: Tokens | None = None
+        self._sliding = False
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Text, one row for each resolution")
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for one row and a few letters."""
+        return QSize(LEFT + RIGHT + 60, 40)
+
+    # --- what is shown ----------------------------------------------------------------------------
+
+    def show_lines(
+        self, prompt: Prompt, lines: Sequence[Line], display: Display, selected: HeadId
+    ) -> None:
+        """Show rows; a new text starts at its beginning."""
+        fresh = prompt is not self.prompt
+        self.prompt, self.lines = prompt, lines
+        self.display, self.selected = display, selected
+        self._lay_out(0.0 if fresh else None)
+
+    def show_queries(self, queries: Tokens | None, follow: bool = True) -> None:
+        """Outline the chosen tokens, and scroll to the last of them."""
+        self.queries = queries
+        if queries is not None and follow and self.ruler is not None and self.ruler.scrolls:
+            self.ruler = self.ruler.around(min(queries[1], len(self.ruler.edges) - 2))
+        self.update()
+
+    def _lay_out(self, offset: float | None = None) -> None:
+        if self.prompt is None:
+            return
+        before = self.ruler.offset if self.ruler is not None and offset is None else offset or 0.0
+        self.ruler = Ruler.fitted(self.prompt, max(20, self.width() - LEFT - RIGHT), before)
+        self.rows = Rows.fitted(len(self.lines), self.height() - TOP, self.ruler.scrolls)
+        self.update()
+
+    # --- painting ---------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Row by row, then what is chosen over all of them."""
+        if self.prompt is None or self.ruler is None:
+            return
+        painter = QPainter(self)
+        painter.translate(0, TOP)
+        for line, (top, height) in zip(self.lines, self.rows.tops, strict=False):
+            self._labels(painter, line, top, height)
+        painter.setClipRect(QRectF(LEFT - 3, -TOP, self.ruler.room + 6, self.height()))
+        first, last = self.ruler.shown()
+        written = glyphs(self.prompt, first, last)
+        for number, (line, (top, height)) in enumerate(
+            zip(self.lines, self.rows.tops, strict=False)
+        ):
+            self._row(painter, line, QRectF(0, top, 0, height), written, number == 0)
+        self._chosen(painter)
+        if self.rows.overview and self.lines:
+            painter.setClipping(False)
+            self._overview(painter, self.lines[0])
+
+    def _labels(self, painter: QPainter, line: Line, top: int, height: int) -> None:
+        now = theme.current()
+        on = line.head == self.selected
+        for x, text, weight, colour in (
+            (16, line.level, 600, now.text),
+            (HEAD, "head", 400, now.secondary),
+            (NUMBER, str(line.head), 600 if on else 400, now.mark_text if on else now.secondary),
+        ):
+            painter.setFont(theme.font(0.92, weight))
+            painter.setPen(colour)
+            box = QRectF(x, top, LEFT - x - 4, height)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _row(
+        self, painter: QPainter, line: Line, band: QRectF, written: list[Glyph], first: bool
+    ) -> None:
+        assert self.ruler is not None
+        start, end = self.ruler.shown()
+        cells = np.flatnonzero((line.spans[:, 1] > start) & (line.spans[:, 0] < end))
+        rgb = self._colours(line)
+        inks = palettes.readable(rgb) if rgb is not None else None
+        of = np.full(len(self.ruler.edges), -1)
+        now = theme.current()
+        for cell in cells:
+            a, b = (int(one) for one in line.spans[cell])
+            of[a:b] = cell
+            box = self._box(a, b, band)
+            seen = line.seen is None or bool(line.seen[cell])
+            if rgb is None or not seen:
+                painter.fillRect(box, now.unseen if not seen else now.hover)
+            else:
+                painter.fillRect(box, QColor(*(int(one) for one in rgb[cell])))
+            edge = ink.faint(now.pane, 0.16 if first and seen and rgb is not None else 0.85)
+            painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
+        if line.off and len(cells):
+            span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
+            ink.switched_off(painter, span, self.devicePixelRatioF())
+        self._letters(painter, line, band, written, of, inks, first)
+
+    def _letters(
+        self,
+        painter: QPainter,
+        line: Line,
+        band: QRectF,
+        written: list[Glyph],
+        of: np.ndarray,
+        inks: np.ndarray | None,
+        first: bool,
+    ) -> None:
+        now = theme.current()
+        font = self._font(band.height(), first)
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        for one in written:
+            cell = int(of[one.first])
+            if cell < 0 or (one.space and not first):
+                continue
+            box = self._box(one.first, one.last, band)
+            seen = line.seen is None or bool(line.seen[cell])
+            if one.special:
+                self._special(painter, box, one.text)
+                continue
+            colour = now.secondary if not seen else now.text
+            if inks is not None and seen and not line.off:
+                colour = QColor(*(int(part) for part in inks[cell]))
+            painter.setPen(ink.faint(colour, 0.6) if one.space else colour)
+            wide = metrics.horizontalAdvance(one.text)
+            if wide <= box.width() + 1.5:
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, one.text)
+            else:
+                _squeezed(painter, box, one.text, wide)
+            if one.leftwards and first:
+                _leftwards(painter, box)
+
+    def _special(self, painter: QPainter, box: QRectF, text: str) -> None:
+        now = theme.current()
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(now.edge, 1))
+        painter.setBrush(now.hover)
+        inner = box.adjusted(1.5, 3.5, -2.5, -3.5)
+        painter.drawRoundedRect(inner, 4, 4)
+        painter.setPen(now.secondary)
+        painter.setFont(theme.mono(0.85))
+        painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, text)
+        painter.restore()
+
+    def _chosen(self, painter: QPainter) -> None:
+        """The cell of the query in every row, tied together, and the key where it is looked at."""
+        mark = theme.current().mark
+        boxes = [self._query_box(number) for number in range(len(self.lines))]
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(mark)
+        for upper, lower in zip(boxes, boxes[1:], strict=False):
+            if upper is not None and lower is not None:
+                painter.drawPolygon(
+                    QPolygonF(
+                        [
+                            upper.bottomLeft(),
+                            upper.bottomRight(),
+                            lower.topRight(),
+                            lower.topLeft(),
+                        ]
+                    )
+                )
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for number, line in enumerate(self.lines):
+            if line.key is not None and line.head == self.selected:
+                self._ring(painter, self._cell_box(number, line.key))
+        painter.setPen(QPen(mark, 2))
+        for box in boxes:
+            if box is not None:
+                painter.drawRoundedRect(box, 3, 3)
+
+    def _ring(self, painter: QPainter, box: QRectF) -> None:
+        """Around the key: white within black, as on the map."""
+        for reach, colour in ((0.5, Qt.GlobalColor.black), (-0.5, Qt.GlobalColor.white)):
+            painter.setPen(QPen(colour, 1))
+            painter.drawRoundedRect(box.adjusted(-reach, -reach, reach, reach), 2, 2)
+
+    def _query_box(self, number: int) -> QRectF | None:
+        line = self.lines[number]
+        if number == 0 and self.queries is not None and self.queries[0] != self.queries[1]:
+            top, height = self.rows.tops[0]
+            return self._box(self.queries[0], self.queries[1] + 1, QRectF(0, top, 0, height))
+        return None if line.chosen is None else self._cell_box(number, line.chosen)
+
+    def _cell_box(self, number: int, cell: int) -> QRectF:
+        top, height = self.rows.tops[number]
+        a, b = (int(one) for one in self.lines[number].spans[cell])
+        return self._box(a, max(a + 1, b), QRectF(0, top, 0, height))
+
+    def _box(self, first: int, last: int, band: QRectF) -> QRectF:
+        """The cells of tokens first..last-1 in a row, on whole pixels."""
+        assert self.ruler is not None
+        left, right = (LEFT + round(self.ruler.x(token)) for token in (first, last))
+        return QRectF(left, band.top(), right - left, band.height())
+
+    def _colours(self, line: Line) -> np.ndarray | None:
+        if line.weights is None:
+            return None
+        table = palettes.colours(
+            palettes.suited(self.display.palette, line.signed), theme.current().dark
+        )
+        placed = palettes.place(line.weights, line.limits, self.display.scale, line.signed)
+        return palettes.paint(placed, table)
+
+    def _font(self, height: float, first: bool) -> QFont:
+        assert self.ruler is not None
+        out = theme.mono(1.2 if first else 1.0)
+        most = min(height * 0.62, self.ruler.width / LETTER)
+        out.setPixelSize(max(10, min(out.pixelSize(), int(most))))
+        return out
+
+    # --- the overview -----------------------------------------------------------------------------
+
+    def _overview(self, painter: QPainter, line: Line) -> None:
+        """All tokens in one line, and in it the part on screen."""
+        assert self.ruler is not None
+        now = theme.current()
+        rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
+        painter.fillRect(rect, now.unseen)
+        rgb = self._colours(line)
+        if rgb is not None and line.weights is not None:
+            count = int(rect.width())
+            cells = np.arange(count) * len(line.weights) // count
+            strongest = np.maximum.reduceat(np.abs(line.weights), np.unique(cells))
+            at = np.searchsorted(np.unique(cells), cells)
+            placed = palettes.place(strongest[at], (0.0, line.limits[1]), self.display.scale)
+            plain = palettes.colours(palettes.suited(self.display.palette, False), now.dark)
+            alpha = np.full((count, 1), 255, np.uint8)
+            if line.seen is not None:
+                alpha[~line.seen[cells], 0] = 0
+            pixels = np.concatenate([palettes.paint(placed, plain), alpha], axis=1)
+            pixels = np.ascontiguousarray(pixels, np.uint8)
+            image = QImage(pixels.data, count, 1, 4 * count, QImage.Format.Format_RGBA8888)
+            painter.drawImage(rect, image)
+        if self.queries is not None:
+            part = self.ruler.edges[self.queries[1]] / self.ruler.edges[-1]
+            painter.fillRect(QRectF(rect.left() + part * rect.width() - 1, 0, 3, rect.height()),
+                             now.mark)  # fmt: skip
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(now.text, 1.5))
+        left = rect.left() + self.ruler.offset / self.ruler.length * rect.width()
+        wide = max(6.0, self.ruler.room / self.ruler.length * rect.width())
+        painter.drawRoundedRect(QRectF(left, -1, wide, rect.height() + 2), 2, 2)
+
+    def _slide(self, x: float) -> None:
+        assert self.ruler is not None
+        part = (x - LEFT) / max(1.0, self.ruler.room)
+        self.ruler = self.ruler.moved(part * self.ruler.length - self.ruler.room / 2)
+        self.update()
+
+    # --- pointer ----------------------------------------------------------------------------------
+
+    def token_at(self, place: QPointF) -> int | None:
+        """The token under a place: in a row of a coarser level the newest of its cell."""
+        if self.ruler is None:
+            return None
+        row = self.rows.at(place.y() - TOP)
+        token = self.ruler.token(place.x() - LEFT)
+        if row is None or token is None or row >= len(self.lines):
+            return None
+        line = self.lines[row]
+        cell = line.cell(token)
+        return None if cell is None else int(line.spans[cell, 1]) - 1
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a query; with Alt the key; a label opens its head."""
+        if event.button() != Qt.MouseButton.LeftButton or self.ruler is None:
+            return
+        place = event.position()
+        if self.rows.overview and place.y() - TOP < self.rows.overview and place.x() >= LEFT:
+            self._sliding = True
+            self._slide(place.x())
+            return
+        row = self.rows.at(place.y() - TOP)
+        if place.x() < LEFT and row is not None and row < len(self.lines):
+            self.opened.emit(self.lines[row].head)
+            return
+        token = self.token_at(place)
+        if token is None:
+            return
+        if event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            self.keyed.emit(token)
+            return
+        self._drag = (token, token)
+        self.queried.emit(self._drag)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drag over several queries, slide the overview, or point."""
+        if self._sliding:
+            self._slide(event.position().x())
+            return
+        token = self.token_at(event.position())
+        if self._drag is None:
+            self.pointed.emit(token)
+        elif token is not None and token != self._drag[1]:
+            self._drag = (self._drag[0], token)
+            self.queried.emit((min(self._drag), max(self._drag)))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        self._drag, self._sliding = None, False
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The pointer is over nothing."""
+        self.pointed.emit(None)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along a long text."""
+        if self.ruler is None or not self.ruler.scrolls:
+            event.ignore()
+            return
+        turn = event.angleDelta()
+        step = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
+        self.ruler = self.ruler.moved(self.ruler.offset - step / 120 * 8 * self.ruler.width)
+        self.update()
+
+    # --- size -------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out again; keep the chosen letter in sight."""
+        self._lay_out()
+        self.show_queries(self.queries)
+
+
+def _squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
+    """A glyph wider than its cells, made narrower."""
+    painter.save()
+    painter.translate(box.center())
+    painter.scale(box.width() / wide, box.width() / wide if wide > 2 * box.width() else 1.0)
+    painter.drawText(
+        QRectF(-wide, -box.height(), 2 * wide, 2 * box.height()),
+        Qt.AlignmentFlag.AlignCenter,
+        text,
+    )
+    painter.restore()
+
+
+def _leftwards(painter: QPainter, box: QRectF) -> None:
+    """The mark of letters that are read from the right: a small arrow to the left under them."""
+    y = box.bottom() - 4.5
+    painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
+    middle = box.center().x()
+    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
+    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
+
+
+__all__ = ["LEFT", "TOP", "QRect", "Strip"]
