@@ -1,0 +1,363 @@
+"""The Follow page: one letter on its way down to the waist and back up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QComboBox,
+    QFrame,
+    QStyle,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hgviz.core import Capture, HeadId, Task
+from hgviz.gui import theme
+from hgviz.gui.controls import IconButton, PaneHead, Segments, label
+from hgviz.gui.views import words
+from hgviz.gui.views.base import View
+from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
+from hgviz.gui.views.naming import place, shown, word_spans
+from hgviz.gui.views.strips import Story
+from hgviz.gui.views.trace import Choice, Trace, Wish, follow
+from hgviz.gui.views.trail import Pen
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.session import Session
+
+STAGE = 350  # ms: the thread from one stage to the next
+ARCS = (3, 5, 10)
+
+
+class FollowView(View):
+    """One letter through all levels: what it looks at, how it is pooled and spread again."""
+
+    title = "Follow"
+    icon = "follow"
+    needs = ("capture", "selection", "opened", "facts", "display", "dark")
+    empty = (
+        "Capture a text to follow a letter",
+        "Follow shows one letter on its way down to the waist and back up.",
+    )
+    empty_actions = (("open_sample", "Open the sample"),)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.head = PaneHead(self.title)
+        self._letter = label(factor=1.08, weight=600, kind="mark")
+        self.head.add_beside_title(self._letter)
+        self.arcs = QComboBox()
+        self.arcs.setAccessibleName("Arcs")
+        for count in ARCS:
+            self.arcs.addItem(f"{count} strongest", count)
+        self.arcs.setCurrentIndex(ARCS.index(5))
+        self.choice = Segments(
+            (("chosen", "Chosen head", ""), ("strongest", "Strongest", ""), ("mean", "Mean", ""))
+        )
+        self.export = IconButton("export", "Export this picture…")
+        self.head.add(label("Arcs", factor=0.92, kind="secondary"), self.arcs, self.choice)
+        self.head.add(self.export)
+        self.trail = Trail()
+        self.setFocusProxy(self.trail)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.trail, 1)
+        self.arcs.currentIndexChanged.connect(self._asked_again)
+        self.choice.chosen.connect(self._asked_again)
+        self.export.clicked.connect(self._export)
+        self.trail.picked.connect(self._pick)
+        self.trail.head_picked.connect(self._pick_head)
+
+    # --- the view ---------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Trace] | None:
+        """One row of every stage's head, and all levels composed for this letter."""
+        capture = session.capture
+        if capture is None or not len(capture.prompt):
+            return None
+        token = session.selection.query
+        token = len(capture.prompt) - 1 if token is None else token
+        choice: Choice = self.choice.choice  # type: ignore[assignment]
+        wish = Wish(
+            session.selection, session.opened, session.facts, choice, self.arcs.currentData()
+        )
+        return follow(capture, stages(capture.spec), token, wish, _namer(session))
+
+    def draw(self, result: Trace) -> None:
+        """Lay it out and paint it."""
+        session = self.session
+        if session is None or session.capture is None:
+            return
+        capture = session.capture
+        if result.token >= len(capture.prompt):
+            return
+        label_, noun = capture.prompt.label(result.token), words.unit(capture.prompt)
+        where = place(capture.prompt, word_spans(capture.prompt), result.token, result.token + 1)
+        self._letter.setText(shown(label_, 12))
+        way = "down to the waist and back up" if len(capture.spec.levels) > 1 else "up the layers"
+        word, _, _ = where.rpartition("position")
+        self.head.note.say(f"{word.rstrip(', ')} ({noun} {result.token:,}) {way}".strip())
+        self.trail.show_trace(capture, stages(capture.spec), result, session)
+
+    def figure(self, session: Session) -> Spec | None:
+        """All levels, with the heads on show."""
+        if session.capture is None:
+            return None
+        from hgviz.figures import Spec
+
+        heads = tuple(one.head for one in self.trail.looks if one.head is not None)
+        return Spec("levels", session.selection, session.display, heads=heads)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _asked_again(self, _: object) -> None:
+        self.refresh()
+
+    def _export(self) -> None:
+        self.asked.emit("export")
+
+    def _pick(self, token: int) -> None:
+        if self.session is not None:
+            self.session.select(query=token, key=None)
+
+    def _pick_head(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where it is narrow the words give way to the controls."""
+        super().resizeEvent(event)
+        self.head.note.setVisible(self.width() >= 560)
+
+
+class Trail(QAbstractScrollArea):
+    """The canvas of the Follow page: paints, steps, and says what was clicked."""
+
+    picked = Signal(int)  # a token
+    head_picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.story: Story | None = None
+        self.step = float("inf")
+        self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
+        self._motion = QVariantAnimation(self, duration=STAGE)
+        self._motion.valueChanged.connect(self._moved)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Follow one letter")
+        self.viewport().setMouseTracking(True)
+        self.verticalScrollBar().setSingleStep(24)
+
+    @property
+    def looks(self):  # type: ignore[no-untyped-def]
+        """What is shown at each stage."""
+        return self.story.trace.looks if self.story is not None else ()
+
+    def show_trace(
+        self, capture: Capture, way: tuple[Stage, ...], trace: Trace, session: Session
+    ) -> None:
+        """Show one letter's way."""
+        self._told = (capture, way, trace, session)
+        self.rearrange()
+
+    def rearrange(self) -> None:
+        """Lay out again, for another letter or another size."""
+        if self._told is None:
+            return
+        capture, way, trace, session = self._told
+        view = self.viewport().size()
+        mono = theme.mono(0.85)
+        room = Room(
+            view.width(),
+            view.height(),
+            left=148 if view.width() >= 1100 else 112,
+            right=65 if any(one.kind == "last" for one in way) else 24,
+            char=QFontMetricsF(mono).horizontalAdvance("m"),
+        )
+        course = lay(capture, way, trace.token, char_edges(capture), room)
+        noun = words.unit(capture.prompt)
+        self.story = Story(capture, way, course, trace, session.display, noun)
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, round(course.height - view.height())))
+        bar.setPageStep(view.height())
+        self.viewport().update()
+
+    # --- stepping ---------------------------------------------------------------------------------
+
+    def start_again(self) -> None:
+        """Only the first stage; the others pale."""
+        self._motion.stop()
+        self.step = 0.0
+        self.viewport().update()
+
+    def next_step(self) -> None:
+        """Draw the thread to the next stage; after the last, all is shown."""
+        if self.story is None:
+            return
+        last = len(self.story.way) - 1
+        if self.step >= last:
+            self.start_again()
+            return
+        self._motion.stop()
+        end = float(int(self.step) + 1)
+        self._reveal(int(end))
+        if not self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration):
+            self.step = end
+            self.viewport().update()
+            return
+        self._motion.setStartValue(float(int(self.step)))
+        self._motion.setEndValue(end)
+        self._motion.start()
+
+    def _moved(self, value: float) -> None:
+        self.step = value
+        self.viewport().update()
+
+    def _reveal(self, number: int) -> None:
+        assert self.story is not None
+        strip = self.story.course.strips[number]
+        bar, high = self.verticalScrollBar(), self.viewport().height()
+        if strip.bottom + 40 > bar.value() + high:
+            bar.setValue(round(strip.bottom) + 40 - high)
+
+    def _walk(self, by: int) -> None:
+        if self.story is not None:
+            last = len(self.story.capture.prompt) - 1
+            self.picked.emit(max(0, min(last, self.story.trace.token + by)))
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys of this page from the window's shortcuts."""
+        asking = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
+        if asking and event.key() in self._keys() and not event.modifiers():
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Home, Space, and the arrows."""
+        act = self._keys().get(event.key())
+        if act is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+        else:
+            act()
+
+    def _keys(self) -> dict[int, Callable[[], None]]:
+        return {
+            Qt.Key.Key_Home: self.start_again,
+            Qt.Key.Key_Space: self.next_step,
+            Qt.Key.Key_Left: self._back,
+            Qt.Key.Key_Right: self._forth,
+        }
+
+    def _back(self) -> None:
+        self._walk(-1)
+
+    def _forth(self) -> None:
+        self._walk(1)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a letter, or the head a stage shows."""
+        if self.story is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        x, y = event.position().x(), event.position().y() + self.verticalScrollBar().value()
+        found = self._at(x, y)
+        if found is not None:
+            strip, position = found
+            self.picked.emit(int(self.story.capture.spans[strip.level][position][1]) - 1)
+            return
+        for strip, look in zip(self.story.course.strips, self.looks, strict=True):
+            near = (
+                strip.right - 220 <= x <= self.story.course.right
+                and strip.top - 54 <= y <= strip.top - 8
+            )
+            if near and look.head is not None:
+                self.head_picked.emit(look.head)
+
+    def _at(self, x: float, y: float) -> tuple[Strip, int] | None:
+        if self.story is None:
+            return None
+        for strip in (*self.story.course.strips, self.story.course.together):
+            position = strip.at(x, y)
+            if position is not None:
+                return strip, position
+        return None
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The weight of the cell under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            found = self._at(event.pos().x(), event.pos().y() + self.verticalScrollBar().value())
+            said = self._said(*found) if found is not None else ""
+            if said:
+                QToolTip.showText(event.globalPos(), said, self)
+            else:
+                QToolTip.hideText()
+            return True
+        return super().viewportEvent(event)
+
+    def _said(self, strip: Strip, position: int) -> str:
+        story = self.story
+        if story is None:
+            return ""
+        start, end = (int(one) for one in story.capture.spans[strip.level][position])
+        name = shown(story.capture.prompt.words(start, end))
+        weights, seen = story.trace.together, story.trace.token + 1
+        if strip is not story.course.together:
+            look = self.looks[story.course.strips.index(strip)]
+            weights, seen = look.weights, look.seen
+        if weights is None:
+            return name
+        if position >= seen:
+            return f"{name}: not seen, comes after the {story.noun}"
+        return f"{name} {words.weight(float(weights[position]), 3)}"
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out for the new size."""
+        self.rearrange()
+
+    def sizeHint(self) -> QSize:
+        """The size of the design."""
+        return QSize(1600, 890)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the story."""
+        painter = QPainter(self.viewport())
+        painter.fillRect(self.viewport().rect(), theme.current().pane)
+        if self.story is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.translate(0, -self.verticalScrollBar().value())
+        Pen(painter, self.story, self.step).paint()
+
+
+def _namer(session: Session) -> Callable[[int], str]:
+    """How a token of the vocabulary is called: as the text has it, or as a byte."""
+    prompt = session.capture.prompt if session.capture is not None else None
+    known = {int(i): prompt.label(n) for n, i in enumerate(prompt.ids)} if prompt else {}
+    by_byte = session.spec is not None and session.spec.vocabulary <= 256
+
+    def name_of(token: int) -> str:
+        text = known.get(token, chr(token) if by_byte and token < 128 else "")
+        named = {" ": "space", "\n": "line end", "\t": "tab"}.get(text)
+        return named or (shown(text, 12) if text else f"byte {token}" if by_byte else f"#{token}")
+
+    return name_of

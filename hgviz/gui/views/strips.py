@@ -1,0 +1,124 @@
+"""How a strip of text is painted: cells coloured by weight, one letter to a slot, and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+
+from hgviz import palettes
+from hgviz.core import Capture, Display, Floats
+from hgviz.gui import theme
+from hgviz.gui.views.ink import faint
+from hgviz.gui.views.journey import Course, Stage, Strip
+from hgviz.gui.views.naming import shown
+from hgviz.gui.views.trace import Trace
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+LARGEST = 16  # px: the largest letters
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything the picture shows."""
+
+    capture: Capture
+    way: tuple[Stage, ...]
+    course: Course
+    trace: Trace
+    display: Display
+    noun: str
+
+
+class StripPen:
+    """Paints strips and words of a story."""
+
+    def __init__(self, painter: QPainter, story: Story) -> None:
+        self.painter, self.story = painter, story
+        self.theme = theme.current()
+
+    def strip(self, strip: Strip, weights: Floats | None, seen: int, signed: bool) -> None:
+        """Cells that are seen in the colour of their weight, the rest grey; then the letters."""
+        grounds = self._grounds(strip, weights, seen, signed)
+        gap = 1.0 if strip.cells and strip.cells[0][2] - strip.cells[0][1] > 12 else 0.0
+        spans = self.story.capture.spans[strip.level]
+        inks = palettes.readable(grounds)
+        font = self._letter_font(strip)
+        for number, (position, left, right) in enumerate(strip.cells):
+            known = weights is not None and position < seen
+            ground = QColor(*map(int, grounds[number])) if known else self.theme.unseen
+            area = QRectF(left, strip.top, right - left - (gap if known else 0), strip.high)
+            self.painter.fillRect(area, ground)
+            ink = QColor(*map(int, inks[number])) if known else self.theme.secondary
+            start, end = (int(one) for one in spans[position])
+            for token in range(start, end):
+                self._letter(strip, token, (left, right), ink, font)
+
+    def _grounds(
+        self, strip: Strip, weights: Floats | None, seen: int, signed: bool
+    ) -> palettes.Colours:
+        shown_here = np.zeros(len(strip.cells), np.float32)
+        for number, (position, _, _) in enumerate(strip.cells):
+            if weights is not None and position < min(seen, len(weights)):
+                shown_here[number] = weights[position]
+        display = self.story.display
+        most = float(np.abs(weights).max(initial=0)) if weights is not None else 1.0
+        table = palettes.colours(palettes.suited(display.palette, signed), self.theme.dark)
+        limits = palettes.limits_of(-most if signed else 0.0, most, signed)
+        return palettes.paint(palettes.place(shown_here, limits, display.scale, signed), table)
+
+    def _letter_font(self, strip: Strip) -> QFont:
+        font = theme.mono()
+        font.setPixelSize(max(theme.SMALLEST, min(LARGEST, int(strip.unit / 0.61))))
+        return font
+
+    def _letter(
+        self, strip: Strip, token: int, cell: tuple[float, float], ink: QColor, font: QFont
+    ) -> None:
+        left, right = strip.x(token), strip.x(token + 1)
+        if right > cell[1] + 0.5 or left < cell[0] - 0.5:
+            left, right = cell
+        prompt = self.story.capture.prompt
+        said = prompt.label(token)
+        box = QRectF(left - 3, strip.top, right - left + 6, strip.high)
+        if said == " ":
+            ink = faint(ink, 0.45)
+        said = shown(said)
+        if len(said) > 1:
+            said = self.elided(said, font, right - left)
+        self.write(box, said, font, ink, Qt.AlignmentFlag.AlignCenter)
+
+    def own(self, strip: Strip, own: int) -> None:
+        """Frame the cell of the letter itself."""
+        cell = strip.cell(own)
+        if cell is None:
+            return
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.setPen(QPen(self.theme.mark, 2.5))
+        box = QRectF(cell[0], strip.top, cell[1] - cell[0], strip.high).adjusted(-1, -2, 1, 2)
+        self.painter.drawRoundedRect(box, 4, 4)
+
+    def word(self, x: float, y: float, said: str, font: QFont, colour: QColor) -> float:
+        """Write a text; where it ends."""
+        wide = QFontMetricsF(font).horizontalAdvance(said)
+        self.write(QRectF(x, y, wide + 4, 18), said, font, colour)
+        return x + wide
+
+    def elided(self, said: str, font: QFont, room: float) -> str:
+        """A text cut to a room."""
+        return QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, max(0, room))
+
+    def write(
+        self, box: QRectF, said: str, font: QFont, colour: QColor, side: Qt.AlignmentFlag = LEFT
+    ) -> None:
+        """Write a text into a box."""
+        self.painter.setFont(font)
+        self.painter.setPen(colour)
+        self.painter.drawText(box, side, said)
+
+
+def width(font: QFont, said: str) -> float:
+    """How wide a text is in a font."""
+    return QFontMetricsF(font).horizontalAdvance(said)

@@ -1,0 +1,275 @@
+"""What one letter looks at on its way through all levels: numbers and words, no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from hgviz import tasks
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Prompt, Selection, Step, Task
+from hgviz.gui.views import words
+from hgviz.gui.views.atlas import Thumb, thumb
+from hgviz.gui.views.journey import Stage
+from hgviz.gui.views.naming import shown, word_at, word_spans
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+
+Choice = Literal["chosen", "strongest", "mean"]
+SOURCES = 3  # named in the sentence beneath the last row
+EXPECTED = 4  # letters that may come next
+UNSEEN = {"": "nothing", " ": "space", "\n": "line end", "\t": "tab"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One stage: the weights of the letter's own position, in one head or the mean of all.
+
+    weights (keys,): None where the layers are not captured. seen: how many keys it sees.
+    top: the strongest keys, position and weight, strongest first.
+    """
+
+    head: HeadId | None
+    weights: Floats | None
+    seen: int
+    signed: bool
+    top: tuple[tuple[int, float], ...]
+    name: str
+    role: str
+    small: Thumb | None
+
+    @property
+    def most(self) -> float:
+        """The largest weight by magnitude."""
+        return float(np.abs(self.weights).max(initial=0)) if self.weights is not None else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Everything the picture says about one letter. chips: one per crossing, "" for none."""
+
+    token: int
+    looks: tuple[Look, ...]
+    chips: tuple[str, ...]
+    together: Floats | None
+    sentence: str
+    expected: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to follow and how: the heads chosen so far, how many arcs, which heads."""
+
+    selection: Selection
+    opened: Mapping[int, HeadId]
+    facts: Mapping[HeadId, HeadFacts]
+    choice: Choice = "chosen"
+    arcs: int = 5
+
+
+def follow(
+    capture: Capture,
+    way: Sequence[Stage],
+    token: int,
+    wish: Wish,
+    name_of: Callable[[int], str],
+) -> Task[Trace]:
+    """Read one row per stage, then compose all levels for this one letter.
+
+    The steps carry the trace without its last row as soon as it is there: that row takes longest.
+    """
+    looks, chips = [], []
+    for number, stage in enumerate(way):
+        yield Step(number, len(way) + 1, "following")
+        looks.append(_look(capture, stage, token, wish))
+        if number:
+            chips.append(_chip(capture, way[number - 1], stage, token))
+    expected = _expected(capture, token, name_of)
+    first = Trace(token, tuple(looks), tuple(chips), None, "", expected)
+    yield Step(len(way), len(way) + 1, "composing all levels", first)
+    task = _together(capture, token)
+    while True:
+        try:
+            next(task)
+        except StopIteration as end:
+            together, sentence = end.value
+            return replace(first, together=together, sentence=sentence)
+        # Again with the value: of steps that come fast only the newest is told.
+        yield Step(len(way), len(way) + 1, "composing all levels", first)
+
+
+def quoted(text: str) -> str:
+    """A piece of text in a sentence: in quotation marks, or a word for what cannot be seen."""
+    return UNSEEN.get(text) or f"“{shown(text, 12)}”"
+
+
+# --- one stage ------------------------------------------------------------------------------------
+
+
+def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
+    heads = [
+        HeadId(index, head)
+        for index in stage.layers
+        if capture.maps[index] is not None
+        for head in capture.spec.layers[index].heads
+        if HeadId(index, head) not in capture.off
+    ]
+    if not heads:
+        return Look(None, None, 0, False, (), "", "not captured", None)
+    row = capture.position(stage.level, token)
+    signed = any(_map(capture, one.layer).signed for one in heads)
+    if wish.choice == "mean":
+        weights = np.mean([_row(capture, one, row) for one in heads], axis=0, dtype=np.float32)
+        name = f"mean of {words.counted(len(heads), 'head')}"
+        return _found(capture, stage, row, weights, signed, wish.arcs, None, name, "", None)
+    if wish.choice == "strongest":
+        head = max(heads, key=lambda one: float(np.abs(_row(capture, one, row)).max(initial=0)))
+    else:
+        head = chosen(heads, stage, wish)
+    facts = wish.facts.get(head)
+    one = _map(capture, head.layer)
+    small = thumb(capture, one, capture.spec.layers[head.layer], head.head)
+    role = facts.role if facts is not None else ""
+    weights = _row(capture, head, row)
+    return _found(
+        capture, stage, row, weights, one.signed, wish.arcs, head, f"head {head}", role, small
+    )
+
+
+def chosen(heads: Sequence[HeadId], stage: Stage, wish: Wish) -> HeadId:
+    """The selected head, the one last opened at this level, or the one with the clearest role."""
+    for one in (wish.selection.head_id, wish.opened.get(stage.level)):
+        if one in heads:
+            return one
+    return max(heads, key=lambda one: wish.facts[one].clarity if one in wish.facts else 0.0)
+
+
+def _found(
+    capture: Capture, stage: Stage, row: int, weights: Floats, signed: bool, arcs: int,
+    head: HeadId | None, name: str, role: str, small: Thumb | None,
+) -> Look:  # fmt: skip
+    causal = capture.spec.layers[stage.layers[0]].causal
+    seen = min(row + 1, len(weights)) if causal else len(weights)
+    order = np.argsort(-np.abs(weights), kind="stable")[:arcs]
+    top = tuple((int(key), float(weights[key])) for key in order if weights[key] != 0)
+    return Look(head, weights, seen, signed, top, name, role, small)
+
+
+def _map(capture: Capture, layer: int):  # type: ignore[no-untyped-def]
+    return capture.maps[layer]
+
+
+def _row(capture: Capture, head: HeadId, row: int) -> Floats:
+    read: Floats = _map(capture, head.layer).read(head.head, rows=(row, row + 1))[0]
+    return read
+
+
+# --- between two stages ---------------------------------------------------------------------------
+
+
+def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
+    """How resampling weighed, in a few words."""
+    mine, other = capture.spec.levels[stage.level].stride, capture.spec.levels[before.level].stride
+    if stage.level == before.level:
+        return ""
+    inward = (mine or 0) > (other or 0)
+    said = _weighed(capture, before, stage, token, inward)
+    start, end = capture.spans[stage.level][capture.position(stage.level, token)]
+    if inward and not start <= token < end:
+        said += f"; {quoted(capture.prompt.label(token))} joins the next"
+    return said
+
+
+def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: bool) -> str:
+    index = stage.entries[-1] if stage.entries else None
+    if index is None or capture.maps[index] is None:
+        return _pooled(capture, stage, token) if inward else _given(capture, before, stage, token)
+    layer = capture.spec.layers[index]
+    if layer.window is not None and layer.role == "up":
+        return _given(capture, before, stage, token)
+    weights = np.mean(
+        [_row(capture, HeadId(index, head), capture.row(index, token)) for head in layer.heads],
+        axis=0,
+    )
+    own = _text(capture, capture.query_spans(index)[capture.row(index, token)])
+    keys = capture.key_spans(index)
+    if layer.window is not None:
+        start = capture.row(index, token) * layer.window
+        parts = range(start, min(start + layer.window, len(weights)))
+        said = [f"{_text(capture, keys[c])} {words.weight(float(weights[c]))}" for c in parts]
+        return " + ".join(said[-4:])
+    best = int(np.abs(weights).argmax())
+    return f"{own} takes most from {_text(capture, keys[best])} {words.weight(weights[best])}"
+
+
+def _pooled(capture: Capture, stage: Stage, token: int) -> str:
+    """What one position was made of, where no attention weighed it."""
+    start, end = (int(o) for o in capture.spans[stage.level][capture.position(stage.level, token)])
+    if end - start > 4:
+        return _text(capture, np.array([start, end]))
+    return " + ".join(quoted(capture.prompt.label(one)) for one in range(start, end))
+
+
+def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
+    """Who receives a shortened position."""
+    spans, prompt = capture.spans, capture.prompt
+    source = _text(capture, spans[before.level][capture.position(before.level, token)])
+    position = capture.position(stage.level, token)
+    own = _text(capture, spans[stage.level][position])
+    upper, lower = (capture.spec.levels[one.level].stride for one in (before, stage))
+    if not upper or not lower:
+        return f"{source} goes to {own}"
+    times = upper // lower
+    more = (times - 1) * lower
+    if position % times:
+        return f"{source} goes to {own} and {words.number(times - 1)} more"
+    noun = words.unit(prompt)
+    return f"{source} goes to {own} and the next {noun if more == 1 else words.number(more)}"
+
+
+def _text(capture: Capture, span: Floats) -> str:
+    start, end = (int(one) for one in span)
+    return quoted(capture.prompt.words(start, end)) if start >= 0 else "the empty start"
+
+
+# --- all levels together --------------------------------------------------------------------------
+
+
+def _together(capture: Capture, token: int) -> Task[tuple[Floats | None, str]]:
+    try:
+        rows = yield from tasks.rollout(capture, (token, token + 1))
+    except HgvizError as error:
+        said = (one[:1].upper() + one[1:] for one in (error.what, error.why, error.do) if one)
+        return None, ". ".join(said) + "."
+    found = rows[0]
+    order = [int(one) for one in np.argsort(-found, kind="stable") if found[one] > 0]
+    spans = word_spans(capture.prompt)
+    said = [f"itself {words.weight(float(found[token]))}"]
+    for one in [key for key in order if key != token][:SOURCES]:
+        said.append(f"{_in_word(capture.prompt, spans, one)} {words.weight(float(found[one]))}")
+    told = "All maps multiplied, residual paths included. Where the answer comes from: "
+    return found, told + ", ".join(said) + "."
+
+
+def _in_word(prompt: Prompt, spans: np.ndarray, token: int) -> str:
+    at = word_at(spans, token)
+    label = prompt.label(token)
+    if at is None:
+        return quoted(label)
+    word = prompt.words(*at).strip()
+    return quoted(label) if word == label.strip() else f"{quoted(label)} of {quoted(word)}"
+
+
+def _expected(
+    capture: Capture, token: int, name_of: Callable[[int], str]
+) -> tuple[tuple[str, float], ...]:
+    if capture.logits is None or token >= len(capture.logits):
+        return ()
+    scores = np.asarray(capture.logits[token], np.float64)
+    odds = np.exp(scores - scores.max())
+    odds /= odds.sum()
+    best = np.argsort(-odds, kind="stable")[:EXPECTED]
+    return tuple((name_of(int(one)), float(odds[one])) for one in best)

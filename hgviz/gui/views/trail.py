@@ -1,0 +1,327 @@
+"""The way of one letter as a canvas: strips, arcs, the orange thread, and what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QImage,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPolygonF,
+)
+
+from hgviz import palettes
+from hgviz.gui import theme
+from hgviz.gui.views import atlas
+from hgviz.gui.views.ink import faint
+from hgviz.gui.views.journey import ASIDE, Crossing, Strip
+from hgviz.gui.views.strips import LEFT, Story, StripPen, width
+from hgviz.gui.views.trace import Look
+
+MARGIN = 16
+SMALL = 40  # px: the thumbnail of a stage
+ARC = 56.0  # px: the highest arc
+LOW = 18.0  # px: the highest where a title stands above
+PALE = 0.25  # stages still to come
+
+Right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+Middle = Qt.AlignmentFlag.AlignCenter
+
+
+class Pen(StripPen):
+    """One painting of a story. step: the stage reached; a part of one on the way to the next."""
+
+    def __init__(self, painter: QPainter, story: Story, step: float) -> None:
+        super().__init__(painter, story)
+        self.step = step
+
+    def paint(self) -> None:
+        """Everything, back to front."""
+        course, trace = self.story.course, self.story.trace
+        self._ground()
+        for number, one in enumerate(course.crossings):
+            self.painter.setOpacity(1.0 if number < self.step else PALE)
+            self._lines(one)
+        for number, one in enumerate(course.crossings):
+            self._thread(one, min(1.0, self.step - number))
+        for number, look in enumerate(trace.looks):
+            self.painter.setOpacity(1.0 if number <= self.step + 0.01 else PALE)
+            self._stage(number, look)
+        for number, said in enumerate(trace.chips):
+            self.painter.setOpacity(1.0 if number < self.step else PALE)
+            self._chip(course.crossings[number], said)
+        self.painter.setOpacity(1.0)
+        if any(one.kind == "last" for one in self.story.way):
+            self._residual()
+        self.painter.setOpacity(1.0 if self.step >= len(trace.looks) - 1 else PALE)
+        self._together()
+
+    # --- the ground -------------------------------------------------------------------------------
+
+    def _ground(self) -> None:
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        self.painter.setBrush(faint(self.theme.silhouette[0], 0.65))
+        outline = [QPointF(x, y) for x, y in self.story.course.outline]
+        self.painter.drawPolygon(QPolygonF(outline))
+
+    def _lines(self, one: Crossing) -> None:
+        past, future = QPen(self.theme.edge, 1), QPen(faint(self.theme.edge, 0.4), 1)
+        for above, below, known in one.lines:
+            self.painter.setPen(past if known else future)
+            self.painter.drawLine(QPointF(above, one.top + 5), QPointF(below, one.bottom - 6))
+
+    def _thread(self, one: Crossing, part: float) -> None:
+        if part <= 0 or one.thread is None:
+            return
+        self.painter.save()
+        high = (one.bottom - one.top) * part
+        area = QRectF(0, one.top, self.story.course.width, high)
+        self.painter.setClipRect(area, Qt.ClipOperation.IntersectClip)
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        ends = ((one.others, 0.35), (one.thread, 0.94))
+        for ribbon, alpha in ends:
+            if ribbon is not None:
+                self.painter.setBrush(faint(self.theme.mark, alpha))
+                a, b, c, d = ribbon
+                top, bottom = one.top + 3, one.bottom - 3
+                corners = ((a, top), (b, top), (d, bottom), (c, bottom))
+                self.painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+        self.painter.restore()
+
+    # --- a stage ----------------------------------------------------------------------------------
+
+    def _stage(self, number: int, look: Look) -> None:
+        course = self.story.course
+        strip, own = course.strips[number], course.own[number]
+        raised = self._words(number, strip, own, look)
+        self.strip(strip, look.weights, look.seen, look.signed)
+        self._arcs(strip, own, look, LOW if raised else ARC)
+        self.own(strip, own)
+        self._badge(number, strip)
+
+    def _badge(self, number: int, strip: Strip) -> None:
+        stage = self.story.way[number]
+        y = (strip.top + strip.bottom) / 2
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        self.painter.setBrush(self.theme.text)
+        self.painter.drawEllipse(QPointF(MARGIN + 12, y), 12, 12)
+        bold = theme.font(0.92, 600)
+        spot = QRectF(MARGIN, y - 12, 24, 24)
+        self.write(spot, str(stage.number), bold, self.theme.pane, Middle)
+        label = self.story.capture.spec.levels[stage.level].label
+        self.write(
+            QRectF(MARGIN + 34, y - 12, 60, 24), label, theme.font(1.08, 600), self.theme.text
+        )
+
+    def _words(self, number: int, strip: Strip, own: int, look: Look) -> bool:
+        """Title and head over a strip; True where the title stands above lower arcs.
+
+        The title goes right of the letter where there is room, else left of it, else further
+        right, past the end of the strip.
+        """
+        stage, capture = self.story.way[number], self.story.capture
+        title = stage.title(capture.spec, self.story.noun)
+        note = stage.note(capture.spec, len(capture.spans[stage.level]))
+        bold, quiet = theme.font(1.15, 600), theme.font(0.92)
+        wide = max(width(bold, title), width(quiet, note)) + 2
+        head = self._head_width(look)
+        cell = strip.cell(own) or (strip.left, strip.left)
+        x, right = cell[1] + 22, strip.right
+        left = self._clear_of(number, cell[0]) - 14 - wide
+        end = x + wide + head
+        raised = end > right and left >= MARGIN + 90
+        raised &= left >= strip.left or end > self.story.course.right
+        right = max(right, min(x + head if raised else end, self.story.course.right))
+        x = left if raised else x
+        self._head(strip, look, right)
+        top = strip.top - ASIDE - 44 - (14 if raised else 0)
+        room = wide if raised else min(wide, right - head - x)
+        line = QFontMetricsF(bold).height()
+        for y, said, font, colour in (
+            (top, title, bold, self.theme.text),
+            (top + line + 1, note, quiet, self.theme.secondary),
+        ):
+            self.write(QRectF(x, y, room, line), self.elided(said, font, room), font, colour)
+        return raised
+
+    def _head_width(self, look: Look) -> float:
+        said = max(
+            width(theme.font(0.92, 600), look.name), min(180.0, width(theme.font(0.92), look.role))
+        )
+        return said + 16 + (SMALL + 10 if look.small is not None else 0)
+
+    def _head(self, strip: Strip, look: Look, right: float) -> None:
+        top = strip.top - ASIDE - SMALL - 2
+        if look.small is not None:
+            self._thumb(look, QRectF(right - SMALL, top, SMALL, SMALL))
+            right -= SMALL + 10
+        bold, quiet, room = theme.font(0.92, 600), theme.font(0.92), 180.0
+        for y, said, font, colour in (
+            (top + 2, look.name, bold, self.theme.text),
+            (top + 20, look.role, quiet, self.theme.secondary),
+        ):
+            box = QRectF(right - room, y, room, 18)
+            self.write(box, self.elided(said, font, room), font, colour, Right)
+
+    def _thumb(self, look: Look, box: QRectF) -> None:
+        assert look.small is not None
+        size = round(SMALL * self.painter.device().devicePixelRatioF())
+        name = palettes.suited(self.story.display.palette, look.small.signed)
+        table = palettes.colours(name, self.theme.dark)
+        pixels = np.ascontiguousarray(
+            atlas.painted(look.small, size, size, atlas.largest(look.small), table)
+        )
+        image = QImage(pixels.data, size, size, 4 * size, QImage.Format.Format_ARGB32_Premultiplied)
+        path = QPainterPath()
+        path.addRoundedRect(box, 3, 3)
+        self.painter.fillPath(path, self.theme.pane)
+        self.painter.drawImage(box, image)
+        self.painter.strokePath(path, QPen(self.theme.edge, 1))
+
+    def _clear_of(self, number: int, left: float) -> float:
+        """The left edge of the letter's cell and of the thread that leads to it."""
+        crossings = self.story.course.crossings
+        thread = crossings[number - 1].thread if number else None
+        return left if thread is None else min(left, *thread[::2])
+
+    def _arcs(self, strip: Strip, own: int, look: Look, highest: float) -> None:
+        here = strip.cell(own)
+        if here is None or not look.top:
+            return
+        start = QPointF((here[0] + here[1]) / 2, strip.top - 2)
+        most = look.most or 1.0
+        for key, weight in reversed(look.top):
+            if key == own:
+                continue
+            there = strip.cell(key)
+            x = (there[0] + there[1]) / 2 if there else self._beyond(strip, key)
+            share = abs(weight) / most
+            far = abs(start.x() - x)
+            peak = min(highest, 14 + 0.1 * far) * 4 / 3
+            path = QPainterPath(QPointF(x, strip.top - 4))
+            up = strip.top - 4 - peak
+            path.cubicTo(QPointF(x, up), QPointF(start.x(), up), start)
+            colour = faint(self.theme.mark, 0.45 + 0.55 * share)
+            self.painter.strokePath(path, QPen(colour, 1.1 + 3.2 * share * share))
+            self.painter.setPen(QPen(self.theme.mark, 1.2))
+            self.painter.setBrush(self.theme.mark if there else self.theme.pane)
+            self.painter.drawEllipse(QPointF(x, strip.top - 4), 2.4, 2.4)
+
+    def _beyond(self, strip: Strip, key: int) -> float:
+        """Where an arc ends whose key lies outside the window: at its edge, on a hollow dot."""
+        first = strip.cells[0][0] if strip.cells else 0
+        return strip.left if key < first else strip.right
+
+    # --- between and below ------------------------------------------------------------------------
+
+    def _chip(self, one: Crossing, said: str) -> None:
+        if not said or one.thread is None:
+            return
+        font = theme.font(0.92)
+        wide = QFontMetricsF(font).horizontalAdvance(said) + 20
+        y = one.top + 16
+        part = (y + 11 - one.top) / (one.bottom - one.top)
+        a, b, c, d = one.thread
+        left, right = a + (c - a) * part, b + (d - b) * part
+        x = left - wide - 10
+        if x < MARGIN:
+            x = min(right + 10, self.story.course.width - wide - MARGIN)
+        box = QRectF(x, y, wide, 22)
+        self.painter.setPen(QPen(self.theme.edge, 1))
+        self.painter.setBrush(self.theme.pane)
+        self.painter.drawRoundedRect(box, 11, 11)
+        self.write(box, said, font, self.theme.text, Middle)
+
+    def _residual(self) -> None:
+        course = self.story.course
+        first, last = course.strips[0], course.strips[-1]
+        x, lane = first.right + ASIDE, course.right + ASIDE + 30
+        top, bottom = (first.top + first.bottom) / 2, (last.top + last.bottom) / 2
+        path = QPainterPath(QPointF(x, top))
+        path.lineTo(lane - 8, top)
+        path.quadTo(lane, top, lane, top + 8)
+        path.lineTo(lane, bottom - 8)
+        path.quadTo(lane, bottom, lane - 8, bottom)
+        path.lineTo(x + 10, bottom)
+        self.painter.strokePath(path, QPen(self.theme.secondary, 1.5))
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        self.painter.setBrush(self.theme.secondary)
+        tip = QPointF(x + 4, bottom)
+        self.painter.drawPolygon(QPolygonF([tip, tip + QPointF(8, -4.5), tip + QPointF(8, 4.5)]))
+        font = theme.font(0.85)
+        said = f"residual path: the {self.story.noun}s themselves skip the waist"
+        self.painter.save()
+        self.painter.translate(lane + 14, (top + bottom) / 2)
+        self.painter.rotate(-90)
+        room = bottom - top - 24
+        box = QRectF(-room / 2, -9, room, 18)
+        self.write(box, self.elided(said, font, room), font, self.theme.secondary, Middle)
+        self.painter.restore()
+
+    def _together(self) -> None:
+        course, trace, capture = self.story.course, self.story.trace, self.story.capture
+        strip = course.together
+        self.painter.setPen(QPen(self.theme.line, 1))
+        y = round(strip.top - 17) + 0.5
+        self.painter.drawLine(QPointF(0, y), QPointF(course.width, y))
+        bold = theme.font(0.92, 600)
+        step = QFontMetricsF(bold).lineSpacing()
+        middle = (strip.top + strip.bottom) / 2
+        for number, said in enumerate(("All levels", "together")):
+            box = QRectF(MARGIN, middle - step + number * step, 120, step)
+            self.write(box, said, bold, self.theme.text)
+        causal = all(one.causal for one in capture.spec.layers)
+        seen = trace.token + 1 if causal else len(capture.prompt)
+        self.strip(strip, trace.together, seen, False)
+        self.own(strip, trace.token)
+        quiet = theme.font(0.92)
+        left = strip.left if strip.left < 240 else 148.0
+        room = course.width - left - MARGIN
+        metrics = QFontMetricsF(quiet)
+        wraps = metrics.horizontalAdvance(trace.sentence) > room
+        high = metrics.lineSpacing() * (2 if wraps else 1)
+        said = self.elided(trace.sentence, quiet, room * 1.9 if wraps else room)
+        self.painter.setFont(quiet)
+        self.painter.setPen(self.theme.secondary)
+        box = QRectF(left, strip.bottom + 12, room, high + 2)
+        self.painter.drawText(box, Qt.TextFlag.TextWordWrap | LEFT, said)
+        y = box.bottom() + 6
+        self._keys(self._expected(left, y), y)
+
+    def _expected(self, x: float, y: float) -> float:
+        if not self.story.trace.expected:
+            return x
+        quiet, mono = theme.font(0.92), theme.mono(0.92, 600)
+        said = f"Next {self.story.noun} it expects:"
+        x = self.word(x, y, said, quiet, self.theme.secondary) + 10
+        for label, share in self.story.trace.expected:
+            wide = QFontMetricsF(mono).horizontalAdvance(label) + 16
+            self.painter.setPen(Qt.PenStyle.NoPen)
+            self.painter.setBrush(self.theme.hover)
+            box = QRectF(x, y - 1, wide, 20)
+            self.painter.drawRoundedRect(box, 4, 4)
+            self.write(box, label, mono, self.theme.text, Middle)
+            percent = f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
+            x = self.word(x + wide + 6, y, percent, quiet, self.theme.secondary) + 14
+        return x
+
+    def _keys(self, least: float, y: float) -> None:
+        """What the keyboard does, at the right, where there is room."""
+        quiet, small = theme.font(0.92), theme.font(0.85)
+        pairs = (("Home", "start again"), ("Space", "next step"), ("→", f"next {self.story.noun}"))
+        wide = [QFontMetricsF(small).horizontalAdvance(key) + 14 for key, _ in pairs]
+        told = [QFontMetricsF(quiet).horizontalAdvance(said) for _, said in pairs]
+        x = self.story.course.width - MARGIN - sum(wide) - sum(told) - 3 * 8 - 2 * 18
+        if x < least + 16:
+            return
+        for (key, said), one, text in zip(pairs, wide, told, strict=True):
+            box = QRectF(x, y - 1, one, 20)
+            self.painter.setPen(QPen(self.theme.edge, 1))
+            self.painter.setBrush(self.theme.pane)
+            self.painter.drawRoundedRect(box, 4, 4)
+            self.write(box, key, small, self.theme.secondary, Middle)
+            self.word(x + one + 8, y, said, quiet, self.theme.secondary)
+            x += one + 8 + text + 18
