@@ -76,11 +76,11 @@ def verbs() -> frozenset[str]:
 # --- options that several verbs share -------------------------------------------------------------
 
 
-def _interval(text: str) -> tuple[int, int]:
+def _interval(text: str) -> range:
     first, _, last = text.partition(":")
     if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise typer.BadParameter(f"{text!r} is no interval; it is A:B, from A up to B, A below B.")
-    return int(first), int(last)
+    return range(int(first), int(last))
 
 
 def _ends_in(*endings: str) -> Callable[[Path], Path]:
@@ -94,7 +94,7 @@ def _ends_in(*endings: str) -> Callable[[Path], Path]:
 
 Source = Annotated[Path, typer.Argument(metavar="CAPTURE", help="A capture (.h5).")]
 Rows = Annotated[
-    tuple[int, int] | None,
+    range | None,
     typer.Option(parser=_interval, metavar="A:B", help="Only rows from A up to B."),
 ]
 Layer = Annotated[int, typer.Option("--layer", min=0, help="Its number, from 0.")]
@@ -105,17 +105,23 @@ Npy = Annotated[
 ]
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        terminal.say(f"hgviz {hgviz.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Say the version."),
+    ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show where an error comes from; may stand anywhere.")
     ] = False,
 ) -> None:
-    """Say the version; --debug was taken out by main and stands here for the help."""
-    if version:
-        terminal.say(f"hgviz {hgviz.__version__}")
-        raise typer.Exit
+    """The options of no verb; main takes --debug out, it stands here for the help."""
 
 
 # --- the verbs ------------------------------------------------------------------------------------
@@ -205,7 +211,7 @@ def map_(
     ],
     rows: Rows = None,
     columns: Annotated[
-        tuple[int, int] | None,
+        range | None,
         typer.Option(parser=_interval, metavar="A:B", help="Only columns from A up to B."),
     ] = None,
     zoom: Annotated[
@@ -215,6 +221,8 @@ def map_(
 ) -> None:
     """Write the weights of one head, queries down and keys across, in float32."""
     found = _map(_open(source), layer, head)
+    for name, asked, size in zip(("row", "column"), (rows, columns), found.shape[1:], strict=True):
+        _require_within(name, asked, size)
     terminal.write(out, found.read(head, rows, columns, zoom, reduce))
 
 
@@ -238,7 +246,8 @@ def rollout(source: Source, out: Npy, rows: Rows = None) -> None:
     """Write all maps composed: how much of each token reaches each token."""
     from hgviz import tasks
 
-    terminal.write(out, terminal.run(tasks.rollout(_open(source), rows), "Composing the maps"))
+    limits = (rows.start, rows.stop) if rows else None
+    terminal.write(out, terminal.run(tasks.rollout(_open(source), limits), "Composing the maps"))
 
 
 @app.command()
@@ -318,3 +327,14 @@ def _map(opened: Capture, layer: int, head: int) -> Map:
         heads = ", ".join(map(str, found.heads)) or "none"
         raise HgvizError(f"Layer {layer} has no head {head}", f"its heads are {heads}", look)
     return found
+
+
+def _require_within(name: str, asked: range | None, size: int) -> None:
+    from hgviz.core import HgvizError
+
+    if asked and asked.stop > size:
+        raise HgvizError(
+            f"There is no {name} {asked.stop - 1:,}",
+            f"this map has {size:,} {name}s, 0 to {size - 1:,}",
+            f"End the interval at {size} or before",
+        )

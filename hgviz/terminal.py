@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.table import Table
+    from rich.text import Text
 
     from hgviz.core import HgvizError, Result, Task
 
@@ -60,24 +62,34 @@ def write(path: Path, array: NDArray[np.float32]) -> None:
 
 
 def show(facts: dict[str, Any]) -> None:
-    """Facts for people: lists of records as tables, everything else as lines."""
+    """Facts for people: lists of records as tables, everything else that says anything as lines."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     for name, value in facts.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            used = [key for key in value[0] if any(one[key] is not None for one in value)]
-            table = Table(*used, title=name, title_justify="left", box=None, pad_edge=False)
-            for record in value:
-                table.add_row(*(Text(_cell(record[key])) for key in used))
-            console.print("", table, "")
+            console.print("", *_table(name, value), "", sep="\n")
         elif isinstance(value, dict):
-            for inner, one in value.items():
-                console.print(Text(f"{plain(inner)}: {_cell(one)}"))
-        else:
-            console.print(Text(f"{name}: {_cell(value)}"))
+            show(value)
+        elif _cell(value):
+            console.print(Text(f"{_words(name)}: {_cell(value)}"))
+
+
+def _table(name: str, records: list[dict[str, Any]]) -> tuple[Text, Table]:
+    """A heading that says what all records share, and a table of what differs."""
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = {key: [_cell(record[key]) for record in records] for key in records[0]}
+    alike = {key for key, cells in columns.items() if len(set(cells)) == 1}
+    shared = "; ".join(
+        f"{_words(key)} {cells[0]}" for key, cells in columns.items() if key in alike and cells[0]
+    )
+    table = Table(*(_words(key) for key in columns if key not in alike), box=None, pad_edge=False)
+    for cells in zip(*(columns[key] for key in columns if key not in alike), strict=True):
+        table.add_row(*map(Text, cells))
+    return Text(f"{len(records)} {name}; each: {shared}" if shared else f"{name}"), table
 
 
 def say(line: str) -> None:
@@ -113,7 +125,19 @@ def plain(value: object) -> str:
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
 
 
+def _words(key: str) -> str:
+    return plain(key).replace("_", " ")
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(dict.fromkeys(map(plain, value)))
-    return "" if value is None else plain(value)
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.3g}"
+        case list() | tuple():
+            return ", ".join(dict.fromkeys(map(plain, value)))
+        case _:
+            return plain(value)

@@ -77,15 +77,20 @@ def test_facts_are_tables_and_lines(capsys):
     terminal.show(
         {
             "kind": "capture",
-            "levels": [{"index": 0, "stride": 1, "gone": None}],
+            "levels": [
+                {"index": 0, "key_shift": 0, "sequence": "source"},
+                {"index": 1, "key_shift": 1, "sequence": "source"},
+            ],
             "layers": [],
             "provenance": {"device": "cpu", "seed": None},
             "complete": True,
         }
     )
     shown = capsys.readouterr().out
-    assert "kind: capture" in shown and "device: cpu" in shown and "complete: True" in shown
-    assert "stride" in shown and "gone" not in shown
+    assert "kind: capture" in shown and "device: cpu" in shown and "complete: yes" in shown
+    assert "index  key shift\n0      0" in shown
+    assert shown.count("source") == 1 and "2 levels; each: sequence source" in shown
+    assert "seed" not in shown
 
 
 def test_a_strangers_name_cannot_drive_the_terminal(capsys):
