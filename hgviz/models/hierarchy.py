@@ -12,7 +12,8 @@ from hgviz.core import HgvizError
 
 _TOKEN = re.compile(r"([0-9]{1,7})@([0-9]{1,7})")
 MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # far above any use: a stranger may have written these
-_EXAMPLE = 'write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1"'
+_EXAMPLE = 'Write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1"'
+_DEPTH_EXAMPLE = "Give depth as (2, (1, 4, 1), 2) with shorten_factor (3, 2), or as a number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ def _checked(text: str, counts: list[int], totals: list[int]) -> Hierarchy:
         raise _illegal(text, "its shortened layers do not mirror around the waist")
     for upper, lower in zip(totals[:waist], totals[1 : waist + 1], strict=True):
         if lower <= upper or lower % upper:
-            raise _illegal(text, f"factor {lower} is no multiple of the factor {upper} around it")
+            raise _illegal(
+                text, f"factor {lower} is not 2, 3, ... times the factor {upper} around it"
+            )
     if min(counts[1:-1] or counts) < 1 or sum(counts) > MOST_LAYERS:
         raise _illegal(text, f"a shortened stage needs a layer; all have at most {MOST_LAYERS:,}")
     if totals[waist] > MOST_FACTOR:
@@ -127,5 +130,6 @@ def _factors(depth: Any, given: Any, levels: int) -> tuple[int, ...]:
     return factors
 
 
-def _illegal(text: Any, why: str) -> HgvizError:
-    return HgvizError(f"the hierarchy {repr(text)[:80]} cannot be built", why, _EXAMPLE)
+def _illegal(given: Any, why: str) -> HgvizError:
+    do = _EXAMPLE if isinstance(given, str) else _DEPTH_EXAMPLE
+    return HgvizError(f"the hierarchy {repr(given)[:80]} cannot be built", why, do)
