@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -115,7 +115,7 @@ class Strip(QWidget):
         on = line.head == self.selected
         for x, text, weight, colour in (
             (16, line.level, 600, now.text),
-            (HEAD, "head", 400, now.secondary),
+            (HEAD, "off" if line.off else "head", 400, now.secondary),
             (NUMBER, str(line.head), 600 if on else 400, now.mark_text if on else now.secondary),
         ):
             painter.setFont(theme.font(0.92, weight))
@@ -129,34 +129,35 @@ class Strip(QWidget):
         assert self.ruler is not None
         start, end = self.ruler.shown()
         cells = np.flatnonzero((line.spans[:, 1] > start) & (line.spans[:, 0] < end))
-        rgb = self._colours(line)
+        rgb = self._colours(line, cells)
         inks = palettes.readable(rgb) if rgb is not None else None
         of = np.full(len(self.ruler.edges), -1)
         now = theme.current()
-        for cell in cells:
+        for at, cell in enumerate(cells):
             a, b = (int(one) for one in line.spans[cell])
-            of[a:b] = cell
+            of[a:b] = at
             box = self._box(a, b, band)
             seen = line.seen is None or bool(line.seen[cell])
             if rgb is None or not seen:
                 painter.fillRect(box, now.unseen if not seen else now.hover)
             else:
-                painter.fillRect(box, QColor(*(int(one) for one in rgb[cell])))
+                painter.fillRect(box, QColor(*(int(one) for one in rgb[at])))
             edge = ink.faint(now.pane, 0.16 if first and seen and rgb is not None else 0.85)
             painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
         if line.off and len(cells):
             span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
             ink.switched_off(painter, span, self.devicePixelRatioF())
-        self._letters(painter, line, band, written, of, inks, first)
+        seen = None if line.seen is None else line.seen[cells]
+        self._letters(painter, band, written, of, inks, seen, first)
 
     def _letters(
         self,
         painter: QPainter,
-        line: Line,
         band: QRectF,
         written: list[Glyph],
         of: np.ndarray,
         inks: np.ndarray | None,
+        within: np.ndarray | None,
         first: bool,
     ) -> None:
         now = theme.current()
@@ -164,17 +165,17 @@ class Strip(QWidget):
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         for one in written:
-            cell = int(of[one.first])
-            if cell < 0 or (one.space and not first):
+            at = int(of[one.first])
+            if at < 0 or (one.space and not first):
                 continue
             box = self._box(one.first, one.last, band)
-            seen = line.seen is None or bool(line.seen[cell])
+            seen = within is None or bool(within[at])
             if one.special:
                 self._special(painter, box, one.text)
                 continue
             colour = now.secondary if not seen else now.text
-            if inks is not None and seen and not line.off:
-                colour = QColor(*(int(part) for part in inks[cell]))
+            if inks is not None and seen:
+                colour = QColor(*(int(part) for part in inks[at]))
             painter.setPen(ink.faint(colour, 0.6) if one.space else colour)
             wide = metrics.horizontalAdvance(one.text)
             if wide <= box.width() + 1.5:
@@ -249,13 +250,14 @@ class Strip(QWidget):
         left, right = (LEFT + round(self.ruler.x(token)) for token in (first, last))
         return QRectF(left, band.top(), right - left, band.height())
 
-    def _colours(self, line: Line) -> np.ndarray | None:
-        if line.weights is None:
+    def _colours(self, line: Line, cells: np.ndarray) -> np.ndarray | None:
+        """uint8 (cells, 3): the colours of some cells; None where there is nothing to colour."""
+        if line.weights is None or line.off:
             return None
         table = palettes.colours(
             palettes.suited(self.display.palette, line.signed), theme.current().dark
         )
-        placed = palettes.place(line.weights, line.limits, self.display.scale, line.signed)
+        placed = palettes.place(line.weights[cells], line.limits, self.display.scale, line.signed)
         return palettes.paint(placed, table)
 
     def _font(self, height: float, first: bool) -> QFont:
@@ -273,8 +275,7 @@ class Strip(QWidget):
         now = theme.current()
         rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
         painter.fillRect(rect, now.unseen)
-        rgb = self._colours(line)
-        if rgb is not None and line.weights is not None:
+        if line.weights is not None and not line.off:
             count = int(rect.width())
             cells = np.arange(count) * len(line.weights) // count
             strongest = np.maximum.reduceat(np.abs(line.weights), np.unique(cells))
@@ -399,6 +400,3 @@ def _leftwards(painter: QPainter, box: QRectF) -> None:
     middle = box.center().x()
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
-
-
-__all__ = ["LEFT", "TOP", "QRect", "Strip"]
