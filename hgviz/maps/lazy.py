@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,18 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class _Queries:
-    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, the
-    factor and the shift of each row's scores (rows, 1), and which rows see no key but are uniform.
+    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
+    the factor and the shift of each row's scores (rows, 1).
     """
 
     content: NDArray[Any]
     position: NDArray[Any] | None
     factor: NDArray[Any]
     shift: NDArray[Any] | None
-    empty: NDArray[np.bool_] | None
 
     @property
     def nbytes(self) -> int:
-        parts = (self.content, self.position, self.factor, self.shift, self.empty)
+        parts = (self.content, self.position, self.factor, self.shift)
         return sum(part.nbytes for part in parts if part is not None)
 
 
@@ -81,15 +80,23 @@ class LazyMap(Tiled):
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """Tile (i, j) of the head stored at a place; None where all its cells are zero."""
-        scores = self._scores(place, i, j)
-        return None if scores is None else self._activated(place, scores)
+        rows, columns = self._block(i, j)
+        scores = self._scores(place, i, j, rows, columns)
+        empty = self._empty_in(rows)
+        if empty is None:
+            return None if scores is None else self._activated(place, scores)
+        size = (len(rows), len(columns))
+        tile = np.zeros(size, self._dtype) if scores is None else self._activated(place, scores)
+        self._fill(tile, empty, rows, columns)
+        return tile
 
     def pooled(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
         """Tile (i, j) in cells of 2^zoom; activations that only grow act on the pooled scores."""
         pooling = self._acts[place].pooling
-        if pooling == "after":
+        rows, columns = self._block(i, j)
+        if pooling == "after" or self._empty_in(rows) is not None:
             return super().pooled(place, i, j, zoom)
-        scores = self._scores(place, i, j)
+        scores = self._scores(place, i, j, rows, columns)
         if scores is None:
             return None
         if pooling == "max":
@@ -98,22 +105,24 @@ class LazyMap(Tiled):
         highest, lowest = fold_ends(scores, zoom)
         return larger(self._activated(place, highest), self._activated(place, lowest))
 
+    def _block(self, i: int, j: int) -> tuple[range, range]:
+        """The rows and columns of a tile."""
+        _, queries, keys = self.shape
+        rows = range(i * TILE, min((i + 1) * TILE, queries))
+        return rows, range(j * TILE, min((j + 1) * TILE, keys))
+
     def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
         found: NDArray[Any] = self._acts[place].apply(scores, None, np)
         return found
 
-    def _scores(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+    def _scores(
+        self, place: int, i: int, j: int, rows: range, columns: range
+    ) -> NDArray[Any] | None:
         """What the activation of a tile takes; cells that do not exist take what gives 0."""
-        _, queries, keys = self.shape
-        rows = range(i * TILE, min((i + 1) * TILE, queries))
-        columns = range(j * TILE, min((j + 1) * TILE, keys))
         exists = self._exists(rows, columns)
-        empty_rows = self._rule.empty_rows == "uniform" and self._kept is not None
-        if exists is False and not empty_rows:
+        if exists is False:
             return None
         block = self._queries(place, i, rows)
-        if exists is False and block.empty is None:
-            return None
         tile: NDArray[Any] = block.content @ self._keys(place, j, columns).T
         if block.position is not None:
             tile += self._by_distance(place, block.position, rows, columns)
@@ -122,11 +131,9 @@ class LazyMap(Tiled):
         tile *= block.factor
         if block.shift is not None:
             tile += block.shift
-        if exists is not True:
+        if exists is None:
             hidden = ~self._rule.sees(np.asarray(rows), np.asarray(columns))
             np.copyto(tile, -np.inf if self._acts[place].pooling == "max" else 0.0, where=hidden)
-        if block.empty is not None:
-            self._fill(tile, block.empty, rows, columns)
         return tile
 
     def _exists(self, rows: range, columns: range) -> bool | None:
@@ -142,17 +149,29 @@ class LazyMap(Tiled):
                 return None if kept else False
         return True if last_first <= columns.start and stop >= columns.stop else None
 
+    @cached_property
+    def _empty(self) -> NDArray[np.bool_]:
+        """(queries,) The rows that see no key."""
+        assert self._kept is not None
+        reach = np.array([self._rule.reach(row, self.shape[2]) for row in range(self.shape[1])])
+        empty: NDArray[np.bool_] = self._kept[reach[:, 1]] == self._kept[reach[:, 0]]
+        return empty
+
+    def _empty_in(self, rows: range) -> NDArray[np.bool_] | None:
+        """The rows of a block that read uniform, None when there are none."""
+        if self._kept is None or self._rule.empty_rows == "zeros":
+            return None
+        empty = self._empty[rows.start : rows.stop]
+        return empty if empty.any() else None
+
     def _fill(
         self, tile: NDArray[Any], empty: NDArray[np.bool_], rows: range, columns: range
     ) -> None:
         """Uniform rows where no key is seen: over the window, or over all keys, future ones too."""
-        if not self._rule.windowed:
-            tile[empty] = -math.log(self.shape[2])
-            return
         for at in np.flatnonzero(empty):
             first, stop = self._rule.window(rows[at], self.shape[2])
             inside = slice(max(first - columns.start, 0), max(stop - columns.start, 0))
-            tile[at, inside] = -math.log(stop - first)
+            tile[at, inside] = 1 / (stop - first)
 
     # --- operands ---------------------------------------------------------------------------------
 
@@ -167,10 +186,10 @@ class LazyMap(Tiled):
         stat = np.asarray(factors.stat[place, part], self._dtype)[:, None]
         factor, shift = self._row_terms(place, stat)
         if relative is None:
-            return _Queries(q, None, factor, shift, self._empty(rows))
+            return _Queries(q, None, factor, shift)
         content = q + self._term(relative.content, place)
         position = q + self._term(relative.position, place)
-        return _Queries(content, position, factor, shift, self._empty(rows))
+        return _Queries(content, position, factor, shift)
 
     def _row_terms(
         self, place: int, stat: NDArray[Any]
@@ -185,14 +204,6 @@ class LazyMap(Tiled):
             with np.errstate(divide="ignore"):
                 return scale / stat, np.full_like(stat, NORM_EPSILON)
         return np.full_like(stat, scale), None
-
-    def _empty(self, rows: range) -> NDArray[np.bool_] | None:
-        """The rows that see no key and read uniform, None when there are none."""
-        if self._kept is None or self._rule.empty_rows != "uniform":
-            return None
-        reach = np.array([self._rule.reach(row, self.shape[2]) for row in rows])
-        empty = self._kept[reach[:, 1]] == self._kept[reach[:, 0]]
-        return empty if empty.any() else None
 
     def _keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
         def made() -> NDArray[Any]:

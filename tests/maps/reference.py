@@ -1,0 +1,102 @@
+"""Whole maps in float64, cell by cell from the formulas, sharing nothing with what is tested."""
+
+from __future__ import annotations
+
+import numpy as np
+
+FORMULAS = {
+    "tanh": np.tanh,
+    "swish": lambda x: x / (1 + np.exp(-x)),
+    "elu": lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1),
+    "selu": lambda x: (
+        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(np.minimum(x, 0)) - 1))
+    ),
+    "leaky_relu": lambda x: np.maximum(x, 0.1 * x),
+    "ymish": lambda x: x * np.tanh(np.abs(x)),
+}
+
+
+def visible(rule, queries: int, keys: int) -> np.ndarray:
+    """The cells that exist."""
+    seen = np.zeros((queries, keys), bool)
+    for i in range(queries):
+        for j in range(keys):
+            at_q, at_k = i * rule.stride_q, j * rule.stride_k
+            group = max(rule.stride_q, rule.stride_k)
+            seen[i, j] = (
+                (not rule.causal or at_k < at_q + rule.stride_q)
+                and (not rule.windowed or at_q // group == at_k // group)
+                and (rule.keep is None or rule.keep[j])
+            )
+    return seen
+
+
+def scores(q, k, rule, head: int, dtype) -> np.ndarray:
+    """Scaled scores in a dtype, computed as a model computes them."""
+    q, k = np.asarray(q, dtype), np.asarray(k, dtype)
+    if rule.relative is None:
+        return q @ k.T * dtype(rule.scale)
+    one = rule.relative
+    out = (q + one.content[head].astype(dtype)) @ k.T
+    half = one.weight.shape[-1] // 2
+    for i in range(len(q)):
+        delta = (np.arange(len(k)) * rule.stride_k - i * rule.stride_q) / one.unit
+        angles = delta[:, None] * 10000.0 ** (-np.arange(half) / half)
+        phi = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(dtype)
+        r = phi @ one.weight[head].astype(dtype).T + one.bias[head].astype(dtype)
+        out[i] += r @ (q[i] + one.position[head].astype(dtype))
+    return out * dtype(rule.scale)
+
+
+def statistic(values, seen, activation: str, norm) -> np.ndarray:
+    """The row statistic of scores, in their dtype."""
+    if activation == "softmax":
+        masked = np.where(seen, values, -np.inf)
+        top = masked.max(1, initial=-np.inf)
+        safe = np.where(np.isfinite(top), top, 0)
+        with np.errstate(divide="ignore"):
+            lse = np.log(np.exp(masked - safe[:, None]).sum(1)) + safe
+        return np.where(seen.any(1), lse, np.inf)
+    if norm:
+        return np.sqrt((np.where(seen, values, 0) ** 2).sum(1))
+    return np.zeros(len(values), values.dtype)
+
+
+def whole_map(q, k, rule, head: int) -> np.ndarray:
+    """(queries, keys) float64."""
+    values = scores(q, k, rule, head, np.float64)
+    seen = visible(rule, *values.shape)
+    activation, norm = rule.activations[head], rule.norms[head]
+    stat = statistic(values, seen, activation, norm)
+    if activation == "softmax":
+        shift = np.where(np.isinf(stat), 0, stat)[:, None]
+        out = np.where(seen, np.exp(np.where(seen, values - shift, 0)), 0.0)
+    else:
+        values = np.where(seen, values, 0)
+        values = values / (stat[:, None] + 1e-9) if norm else values
+        out = np.where(seen, FORMULAS[activation](values), 0.0)
+    if rule.empty_rows == "uniform":
+        group = max(rule.stride_q, rule.stride_k)
+        for i in np.flatnonzero(~seen.any(1)):
+            inside = np.ones(len(k), bool)
+            if rule.windowed:
+                inside = np.arange(len(k)) * rule.stride_k // group == i * rule.stride_q // group
+            out[i, inside] = 1 / inside.sum()
+    return out
+
+
+def pooled(values, zoom: int, reduce: str, signed: bool) -> np.ndarray:
+    """Cells of 2^zoom one after another."""
+    side = 1 << zoom
+    out = np.zeros([-(-size // side) for size in values.shape], np.float32)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            cell = values[i * side : (i + 1) * side, j * side : (j + 1) * side]
+            if reduce == "mean":
+                out[i, j] = cell.mean(dtype=np.float64)
+            elif signed:
+                high, low = cell.max(), cell.min()
+                out[i, j] = high if high >= -low else low
+            else:
+                out[i, j] = cell.max()
+    return out

@@ -1,0 +1,295 @@
+"""Tiles against whole maps in float64, and against each other bit by bit."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hgviz.maps import Factors, LazyMap, Relative, Rule
+from tests.maps.reference import FORMULAS, pooled, scores, statistic, visible, whole_map
+
+slow = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def bits(x):
+    """float32 as the bits of bfloat16."""
+    return (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def numbers(x):
+    """Bits of bfloat16 as float32."""
+    return (x.astype(np.uint32) << 16).view(np.float32) if x.dtype == np.uint16 else x
+
+
+def make(rule: Rule, queries: int, keys: int, width: int = 8, seed: int = 0, dtype="float32"):
+    """Random factors whose statistic is what a model in that dtype would give."""
+    random = np.random.default_rng(seed)
+    heads = len(rule.activations)
+    work = np.float64 if dtype == "float64" else np.float32
+    q, k = (random.normal(size=(heads, n, width)).astype(work) for n in (queries, keys))
+    if dtype == "bfloat16":
+        q, k = bits(q), bits(k)
+    elif dtype == "float16":
+        q, k = q.astype(np.float16), k.astype(np.float16)
+    seen = visible(rule, queries, keys)
+    stat = np.stack(
+        [
+            statistic(
+                scores(numbers(q[h]), numbers(k[h]), rule, h, work),
+                seen,
+                rule.activations[h],
+                rule.norms[h],
+            )
+            for h in range(heads)
+        ]
+    ).astype(np.float32)
+    none = np.zeros(0, np.int64)
+    return Factors(q, k, stat, rule, none, np.zeros((heads, 0, keys), np.float32), dtype)
+
+
+@st.composite
+def layers(draw, most=600):
+    """A rule of any kind with a shape that fits it."""
+    factor, stride = draw(st.sampled_from([1, 1, 2, 3, 4])), draw(st.sampled_from([1, 2, 6]))
+    role = draw(st.sampled_from(["self", "down", "up"])) if factor > 1 else "self"
+    groups = draw(st.integers(1, most // factor if role != "self" else most))
+    queries = groups * factor if role == "up" else groups
+    keys = groups * factor if role == "down" else groups
+    if role == "self" and draw(st.booleans()):
+        keys = draw(st.integers(1, most))
+    names = draw(st.lists(st.sampled_from(["softmax", *FORMULAS]), min_size=1, max_size=2))
+    relative = None
+    if draw(st.booleans()):
+        random = np.random.default_rng(draw(st.integers(0, 9)))
+        unit = factor * stride if role == "up" and draw(st.booleans()) else 1
+        shapes = [(len(names), 8, 12), *[(len(names), 8)] * 3]
+        relative = Relative(*(random.normal(size=s).astype(np.float32) * 0.5 for s in shapes), unit)
+    keep = None
+    if draw(st.booleans()):
+        random = np.random.default_rng(draw(st.integers(0, 9)))
+        keep = random.random(keys) < draw(st.sampled_from([0.0, 0.3, 0.9]))
+    rule = Rule(
+        scale=draw(st.sampled_from([8**-0.5, 0.5])),
+        activations=tuple(names),
+        norms=tuple(draw(st.sampled_from([None, "l2"])) if n != "softmax" else None for n in names),
+        stride_q=stride * (factor if role == "down" else 1),
+        stride_k=stride * (factor if role == "up" else 1),
+        causal=draw(st.booleans()),
+        windowed=role != "self" and draw(st.booleans()),
+        empty_rows=draw(st.sampled_from(["zeros", "uniform"])),
+        keep=keep,
+        relative=relative,
+    )
+    return make(rule, queries, keys, seed=draw(st.integers(0, 99)))
+
+
+def same_bits(a, b):
+    """Equal to the last bit, the sign of zero included."""
+    assert a.dtype == b.dtype == np.float32
+    assert a.shape == b.shape
+    assert (a.view(np.uint32) == b.view(np.uint32)).all()
+
+
+@slow
+@given(layers())
+def test_a_map_of_any_rule_is_the_one_in_float64(factors):
+    maps = LazyMap(factors, tuple(range(len(factors.q))))
+    for head in maps.heads:
+        exact = whole_map(factors.q[head], factors.k[head], factors.rule, head)
+        found = maps.read(head)
+        error = np.abs(found - exact)
+        largest = np.abs(exact).max(1, keepdims=True)
+        assert (error <= 1e-5 * np.maximum(1, largest)).all()
+        assert (error <= np.maximum(1e-4 * largest, 1e-30)).all()
+        assert not (np.signbit(found) & (found == 0)).any()
+        assert (found[exact == 0] == 0).all()
+
+
+@slow
+@given(layers(), st.data())
+def test_a_cell_has_the_same_bits_in_every_read(factors, data):
+    maps = LazyMap(factors, tuple(range(len(factors.q))))
+    whole = maps.read(0)
+    for _ in range(4):
+        (a, b), (c, d) = (
+            sorted(data.draw(st.integers(0, size)) for _ in "ab") for size in maps.shape[1:]
+        )
+        same_bits(maps.read(0, (a, b), slice(c, d)), whole[a:b, c:d])
+
+
+@slow
+@given(layers(most=300), st.integers(0, 12), st.sampled_from(["max", "mean"]), st.data())
+def test_a_pooled_read_has_the_bits_of_pooling_the_whole_map(factors, zoom, reduce, data):
+    maps = LazyMap(factors, tuple(range(len(factors.q))))
+    expected = pooled(maps.read(0), zoom, reduce, maps.signed)
+    same_bits(maps.read(0, zoom=zoom, reduce=reduce), expected)
+    (a, b), (c, d) = (
+        sorted(data.draw(st.integers(0, size)) for _ in "ab") for size in maps.shape[1:]
+    )
+    part = maps.read(0, range(a, b), (c, d), zoom, reduce)
+    if a < b and c < d:
+        rows, columns = (slice(s >> zoom, -(-e >> zoom)) for s, e in ((a, b), (c, d)))
+        same_bits(part, expected[rows, columns])
+    else:
+        assert part.size == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_every_number_format_is_read_as_it_was_computed_with(dtype):
+    rule = Rule(0.3, ("softmax",), (None,), causal=True)
+    factors = make(rule, 300, 300, width=16, dtype=dtype)
+    exact = whole_map(numbers(factors.q[0]), numbers(factors.k[0]), rule, 0)
+    assert np.abs(LazyMap(factors, (0,)).read(0) - exact).max() < 1e-6
+
+
+@pytest.mark.parametrize("width", [32, 48, 64])
+@pytest.mark.parametrize("sharp", [0.5, 2.0, 4.0])
+def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp):
+    rule = Rule(width**-0.5, ("softmax",) * 2, (None,) * 2, causal=True)
+    factors = make(rule, 700, 700, width)
+    factors = replace(factors, q=factors.q * np.float32(sharp), k=factors.k * np.float32(sharp))
+    seen = np.tri(700, dtype=bool)
+    model, ours, stat = 0.0, 0.0, []
+    for h in range(2):
+        s = np.where(seen, scores(factors.q[h], factors.k[h], rule, h, np.float32), -np.inf)
+        stat.append(statistic(s, seen, "softmax", None))
+        e = np.exp(s - s.max(1, keepdims=True))
+        exact = whole_map(factors.q[h], factors.k[h], rule, h)
+        model = max(model, np.abs(e / e.sum(1, keepdims=True) - exact).max())
+        maps = LazyMap(replace(factors, stat=np.stack(stat + [stat[0]])[:2]), (0, 1))
+        ours = max(ours, np.abs(maps.read(h) - exact).max())
+    assert ours <= max(2 * model, 5e-7)
+
+
+def test_equal_scores_give_equal_weights():
+    rule = Rule(1.0, ("softmax",), (None,), causal=True)
+    factors = make(rule, 500, 500)
+    stat = np.log(np.arange(1, 501, dtype=np.float32))[None]
+    found = LazyMap(replace(factors, q=0 * factors.q, stat=stat), (0,)).read(0)
+    np.testing.assert_allclose(found, np.tri(500) / np.arange(1, 501)[:, None], rtol=2e-6)
+
+
+def test_one_query_and_one_key():
+    rule = Rule(1.0, ("softmax", "tanh"), (None, None))
+    maps = LazyMap(make(rule, 1, 1), (3, 8))
+    assert maps.read(3).tolist() == [[pytest.approx(1, abs=1e-6)]]
+    assert maps.read(8, zoom=40).shape == (1, 1)
+    assert maps.signed
+
+
+def test_a_layer_without_heads_has_a_shape_and_no_map():
+    factors = make(Rule(1.0, ("softmax",), (None,)), 3, 4)
+    none = replace(
+        factors, q=factors.q[:0], k=factors.k[:0], stat=factors.stat[:0],
+        rule=Rule(1.0, (), ()), proof_values=factors.proof_values[:0],
+    )  # fmt: skip
+    assert LazyMap(none, ()).shape == (0, 3, 4)
+
+
+def test_the_norm_as_published_divides_before_it_adds():
+    rule = Rule(1.0, ("ymish",), ("l2-literal",))
+    factors = make(replace(rule, norms=("l2",)), 40, 50)
+    exact = whole_map(factors.q[0], factors.k[0], replace(rule, norms=("l2",)), 0)
+    maps = LazyMap(replace(factors, rule=rule), (0,))
+    assert np.abs(maps.read(0) - exact).max() < 1e-6
+
+
+def test_a_tie_between_signs_is_positive_even_where_the_activation_saturates():
+    q = np.array([[[1.0]]], np.float32)
+    k = np.array([[[12.0], [-30.0], [8.0], [0.0]]], np.float32)
+    rule = Rule(1.0, ("tanh",), (None,))
+    none = np.zeros(0, np.int64)
+    factors = Factors(q, k, np.zeros((1, 1), np.float32), rule, none, np.zeros((1, 0, 4)))
+    maps = LazyMap(factors, (0,))
+    assert maps.read(0, zoom=1).tolist() == [[1.0, maps.read(0)[0, 2]]]
+
+
+def test_tiles_above_the_diagonal_are_not_computed(monkeypatch):
+    maps = LazyMap(make(Rule(1.0, ("softmax",), (None,), causal=True), 1024, 1024), (0,))
+    asked = []
+    keys = maps._keys
+    monkeypatch.setattr(maps, "_keys", lambda p, j, c: asked.append(j) or keys(p, j, c))
+    maps.read(0)
+    assert sorted(asked) == [0] * 4 + [1] * 3 + [2] * 2 + [3]
+
+
+class Watched:
+    """An array that lets only slices of few rows be taken."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __getitem__(self, at):
+        assert isinstance(at, tuple) and at[1].stop - at[1].start <= 256
+        return self.values[at]
+
+
+def test_a_layer_is_never_read_whole():
+    factors = make(Rule(1.0, ("softmax",), (None,), causal=True), 900, 900)
+    parts = {name: Watched(getattr(factors, name)) for name in ("q", "k", "stat")}
+    watched = LazyMap(replace(factors, **parts), (0,))
+    same_bits(watched.read(0, zoom=2), LazyMap(factors, (0,)).read(0, zoom=2))
+    watched.summary(0)
+
+
+def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():
+    from hgviz.maps import blas
+
+    get, put = blas._threads()
+    before = get()
+    put(2)
+    maps = LazyMap(make(Rule(0.2, ("softmax",), (None,)), 1000, 1000, width=32), (0,))
+    expected, wrong = maps.read(0), []
+
+    def look():
+        for _ in range(5):
+            if not (maps.read(0) == expected).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=look) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert get() == 2
+    put(before)
+
+
+def test_numbers_that_are_not_finite_are_shown_and_not_warned_about():
+    factors = make(Rule(1.0, ("softmax",), (None,)), 5, 5)
+    q = factors.q.copy()
+    q[0, 2] = np.nan
+    found = LazyMap(replace(factors, q=q), (0,)).read(0)
+    assert np.isnan(found[2]).all() and np.isfinite(found[[0, 1, 3, 4]]).all()
+
+
+def test_what_cannot_be_read_is_refused():
+    from hgviz.core import HgvizError
+
+    maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 5, 5), (4,))
+    with pytest.raises(HgvizError, match="its heads are 4"):
+        maps.read(0)
+    for wrong in ({"zoom": -1}, {"reduce": "median"}, {"rows": slice(0, 4, 2)}):
+        with pytest.raises(ValueError):
+            maps.read(4, **wrong)
+
+
+def test_the_proof_rows_are_compared_with_the_tiles():
+    rule = Rule(0.3, ("softmax",), (None,), causal=True)
+    factors = make(rule, 300, 300)
+    exact = whole_map(factors.q[0], factors.k[0], rule, 0)
+    rows = np.array([0, 150, 299])
+    proof = exact[None, rows].astype(np.float32)
+    good = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0,))
+    assert 0 < good.verify_max_abs < 1e-6
+    proof[0, 1, 7] += 0.25
+    bad = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0,))
+    assert bad.verify_max_abs == pytest.approx(0.25, abs=1e-6)
