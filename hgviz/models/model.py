@@ -174,7 +174,7 @@ def open_model(
     bfloat16 or float16. masking: compat, strict, or None for what the checkpoint says.
     Errors: HgvizError.
     """
-    place, kind = _device(device), _dtype(dtype)
+    place, kind = device_of(device), _dtype(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
     found = read(path)
@@ -213,7 +213,8 @@ def _module(
     return module.requires_grad_(False).eval()
 
 
-def _device(name: str) -> str:
+def device_of(name: str) -> str:
+    """The device that a name stands for here. Errors: HgvizError for none, or one not there."""
     asked = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
     source = "HGVIZ_DEVICE" if name == "auto" else "device"
     if asked not in DEVICES:

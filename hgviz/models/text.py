@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -164,8 +164,8 @@ def read_text(path: str | Path) -> str:
 class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One sequence as --ids gives it: token ids, and 1 for each real token."""
 
-    input_ids: list[int]
-    attention_mask: list[int] | None = None
+    input_ids: list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]]
+    attention_mask: list[Literal[0, 1]] | None = None
 
 
 def read_ids(path: str | Path) -> Ids:
@@ -180,7 +180,7 @@ def read_ids(path: str | Path) -> Ids:
             'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
         ) from None
     mask = ids.attention_mask
-    if mask is not None and (len(mask) != len(ids.input_ids) or not set(mask) <= {0, 1}):
+    if mask is not None and len(mask) != len(ids.input_ids):
         raise HgvizError(
             f"the attention_mask in {path.name} does not fit",
             f"it needs one 0 or 1 for each of the {len(ids.input_ids):,} ids",

@@ -1,0 +1,221 @@
+"""Texts become prompts whose spans point into them, whatever they are made of."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from hgviz.core import HgvizError
+from hgviz.models.text import (
+    Bare,
+    Bytes,
+    Pieces,
+    read_ids,
+    read_text,
+    require_room,
+    tokenizer_of,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def test_the_bytes_of_one_character_share_its_span():
+    prompt = Bytes().encode("a한\n😀")
+    assert prompt.ids.tolist() == list("a한\n😀".encode())
+    assert prompt.spans[:, 0].tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 3]
+    assert (prompt.spans[:, 1] == prompt.spans[:, 0] + 1).all()
+    assert prompt.pieces == ("a", "<ED>", "<95>", "<9C>", "↵", "<F0>", "<9F>", "<98>", "<80>")
+    assert [prompt.label(i) for i in (0, 1, 4, 8)] == ["a", "한", "\n", "😀"]
+
+
+def test_a_space_a_tab_and_controls_have_pieces_to_see():
+    assert Bytes().encode(" \t\r\x00\x7f~").pieces == ("␣", "⇥", "␍", "<00>", "<7F>", "~")
+
+
+@given(TEXT)
+def test_every_text_comes_back_from_its_bytes(text):
+    prompt = Bytes().encode(text)
+    again = Bytes().decode(prompt.ids)
+    assert again.text == text
+    assert again.pieces == prompt.pieces
+    assert (again.spans == prompt.spans).all()
+    assert "".join(text[a:b] for a, b in np.unique(prompt.spans, axis=0)) == text
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_any_bytes_have_a_text_that_their_spans_cover(data):
+    prompt = Bytes().decode(np.frombuffer(data, np.uint8).astype(np.int64))
+    assert prompt.text.replace("\ufffd", "") == data.decode(errors="replace").replace("\ufffd", "")
+    assert len(prompt.spans) == len(prompt.pieces) == len(data)
+    assert prompt.spans[0, 0] == 0
+    assert prompt.spans[-1, 1] == len(prompt.text)
+    assert set(np.diff(prompt.spans[:, 0])) <= {0, 1}
+
+
+def test_bytes_that_are_no_text_are_replaced_one_by_one():
+    prompt = Bytes().decode(np.array([0x61, 0xED, 0x95, 0x62, 0xFF, 0xE2, 0x82, 0xAC]))
+    assert prompt.text == "a\ufffd\ufffdb\ufffd€"
+
+
+def test_half_a_surrogate_pair_is_refused():
+    with pytest.raises(HgvizError, match="the text is not Unicode"):
+        Bytes().encode("a\ud800")
+
+
+# --- tokenizer.json -------------------------------------------------------------------------------
+
+
+def words(folder, pattern=None, **vocabulary):
+    """A tokenizer.json of a few words between <s> and </s>, cutting off after two."""
+    vocabulary = {"<s>": 0, "</s>": 1, "?": 2, "the": 3, "café": 4, **vocabulary}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
+    splitter = Regex(pattern) if pattern else None
+    tokenizer.pre_tokenizer = (
+        pre_tokenizers.Split(splitter, "isolated") if splitter else pre_tokenizers.Whitespace()
+    )
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=64)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"
+
+
+def test_pieces_point_into_the_text_and_are_never_cut_or_padded(tmp_path):
+    prompt = Pieces(words(tmp_path), 10).encode("The CAFÉ, the 한")
+    assert prompt.ids.tolist() == [0, 3, 4, 2, 3, 2, 1]
+    assert [prompt.label(i) for i in range(7)] == ["<s>", "The", "CAFÉ", ",", "the", "한", "</s>"]
+    assert prompt.spans[[0, -1]].tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_ids_have_the_names_of_their_tokens(tmp_path):
+    prompt = Pieces(words(tmp_path), 10).decode(np.array([3, 4, 9]))
+    assert (prompt.text, prompt.pieces) == ("", ("the", "café", "9"))
+    assert prompt.label(0) == "the"
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    with pytest.raises(HgvizError, match="it has 5 tokens and the model has 4"):
+        Pieces(words(tmp_path), 4)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"model": {"type": "BPE"}}', b"[" * 9999])
+def test_a_damaged_tokenizer_is_one_error(tmp_path, data):
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    with pytest.raises(HgvizError, match=r"tokenizer\.json could not be read"):
+        tokenizer_of(tmp_path, 256)
+
+
+def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
+    tokenizer = Pieces(words(tmp_path, pattern=r"(a|aa)+$"), 10)
+    with pytest.raises(HgvizError, match="could not read this text"):
+        tokenizer.encode("a" * 60 + "b")
+    assert capfd.readouterr().err == ""
+
+
+def test_stopping_is_not_taken_for_a_panic(tmp_path, monkeypatch):
+    tokenizer = Pieces(words(tmp_path), 10)
+
+    class Stopped:
+        def encode(self, text):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tokenizer, "_tokenizer", Stopped())
+    with pytest.raises(KeyboardInterrupt):
+        tokenizer.encode("a")
+
+
+def test_which_tokenizer_a_folder_has(tmp_path):
+    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)
+    assert isinstance(tokenizer_of(tmp_path, 300), Bare)
+    words(tmp_path)
+    assert isinstance(tokenizer_of(tmp_path, 256), Pieces)
+
+
+def test_without_a_tokenizer_ids_are_asked_for():
+    with pytest.raises(HgvizError, match="give token ids with --ids"):
+        Bare().encode("a")
+    assert Bare().decode(np.array([7, 300])).pieces == ("7", "300")
+
+
+# --- limits and files -----------------------------------------------------------------------------
+
+
+def test_an_empty_or_too_long_text_is_one_line():
+    with pytest.raises(HgvizError, match="the text is empty"):
+        Bytes().encode("")
+    with pytest.raises(HgvizError, match="the text is empty"):
+        require_room(0, None)
+    with pytest.raises(HgvizError) as caught:
+        require_room(5000, 4096, "byte")
+    assert str(caught.value) == (
+        "the text is too long: 5,000 bytes. this model has positions for 4,096. "
+        "Shorten the text to 4,096 bytes."
+    )
+    require_room(4096, 4096)
+    require_room(10**6, None)
+
+
+def test_a_text_file_is_read_as_utf_8(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffשלום 😀\r\n".encode())
+    assert read_text(path) == "שלום 😀\r\n"
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (b"", "a.txt is empty"),
+        ("café".encode("latin-1"), r"a.txt is not a UTF-8 text. byte 3 \(0xE9\)"),
+        ("a".encode("utf-16"), "is not a UTF-8 text"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(tmp_path, data, words):
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(HgvizError, match=words):
+        read_text(tmp_path / "a.txt")
+
+
+def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path):
+    with pytest.raises(HgvizError, match="b.txt could not be read. No such file"):
+        read_text(tmp_path / "b.txt")
+    with pytest.raises(HgvizError, match="Is a directory"):
+        read_text(tmp_path)
+    with open(tmp_path / "c.txt", "wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(HgvizError, match="c.txt is too large"):
+        read_text(tmp_path / "c.txt")
+
+
+def test_ids_are_read_with_their_mask(tmp_path):
+    path = tmp_path / "ids.json"
+    path.write_text(json.dumps({"input_ids": [5, 6, 7], "attention_mask": [1, 1, 0]}))
+    ids = read_ids(path)
+    assert (ids.input_ids, ids.attention_mask) == ([5, 6, 7], [1, 1, 0])
+    path.write_text('{"input_ids": [5]}')
+    assert read_ids(path).attention_mask is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "", "[1, 2]", "{}", '{"input_ids": "abc"}', '{"input_ids": [1.5]}', '{"input_ids": [true]}',
+        '{"input_ids": [1], "boundaries": [0]}', '{"input_ids": [1], "attention_mask": [2]}',
+        '{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [99999999999999999999]}',
+        "[" * 99_999,
+    ],
+)  # fmt: skip
+def test_ids_of_another_shape_are_refused(tmp_path, data):
+    (tmp_path / "ids.json").write_text(data)
+    with pytest.raises(HgvizError, match=r"ids\.json"):
+        read_ids(tmp_path / "ids.json")
