@@ -1,0 +1,157 @@
+"""The dock about the chosen head: its role in words, and its numbers among all heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+
+from hgviz.analysis.heads import METRICS, HeadFacts, place
+from hgviz.core import Capture, HeadId, Step, Task
+from hgviz.gui import theme
+from hgviz.gui.controls import Words, label
+from hgviz.gui.views import words
+from hgviz.gui.views.base import View
+from hgviz.gui.views.ink import faint
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+PAD = 16
+NAMED = 104  # px: the names of the metrics
+VALUE = 44  # px: a number at the right
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A head's facts, and by metric the values of all self-attention heads."""
+
+    facts: HeadFacts
+    others: dict[str, list[float]]
+    ranks: dict[str, str]
+    unit: str
+
+
+class HeadPanel(View):
+    """The chosen head's role in words with its evidence, and each metric among all heads."""
+
+    title = "This head"
+    icon = "eye"
+    needs = ("selection", "facts", "capture")
+    lane = "here"
+    empty = ("Not measured yet", "What the head does appears here once all heads are measured.")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = label(factor=1.08, weight=600)
+        self.evidence = label(factor=0.92, kind="secondary")
+        for one in (self.sentence, self.evidence):
+            one.setWordWrap(True)
+        self.lines: dict[str, tuple[Words, Ticks, Words]] = {}
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(6)
+        grid.setColumnStretch(1, 1)
+        grid.setColumnMinimumWidth(0, NAMED)
+        for row, name in enumerate(METRICS):
+            named, ticks, value = Words(), Ticks(), Words(weight=600)
+            value.setFixedWidth(VALUE)
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self.lines[name] = (named, ticks, value)
+            for column, one in enumerate((named, ticks, value)):
+                grid.addWidget(one, row, column)
+        self.count = label(factor=0.85, kind="secondary")
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(PAD, 12, PAD, 12)
+        column.setSpacing(4)
+        column.addWidget(self.sentence)
+        column.addWidget(self.evidence)
+        column.addSpacing(4)
+        column.addLayout(grid)
+        column.addSpacing(2)
+        column.addWidget(self.count)
+        column.addStretch(1)
+
+    def request(self, session: Session) -> Task[Told] | None:
+        """What is known of the chosen head."""
+        facts = session.facts.get(session.selection.head_id)
+        if facts is None or session.capture is None:
+            return None
+        return _told(session.capture, facts, session.facts)
+
+    def draw(self, result: Told) -> None:
+        """Say it."""
+        facts = result.facts
+        self.sentence.setText(facts.sentence)
+        self.evidence.setText(facts.evidence)
+        for name, (named, ticks, value) in self.lines.items():
+            named.say(METRICS[name].label.format(unit=result.unit))
+            described = METRICS[name].description.format(unit=result.unit)
+            tip = f"{described}\n{result.ranks[name]}"
+            ticks.show_values(result.others[name], facts.metrics[name], tip)
+            value.say(measured(name, facts.metrics[name]))
+            value.setToolTip(tip)
+        many = words.counted(len(result.others["focus"]), "self-attention head")
+        self.count.setText(f"Each line: all {many}")
+
+
+class Ticks(QWidget):
+    """Where one value stands among many: a line of ticks with an orange dot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedHeight(20)
+        self.setMinimumWidth(40)
+        self._values: Sequence[float] = ()
+        self._mine = 0.0
+
+    def show_values(self, values: Sequence[float], mine: float, said: str) -> None:
+        """All values, and which is meant."""
+        self._values, self._mine = values, mine
+        self.setToolTip(said)
+        self.setAccessibleName(said)
+        self.update()
+
+    def place(self, value: float) -> float:
+        """The x of a value; the smallest stands at the left end, the largest at the right."""
+        low, high = min((*self._values, self._mine)), max((*self._values, self._mine))
+        part = (value - low) / (high - low) if high > low else 0.5
+        return 6 + part * (self.width() - 12)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the ticks, darker where there are many."""
+        now = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle = self.height() / 2
+        painter.setPen(QPen(now.edge, 1))
+        painter.drawLine(QPointF(6, middle), QPointF(self.width() - 6, middle))
+        painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
+        for value in self._values:
+            x = self.place(value)
+            painter.drawLine(QPointF(x, middle - 4), QPointF(x, middle + 4))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.mark)
+        painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
+
+
+def measured(metric: str, value: float) -> str:
+    """A metric as people read it: two decimals, a distance in whole letters."""
+    if metric == "distance":
+        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    return words.weight(value)
+
+
+def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Task[Told]:
+    yield Step(1, 1)
+    every = [one for one in known.values() if one.kind == "self"]
+    others = {name: [one.metrics[name] for one in every] for name in METRICS}
+    ranks = {}
+    for name in METRICS:
+        rank, total = place(name, facts.head, known)
+        ranks[name] = f"place {rank:,} of {total:,}, from the largest"
+    return Told(facts, others, ranks, words.unit(capture.prompt))

@@ -1,0 +1,219 @@
+"""The dock that lists where the chosen letter looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from hgviz.analysis.heads import top_keys
+from hgviz.core import Capture, Integers, Prompt, Step, Task
+from hgviz.gui import theme
+from hgviz.gui.controls import Words, label
+from hgviz.gui.views import naming, words
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+TOP = 5  # keys that are listed
+PAD = 16
+HIGH = 24  # px: a row
+GLYPH, WORD, VALUE = 28, 108, 44  # px: the columns beside the bar
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key that is looked at: its glyph, the word it is in, which part of it, its weight."""
+
+    token: int | None
+    glyph: str
+    before: str
+    inside: str
+    after: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The chosen letter, where it stands, and its strongest keys."""
+
+    glyph: str
+    where: str
+    keys: tuple[Key, ...]
+
+
+class LooksPanel(View):
+    """The five keys that the chosen letter looks at most in the chosen head."""
+
+    title = "Where this letter looks"
+    icon = "eye"
+    needs = ("selection", "capture", "dark")
+    empty = ("No letter chosen", "Choose a letter in the map or in the text.")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.letter = label(weight=600, kind="mark")
+        self.letter.setFont(theme.mono(1.0, 600))
+        self.where = Words(factor=0.92, kind="secondary")
+        self.keys = KeyList()
+        self.keys.picked.connect(self._pick)
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self.letter)
+        top.addWidget(self.where, 1)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(PAD, 10, PAD, 10)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self.keys)
+        column.addStretch(1)
+
+    def request(self, session: Session) -> Task[Looked] | None:
+        """The strongest keys, read from one row."""
+        capture, chosen = session.capture, session.selection
+        if capture is None or chosen.query is None or chosen.query >= len(capture.prompt):
+            return None
+        if capture.maps[chosen.layer] is None:
+            return None
+        return _looked(capture, session)
+
+    def draw(self, result: Looked) -> None:
+        """List them."""
+        self.letter.setText(result.glyph)
+        self.where.say(result.where)
+        self.keys.show_keys(result.keys)
+
+    def _pick(self, token: int) -> None:
+        if self.session is not None:
+            self.session.select(key=token)
+
+
+class KeyList(QWidget):
+    """Five rows, painted: glyph, word with the letter bold, bar, weight. A click chooses a key."""
+
+    picked = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: tuple[Key, ...] = ()
+        self.setFixedHeight(TOP * HIGH)
+        self.setMouseTracking(True)
+        self._under = -1
+
+    def show_keys(self, keys: tuple[Key, ...]) -> None:
+        """Show other keys; the height stays."""
+        self.keys = keys
+        said = (f"{one.glyph} {words.weight(one.weight)}" for one in keys)
+        self.setAccessibleName("Looks at " + ", ".join(said))
+        self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the key under the pointer."""
+        row = int(event.position().y()) // HIGH
+        if 0 <= row < len(self.keys) and (token := self.keys[row].token) is not None:
+            self.picked.emit(token)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Show which row a click would choose."""
+        self._hover(int(event.position().y()) // HIGH)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is pointed at."""
+        self._hover(-1)
+
+    def _hover(self, row: int) -> None:
+        if row != self._under:
+            self._under = row
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw every row."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        most = max((abs(one.weight) for one in self.keys), default=1.0)
+        whole = 1.0 if most <= 1.0 else most
+        for row, key in enumerate(self.keys):
+            area = QRectF(0, row * HIGH, self.width(), HIGH)
+            if row == self._under:
+                painter.fillRect(area.adjusted(-4, 0, 4, 0), theme.current().hover)
+            self._row(painter, area, key, abs(key.weight) / whole, first=row == 0)
+
+    def _row(self, painter: QPainter, area: QRectF, key: Key, share: float, *, first: bool) -> None:
+        now = theme.current()
+        mono = theme.mono(0.92, 500)
+        glyph = QFontMetricsF(mono).elidedText(key.glyph, Qt.TextElideMode.ElideRight, GLYPH + 12)
+        painter.setFont(mono)
+        painter.setPen(now.text)
+        painter.drawText(area.adjusted(2, 0, 0, 0), LEFT, glyph)
+        x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
+        self._word(painter, area.adjusted(x, 0, 0, 0), key, GLYPH + WORD - x - 4)
+        value = QRectF(area.right() - VALUE, area.top(), VALUE, area.height())
+        painter.setFont(theme.font(weight=600))
+        painter.setPen(now.text)
+        painter.drawText(value, RIGHT, words.weight(key.weight))
+        left = GLYPH + WORD
+        bar = QRectF(left, area.center().y() - 5, max(20.0, value.left() - left - 4), 10)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.hover)
+        painter.drawRoundedRect(bar, 2, 2)
+        painter.setBrush(now.mark if first else now.secondary)
+        bar.setWidth(max(2.0, bar.width() * share))
+        painter.drawRoundedRect(bar, 2, 2)
+
+    def _word(self, painter: QPainter, area: QRectF, key: Key, room: float) -> None:
+        now = theme.current()
+        x = area.x()
+        end = x + room
+        for text, font, colour in (
+            (key.before, theme.font(0.92), now.secondary),
+            (key.inside, theme.font(0.92, 700), now.text),
+            (key.after, theme.font(0.92), now.secondary),
+        ):
+            metrics = QFontMetricsF(font)
+            said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, end - x))
+            painter.setFont(font)
+            painter.setPen(colour)
+            painter.drawText(QRectF(x, area.y(), room, area.height()), LEFT, said)
+            x += metrics.horizontalAdvance(said)
+
+
+def _looked(capture: Capture, session: Session) -> Task[Looked]:
+    yield Step(0, 1, "reading one row")
+    chosen, prompt = session.selection, capture.prompt
+    spans = naming.word_spans(prompt)
+    query = chosen.query or 0
+    start, end = capture.query_spans(chosen.layer)[capture.row(chosen.layer, query)]
+    if start < 0:
+        start, end = query, query + 1
+    found = top_keys(capture, chosen, TOP)
+    behind = capture.key_spans(chosen.layer)
+    keys = tuple(
+        _key(prompt, spans, token, tuple(map(int, behind[column])), weight)
+        for token, column, weight in found
+    )
+    where = naming.place(prompt, spans, int(start), int(end))
+    return Looked(naming.glyph(prompt, int(start), int(end)), where, keys)
+
+
+def _key(
+    prompt: Prompt, spans: Integers, token: int | None, behind: tuple[int, ...], weight: float
+) -> Key:
+    start, end = behind
+    if token is None or start < 0:
+        return Key(None, "∅", "before the text", "", "", weight)
+    around = naming.word_at(spans, end - 1) or naming.word_at(spans, start)
+    if around is None:
+        near = naming.place(prompt, spans, end - 1, end).split(",")[0]
+        after = near if near.startswith("after") else ""
+        return Key(token, naming.glyph(prompt, start, end), after, "", "", weight)
+    first, last = min(around[0], start), max(around[1], end)
+    parts = [
+        naming.shown(prompt.words(a, b)) for a, b in ((first, start), (start, end), (end, last))
+    ]
+    return Key(token, naming.glyph(prompt, start, end), parts[0], parts[1], parts[2], weight)
