@@ -48,6 +48,8 @@ def write(path: Path, array: NDArray[np.float32]) -> None:
     """Write an array as .npy or .csv in one move, so that a full disk leaves no half file."""
     import numpy as np
 
+    from hgviz.core import HgvizError
+
     fresh = path.with_name(f".{path.name}.new")
     try:
         with fresh.open("wb") as file:
@@ -56,8 +58,10 @@ def write(path: Path, array: NDArray[np.float32]) -> None:
             else:
                 np.savetxt(file, array, fmt="%.9g", delimiter=",")
         fresh.replace(path)
-    finally:
+    except OSError as error:
         fresh.unlink(missing_ok=True)
+        why = (error.strerror or str(error)).lower()
+        raise HgvizError(f"{path} could not be written", why, "Choose another place") from error
     say(f"{path}: {' x '.join(f'{size:,}' for size in array.shape)}, {array.dtype}.")
 
 

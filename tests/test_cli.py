@@ -209,6 +209,32 @@ def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     assert "1.900 bits per byte" in said and "1,200 steps" in said
 
 
+def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_path):
+    from hgviz.models import open_model
+    from tests.models.building import write_checkpoint
+
+    folder, out = tmp_path / "model", tmp_path / "out.h5"
+    write_checkpoint(folder, vocab_size=256)
+    code, said, error = run(
+        "capture", folder, "--text", "Hello, world.", "-o", out, "--device", "cpu",
+        "--off", "0.1", "--dtype", "float64",
+    )  # fmt: skip
+    assert (code, error) == (0, "") and "13 tokens" in said
+    assert run("logits", out, "-o", tmp_path / "logits.npy")[0] == 0
+    ids = np.frombuffer(b"Hello, world.", np.uint8).astype(np.int64)
+    result = open_model(folder, dtype="float64").run(ids, off=frozenset({HeadId(0, 1)}))
+    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), result.logits, atol=1e-5)
+    assert json.loads(run("info", out, "--json")[1])["off"] == ["0.1"]
+    assert json.loads(run("info", folder, "--json")[1])["kind"] == "checkpoint"
+
+    before = out.read_bytes()
+    code, _, error = run("capture", folder, "--text", "Other", "-o", out)
+    assert code == 1 and len(error.splitlines()) == 1 and "--force" in error
+    assert out.read_bytes() == before
+    assert run("capture", folder, "--text", "Other", "-o", out, "--force")[0] == 0
+    assert out.read_bytes() != before
+
+
 # --- on a capture ---------------------------------------------------------------------------------
 
 

@@ -67,7 +67,7 @@ def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError):
+    with pytest.raises(HgvizError, match="no space left"):
         terminal.write(path, np.ones(3, np.float32))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
