@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import METRICS, HeadFacts, place
 from hgviz.core import Capture, HeadId, Step, Task
@@ -51,14 +51,14 @@ class HeadPanel(View):
         self.evidence = label(factor=0.92, kind="secondary")
         for one in (self.sentence, self.evidence):
             one.setWordWrap(True)
-        self.lines: dict[str, tuple[Words, Ticks, Words]] = {}
+        self.lines: dict[str, tuple[Words, Ticks, QLabel]] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(6)
         grid.setColumnStretch(1, 1)
         grid.setColumnMinimumWidth(0, NAMED)
         for row, name in enumerate(METRICS):
-            named, ticks, value = Words(), Ticks(), Words(weight=600)
+            named, ticks, value = Words(), Ticks(), label(weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self.lines[name] = (named, ticks, value)
@@ -93,7 +93,7 @@ class HeadPanel(View):
             described = METRICS[name].description.format(unit=result.unit)
             tip = f"{described}\n{result.ranks[name]}"
             ticks.show_values(result.others[name], facts.metrics[name], tip)
-            value.say(measured(name, facts.metrics[name]))
+            value.setText(measured(name, facts.metrics[name]))
             value.setToolTip(tip)
         many = words.counted(len(result.others["focus"]), "self-attention head")
         self.count.setText(f"Each line: all {many}")

@@ -18,12 +18,14 @@ from hgviz.analysis.heads import METRICS, HeadFacts
 from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import label
+from hgviz.gui.panels.heads import measured
 from hgviz.gui.views import words
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
 KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
+FACTS = 5  # columns before the metrics
 SORT = Qt.ItemDataRole.UserRole
 
 
@@ -35,7 +37,7 @@ class HeadTable(QDialog):
         self._session = session
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("All heads")
-        self.resize(900, 560)
+        self.resize(1040, 560)
         unit = words.unit(session.capture.prompt) if session.capture is not None else "letter"
         levels = [one.label for one in session.spec.levels] if session.spec is not None else []
         self.model = Heads(list(session.facts.values()), levels, unit)
@@ -55,8 +57,9 @@ class HeadTable(QDialog):
         self.table.verticalHeader().setDefaultSectionSize(30)
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(Heads.ROLE, QHeaderView.ResizeMode.Stretch)
+        header.setStretchLastSection(True)
         header.setHighlightSections(False)
+        self._show(session.selection.head_id)
         self.table.clicked.connect(self.choose)
         self.table.activated.connect(self.choose)
         self.table.selectionModel().currentRowChanged.connect(self._moved)
@@ -66,8 +69,14 @@ class HeadTable(QDialog):
         column.addWidget(label(said, factor=0.92, kind="secondary"))
         column.addWidget(self.table, 1)
 
+    def _show(self, head: HeadId) -> None:
+        for row in range(self._sorted.rowCount()):
+            index = self._sorted.index(row, 0)
+            if self.model.head(self._sorted.mapToSource(index).row()) == head:
+                self.table.setCurrentIndex(index)
+
     def _moved(self, now: QModelIndex, before: QModelIndex) -> None:
-        if before.isValid():  # the first one is only where the cursor starts
+        if before.isValid():
             self.choose(now)
 
     def choose(self, index: QModelIndex) -> None:
@@ -78,8 +87,6 @@ class HeadTable(QDialog):
 
 class Heads(QAbstractTableModel):
     """One row per head: name, level, kind, role, score, then every metric."""
-
-    ROLE = 3
 
     def __init__(self, facts: list[HeadFacts], levels: list[str], unit: str) -> None:
         super().__init__()
@@ -112,7 +119,7 @@ class Heads(QAbstractTableModel):
         if role == SORT:
             return value[0] * 4096 + value[1] if isinstance(value, HeadId) else value
         if role == Qt.ItemDataRole.DisplayRole:
-            return words.weight(value) if isinstance(value, float) else str(value)
+            return self._text(value, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
             return facts.evidence
         if role == Qt.ItemDataRole.TextAlignmentRole and isinstance(value, float):
@@ -120,6 +127,11 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.FontRole and index.column() == 0:
             return theme.font(weight=600)
         return None
+
+    def _text(self, value: Any, column: int) -> str:
+        if column >= FACTS:
+            return measured(list(METRICS)[column - FACTS], value)
+        return words.weight(value) if isinstance(value, float) else str(value)
 
     def _value(self, facts: HeadFacts, column: int) -> Any:
         fixed = (
@@ -129,6 +141,6 @@ class Heads(QAbstractTableModel):
             facts.role or "—",
             float(facts.score),
         )
-        if column < len(fixed):
+        if column < FACTS:
             return fixed[column]
-        return float(facts.metrics[list(METRICS)[column - len(fixed)]])
+        return float(facts.metrics[list(METRICS)[column - FACTS]])

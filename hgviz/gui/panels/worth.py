@@ -66,7 +66,8 @@ class WorthPanel(View):
         """The heads and their small maps."""
         if session.capture is None or not session.facts:
             return None
-        return _worth(session.capture, session.facts, session.display.palette)
+        size = round(THUMB * self.devicePixelRatioF())
+        return _worth(session.capture, session.facts, session.display.palette, size)
 
     def noticed(self, name: str) -> None:
         """Mark the chosen one at once."""
@@ -183,7 +184,7 @@ class WorthRow(QAbstractButton):
 
 
 def _worth(
-    capture: Capture, facts: Mapping[HeadId, HeadFacts], palette: str
+    capture: Capture, facts: Mapping[HeadId, HeadFacts], palette: str, size: int
 ) -> Task[tuple[Worth, ...]]:
     out = []
     for number, one in enumerate(worth_a_look(facts, WORTH)):
@@ -193,7 +194,6 @@ def _worth(
         if known is not None:
             thumb = atlas.thumb(capture, known, layer, one.head.head)
             table = palettes.colours(palettes.suited(palette, thumb.signed), theme.current().dark)
-            size = 2 * THUMB
             small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
         out.append(Worth(one, capture.spec.levels[one.level].label, small))
     return tuple(out)

@@ -33,7 +33,7 @@ from hgviz.gui.views.base import View
 from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
 from hgviz.gui.views.naming import place, shown, word_spans
 from hgviz.gui.views.strips import Story
-from hgviz.gui.views.trace import Choice, Trace, Wish, follow
+from hgviz.gui.views.trace import Choice, Look, Trace, Wish, follow
 from hgviz.gui.views.trail import Pen
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Trail(QAbstractScrollArea):
         self.verticalScrollBar().setSingleStep(24)
 
     @property
-    def looks(self):  # type: ignore[no-untyped-def]
+    def looks(self) -> tuple[Look, ...]:
         """What is shown at each stage."""
         return self.story.trace.looks if self.story is not None else ()
 
@@ -247,8 +247,12 @@ class Trail(QAbstractScrollArea):
 
     def event(self, event: QEvent) -> bool:
         """Keep the keys of this page from the window's shortcuts."""
-        asking = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
-        if asking and event.key() in self._keys() and not event.modifiers():
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.key() in self._keys()
+            and not event.modifiers()
+        ):
             event.accept()
             return True
         return super().event(event)

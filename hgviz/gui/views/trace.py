@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hgviz import tasks
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Prompt, Selection, Step, Task
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
 from hgviz.gui.views import words
 from hgviz.gui.views.atlas import Thumb, thumb
 from hgviz.gui.views.journey import Stage
@@ -122,7 +122,8 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     row = capture.position(stage.level, token)
     signed = any(_map(capture, one.layer).signed for one in heads)
     if wish.choice == "mean":
-        weights = np.mean([_row(capture, one, row) for one in heads], axis=0, dtype=np.float32)
+        rows = np.stack([_row(capture, one, row) for one in heads])
+        weights = np.asarray(rows.mean(axis=0), np.float32)
         name = f"mean of {words.counted(len(heads), 'head')}"
         return _found(capture, stage, row, weights, signed, wish.arcs, None, name, "", None)
     if wish.choice == "strongest":
@@ -158,8 +159,10 @@ def _found(
     return Look(head, weights, seen, signed, top, name, role, small)
 
 
-def _map(capture: Capture, layer: int):  # type: ignore[no-untyped-def]
-    return capture.maps[layer]
+def _map(capture: Capture, layer: int) -> Map:
+    found = capture.maps[layer]
+    assert found is not None  # only heads of captured layers are asked for
+    return found
 
 
 def _row(capture: Capture, head: HeadId, row: int) -> Floats:
