@@ -16,10 +16,10 @@ from hgviz.core import Display, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Segments, label
 from hgviz.gui.views.base import View
+from hgviz.gui.views.map import SCALES
 from hgviz.session import Session
 
 SWATCH = QSize(48, 12)
-SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 
 
 class DisplayPanel(View):

@@ -1,10 +1,10 @@
-"""How things are drawn on and around maps: hatching, cross hairs, chips, colour bars, gutters."""
+"""How things are drawn on and around maps: axes, hatching, chips, colour bars, gutters."""
 
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap, QPolygonF
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
 from hgviz import palettes
 from hgviz.core import Floats
@@ -120,54 +120,6 @@ def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
     painter.restore()
 
 
-def triangle(painter: QPainter, tip: QPointF, down: bool) -> None:
-    """The orange marker at an axis: it points down, or to the right."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.current().mark)
-    x, y = tip.x(), tip.y()
-    back = ((-4.5, -6), (4.5, -6)) if down else ((-6, -4.5), (-6, 4.5))
-    painter.drawPolygon(QPolygonF([tip, *(QPointF(x + dx, y + dy) for dx, dy in back)]))
-    painter.restore()
-
-
-def pair(painter: QPainter, rect: QRect, across: bool, signed: bool, line: int) -> None:
-    """Two lines just outside a row (across) or column; on signed maps black and white.
-
-    Everything in device pixels; line is how thick they are.
-    """
-    mark = theme.current().mark
-    layers = ((2, Qt.GlobalColor.black), (1, Qt.GlobalColor.white)) if signed else ((1, mark),)
-    for far, colour in layers:
-        reach = far * line
-        if across:
-            spots = ((rect.x(), rect.top() - reach), (rect.x(), rect.bottom() + 1 + reach - line))
-            size = (rect.width(), line)
-        else:
-            spots = ((rect.left() - reach, rect.y()), (rect.right() + 1 + reach - line, rect.y()))
-            size = (line, rect.height())
-        for x, y in spots:
-            painter.fillRect(x, y, *size, colour)
-
-
-def ring(painter: QPainter, cell: QRect, line: int) -> None:
-    """A white and a black ring around a cell, in device pixels."""
-    grow = max(0, 4 * line - min(cell.width(), cell.height())) / 2
-    inner = QRectF(cell).adjusted(-grow, -grow, grow, grow)
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    for reach, width, colour in (
-        (3.5, 1, Qt.GlobalColor.black),
-        (2, 2, Qt.GlobalColor.white),
-    ):
-        painter.setPen(QPen(QColor(colour), width * line))
-        by = reach * line
-        painter.drawRoundedRect(inner.adjusted(-by, -by, by, by), by, by)
-    painter.restore()
-
-
 def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> None:
     """The colours from the top limit down, the true values beside them, and what they are."""
     now = theme.current()
@@ -202,50 +154,31 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> Non
 
 
 def mass_gutter(
-    painter: QPainter, rect: QRectF, rows: list[tuple[float, float]], mass: Floats
+    painter: QPainter, rect: QRectF, rows: list[tuple[float, float]], mass: Floats, most: float
 ) -> None:
     """What the rows add up to: negative to the left of the middle line, positive to the right.
 
-    rows: the top and bottom of each row of mass (rows, 2), in logical px.
+    rows: the top and bottom of each row of mass (rows, 2), in logical px; most: a full half.
     """
     now = theme.current()
-    most = float(np.abs(mass).max()) or 1.0
     table = palettes.colours(palettes.suited("", True), now.dark)
     negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
     middle, half = rect.center().x(), rect.width() / 2 - 1
+    most = max(most, float(np.abs(mass).max(initial=0.0))) or 1.0
     painter.save()
     painter.setClipRect(rect)
     for (top, bottom), (below, above) in zip(rows, mass, strict=True):
         height = max(0.5, bottom - top)
-        width = half * abs(float(below)) / most
-        painter.fillRect(QRectF(middle - width, top, width, height), negative)
+        left = half * abs(float(below)) / most
+        painter.fillRect(QRectF(middle - left, top, left, height), negative)
         painter.fillRect(QRectF(middle, top, half * float(above) / most, height), positive)
     painter.restore()
     painter.fillRect(QRectF(round(middle), rect.top(), 1, rect.height()), now.edge)
-
-
-def overview(painter: QPainter, rect: QRectF, picture: QImage, frame: QRectF) -> None:
-    """The whole map in a corner, and in it the part on screen."""
-    now = theme.current()
-    shadow(painter, rect, 6)
-    painter.fillRect(rect, now.pane)
-    unseen(painter, rect, picture.devicePixelRatio())
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-    painter.drawImage(rect, picture)
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(now.edge, 1))
-    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
-    box = QRectF(
-        rect.x() + frame.x() * rect.width(),
-        rect.y() + frame.y() * rect.height(),
-        max(4.0, frame.width() * rect.width()),
-        max(4.0, frame.height() * rect.height()),
-    ).intersected(rect)
-    painter.setPen(QPen(Qt.GlobalColor.black, 3))
-    painter.drawRect(box)
-    painter.setPen(QPen(Qt.GlobalColor.white, 1))
-    painter.drawRect(box)
+    painter.setFont(theme.font(AXIS, 600))
+    painter.setPen(now.secondary)
+    box = QRectF(rect.left(), rect.top() - 24, rect.width(), 20)
+    for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
+        painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
 
 
 def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:

@@ -10,6 +10,7 @@ from hgviz.core import Floats, HeadId
 from hgviz.gui import theme
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names
+from hgviz.maps import Rule
 
 HINT = "Point at a cell to read it; click to keep its query."
 
@@ -121,6 +122,28 @@ class Reading:
         start = int(self.columns.spans[self.column or 0, 0])
         after = start >= 0 and start >= int(self.rows.spans[self.row, 1])
         return "it comes after the query" if after else "it is masked"
+
+
+def hidden(rule: Rule) -> str:
+    """Why some cells of a map are not seen, for the chip on it; empty where all are."""
+    if rule.causal:
+        return "not seen: comes after the query"
+    return "not seen: outside its window" if rule.windowed else ""
+
+
+def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bool) -> str:
+    """What the rows of a block (top, bottom, left, right) have in it; values None: too many."""
+    top, bottom, left, right = block
+    size = f"{bottom - top:,} × {right - left:,} cells"
+    if values is None:
+        return f"{size} are selected."
+    mean = float(values.sum(dtype=np.float64)) / max(1, bottom - top)
+    largest = float(values.flat[np.abs(values).argmax()])
+    if signed:
+        said = f"a row adds up to {_signed(mean)} here on average, the largest is"
+        return f"{size}: {said} {_signed(largest)}."
+    said = f"a row has {share(mean)} of its weight here on average, the largest is"
+    return f"{size}: {said} {words.weight(largest)}."
 
 
 def share(weight: float) -> str:

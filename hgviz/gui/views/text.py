@@ -42,11 +42,11 @@ class TextStrip(View):
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "opened", "display", "off", "text",
     )  # fmt: skip
-    empty: ClassVar[tuple[str, str]] = (
+    empty: tuple[str, str] = (
         "No text yet",
         "Write one, and see what every letter looks at.",
     )
-    empty_actions: ClassVar[tuple[tuple[str, str], ...]] = (("edit_text", "Edit text…"),)
+    empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, Map, Step, Task, readonly
+from hgviz.core import Capture, Floats, Map, readonly
 from hgviz.gui.views.viewport import Along, Viewport
 from hgviz.maps import LazyMap, Rule, thumb_zoom
 
@@ -80,10 +80,19 @@ class Tiles:
             while self.size > self.limit and len(self._tiles) > 1:
                 self.size -= self._tiles.popitem(last=False)[1].nbytes
 
-    def of(self, source: Source) -> list[Floats]:
-        """What is here of a source."""
+    def fetch(self, key: Key) -> Floats:
+        """The tile, read if it is not here."""
+        tile = self.get(key)
+        if tile is None:
+            tile = read(key)
+            self.put(key, tile)
+        return tile
+
+    def drop(self, source: Source) -> None:
+        """Forget the tiles of a source."""
         with self._lock:
-            return [tile for key, tile in self._tiles.items() if key.source is source]
+            for key in [key for key in self._tiles if key.source is source]:
+                self.size -= self._tiles.pop(key).nbytes
 
     def missing(self, source: Source, view: Viewport) -> list[Key]:
         """What is not here of the view, the middle of the screen first."""
@@ -93,13 +102,6 @@ class Tiles:
         i = sum(key.i for key in keys) / len(keys)
         j = sum(key.j for key in keys) / len(keys)
         return sorted(keys, key=lambda key: (key.i - i) ** 2 + (key.j - j) ** 2)
-
-    def load(self, keys: list[Key]) -> Task[None]:
-        """Read tiles one by one; each is here as soon as its step comes."""
-        for number, key in enumerate(keys):
-            if self.get(key) is None:
-                self.put(key, read(key))
-            yield Step(number + 1, len(keys), "Computing the map")
 
 
 def wanted(source: Source, view: Viewport) -> Iterator[Key]:

@@ -142,11 +142,12 @@ class Viewport:
     def zoomed(self, turns: float, y: float, x: float) -> Viewport:
         """Some turns of the wheel in (> 0) or out, about a pixel."""
         least = Viewport.fitted((self.down.cells, self.across.cells), self._room, self.ratio)
+        wide = max(1, round(self.across.scale / self.down.scale))
         scale = self.down.scale
         for _ in range(max(1, round(abs(turns)))):
             scale = _larger(scale) if turns > 0 else _smaller(scale)
         scale = max(least.down.scale, min(scale, float(round(MOST * self.ratio))))
-        return replace(self, down=self.down.at(scale, y), across=self.across.at(scale, x))
+        return replace(self, down=self.down.at(scale, y), across=self.across.at(scale * wide, x))
 
     def panned(self, dy: int, dx: int) -> Viewport:
         """The picture moved along by so many pixels."""
@@ -166,6 +167,12 @@ class Viewport:
         if least.down.scale >= down.scale:
             return least
         return replace(self, down=down.moved_to(down.start), across=across.moved_to(across.start))
+
+    def of(self, shape: tuple[int, int], wide: int = 1) -> Viewport:
+        """This view of a map of the same shape, the whole of a map of another."""
+        if shape == (self.down.cells, self.across.cells):
+            return self
+        return Viewport.fitted(shape, self._room, self.ratio, wide)
 
     @property
     def _room(self) -> tuple[int, int]:

@@ -1,0 +1,163 @@
+"""Opening a head for its map: what is read at once, what follows, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import numpy as np
+
+from hgviz.core import Capture, Floats, HeadId, Integers, Map, Step, Task
+from hgviz.gui.views.grid import Grid, word_spans
+from hgviz.gui.views.tiles import Key, Source, Tiles
+from hgviz.gui.views.viewport import Viewport
+
+SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
+HEADS_KEPT, ROWS_KEPT = 32, 256
+BLOCK = 256, 4096  # rows and columns added up at a time
+
+
+class Opened:
+    """One head as it is known so far; filled in by the lane, read by the window.
+
+    peak: its largest weight by magnitude, or the largest of what was read until `exact`. rows:
+    rows of the whole map by number. mass (rows, 2): the negative and the positive sum of each row
+    of a signed map.
+    """
+
+    def __init__(self, head: HeadId, grid: Grid, source: Source, peak: float | None) -> None:
+        self.head, self.grid, self.source = head, grid, source
+        self.exact = peak is not None
+        self.peak = peak or 0.0
+        self.rows: OrderedDict[int, Floats] = OrderedDict()
+        self.mass: Floats | None = None
+
+    @property
+    def whole(self) -> Map:
+        """The map itself, also where a band is shown."""
+        found = self.grid.capture.maps[self.head.layer]
+        assert found is not None
+        return found
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the sums of the rows are still to come."""
+        return self.source.map.signed and self.mass is None
+
+    def read_row(self, row: int) -> None:
+        """Have a row of the whole map at hand."""
+        if row not in self.rows and row < len(self.grid.queries):
+            self.rows[row] = self.whole.read(self.head.head, rows=(row, row + 1))[0]
+        while len(self.rows) > ROWS_KEPT:
+            self.rows.popitem(last=False)
+
+    def load(self, tiles: Tiles, keys: list[Key]) -> Task[None]:
+        """Read tiles, then what the rows add up to; what is there can be shown at every step."""
+        for number, key in enumerate(keys):
+            tile = tiles.fetch(key)
+            if not self.exact:
+                self.peak = max(self.peak, float(np.abs(tile).max(initial=0.0)))
+            yield Step(number + 1, len(keys), "Computing the map")
+        if self.unfinished:
+            yield from self._add_up()
+
+    def _add_up(self) -> Task[None]:
+        rows, columns = self.source.shape
+        mass = np.zeros((rows, 2), np.float32)
+        for top, left in _blocks(rows, columns):
+            part = slice(top, min(top + BLOCK[0], rows))
+            block = self.source.map.read(
+                self.source.head,
+                rows=(part.start, part.stop),
+                columns=(left, min(left + BLOCK[1], columns)),
+            )
+            mass[part, 0] += np.minimum(block, 0).sum(axis=1)
+            mass[part, 1] += np.maximum(block, 0).sum(axis=1)
+            yield Step(top, rows, "Adding up the rows")
+        self.mass = mass
+
+
+class Opener:
+    """Opens heads, and keeps those opened last as long as their capture is on screen."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        self.tiles = tiles
+        self.most: float | None = None  # the largest weight of all heads, once it was asked for
+        self._capture: Capture | None = None
+        self._words: Integers | None = None
+        self._opened: OrderedDict[tuple[HeadId, bool], Opened] = OrderedDict()
+
+    def open(
+        self,
+        capture: Capture,
+        head: HeadId,
+        *,
+        query: int | None,
+        whole: bool,
+        shared: bool,
+        view: Viewport,
+    ) -> Task[Opened]:
+        """Open a head, read the row of a query and, of a small map, the tiles of a view.
+
+        view: as it is, or of any other shape: then the whole map is meant. whole: no band.
+        """
+        yield Step(0, 3, "Opening the head")
+        self._turn_to(capture)
+        found = self._opened.get((head, whole))
+        if found is None:
+            found = self._open(capture, head, whole)
+            self._opened[head, whole] = found
+            while len(self._opened) > HEADS_KEPT:
+                self._opened.popitem(last=False)
+        if query is not None:
+            found.read_row(capture.row(head.layer, query))
+        if _cells(found.source.shape) <= SMALL:
+            view = view.of(found.source.shape, found.grid.wide)
+            yield from found.load(self.tiles, self.tiles.missing(found.source, view))
+        if shared and self.most is None:
+            yield from self._compare(capture)
+        return found
+
+    def _turn_to(self, capture: Capture) -> None:
+        """Forget what belongs to another capture; a growing one keeps what it had."""
+        old, self._capture = self._capture, capture
+        if old is None or old is capture:
+            return
+        self.most = None
+        if old.prompt is not capture.prompt:
+            self._words = None
+        for key, one in list(self._opened.items()):
+            if old.prompt is not capture.prompt or one.whole is not capture.maps[key[0].layer]:
+                del self._opened[key]
+                self.tiles.drop(one.source)
+
+    def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
+        if self._words is None:
+            self._words = word_spans(capture)
+        grid = Grid.of(capture, head.layer, whole, self._words)
+        if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
+            return Opened(head, grid, Source(grid.map, head.head, grid.rule), None)
+        layer = capture.maps[head.layer]
+        facts = layer.summary(head.head)  # type: ignore[union-attr]
+        thumb = None if grid.band is not None else facts.thumb
+        source = Source(grid.map, head.head, grid.rule, thumb)
+        return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
+
+    def _compare(self, capture: Capture) -> Task[None]:
+        """The largest weight of all heads that are stored or small."""
+        most, heads = 0.0, capture.spec.heads
+        for number, one in enumerate(heads):
+            layer = capture.maps[one.layer]
+            if layer is not None and (capture.path or _cells(layer.shape[1:]) <= SMALL):
+                rowmax = layer.summary(one.head).rowmax  # type: ignore[attr-defined]
+                most = max(most, float(np.abs(rowmax).max(initial=0.0)))
+            yield Step(number + 1, len(heads), "Comparing the heads")
+        self.most = most
+
+
+def _cells(shape: tuple[int, ...]) -> int:
+    return shape[0] * shape[1]
+
+
+def _blocks(rows: int, columns: int) -> Iterable[tuple[int, int]]:
+    return ((top, left) for top in range(0, rows, BLOCK[0]) for left in range(0, columns, BLOCK[1]))

@@ -1,0 +1,95 @@
+"""What the mouse does on a map: point, click, drag it along, zoom, select a block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt
+from PySide6.QtGui import QMouseEvent, QWheelEvent
+
+if TYPE_CHECKING:
+    from hgviz.gui.views.canvas import Canvas
+
+NOTCH = 120  # units of the wheel for one turn
+STILL = 4  # px: a press that moves less is a click
+
+
+class Pointer(QObject):
+    """Filters the events of one canvas."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        super().__init__(canvas)
+        self._canvas = canvas
+        self._grip: QPointF | None = None  # where the button went down, or the last drag was
+        self._doing = ""  # "": pressed at most; pan, block, inset
+        self._turned = 0
+        canvas.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take mouse and wheel, leave the rest."""
+        kind = event.type()
+        if kind == QEvent.Type.Leave:
+            self._turned = 0
+            self._canvas.pointed.emit(None)
+        elif isinstance(event, QWheelEvent):
+            self._zoom(event)
+            return True
+        elif isinstance(event, QMouseEvent):
+            if kind == QEvent.Type.MouseMove:
+                self._move(event.position())
+            elif event.button() == Qt.MouseButton.LeftButton:
+                if kind == QEvent.Type.MouseButtonPress:
+                    self._press(event)
+                elif kind == QEvent.Type.MouseButtonRelease:
+                    self._release(event.position())
+                elif kind == QEvent.Type.MouseButtonDblClick:
+                    self._canvas.fit()
+        return False
+
+    def _press(self, event: QMouseEvent) -> None:
+        place = event.position()
+        self._grip, self._doing = place, ""
+        if self._canvas.in_inset(place):
+            self._doing = "inset"
+            self._canvas.centre(place)
+        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._doing = "block"
+
+    def _move(self, place: QPointF) -> None:
+        canvas = self._canvas
+        if self._grip is None:
+            row, column = canvas.cell_at(place)
+            over = row is None or column is None or canvas.in_inset(place)
+            canvas.pointed.emit(None if over else (row, column))
+        elif self._doing == "inset":
+            canvas.centre(place)
+        elif self._doing == "block":
+            canvas.stretch(self._grip, place)
+        else:
+            step = place - self._grip
+            if self._doing == "pan" or step.manhattanLength() >= STILL:
+                self._doing = "pan"
+                canvas.setCursor(Qt.CursorShape.ClosedHandCursor)
+                canvas.pan(step)
+                self._grip = place
+
+    def _release(self, place: QPointF) -> None:
+        canvas, did = self._canvas, self._doing
+        clicked = self._grip is not None and not did
+        self._grip, self._doing = None, ""
+        canvas.unsetCursor()
+        if did == "block":
+            canvas.blocked.emit(canvas.block)
+        elif clicked:
+            canvas.drop_block()
+            row, column = canvas.cell_at(place)
+            if row is not None and column is not None:
+                canvas.clicked.emit(row, column)
+
+    def _zoom(self, event: QWheelEvent) -> None:
+        """Whole turns only; fine wheels add up."""
+        self._turned += event.angleDelta().y()
+        turns = int(self._turned / NOTCH)
+        self._turned -= turns * NOTCH
+        if turns:
+            self._canvas.zoom(turns, event.position())
