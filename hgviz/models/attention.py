@@ -221,20 +221,24 @@ def rotate(x: Tensor, tokens: Tensor) -> Tensor:
 
     tokens (n,): the token position t that each row stands for (Su et al. 2021, eq. 34).
     """
-    half = x.shape[-1] // 2
-    steps = torch.arange(half, device=x.device, dtype=torch.float64)
-    # angles in float64: in float32 token 100,000 is already off by 0.004 rad
-    angles = tokens.to(torch.float64)[:, None] * 10000.0 ** (-steps / half)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    angles = _angles(tokens, x.shape[-1])
+    cos, sin = (part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin()))
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
 def distance_features(deltas: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     """phi (n, width) of distances (n,): sines, then cosines, of delta * 10000^(-2c / width)."""
-    steps = torch.arange(width // 2, device=deltas.device, dtype=torch.float64)
-    angles = deltas.to(torch.float64)[:, None] * 10000.0 ** (-2 * steps / width)
-    return torch.cat([angles.sin(), angles.cos()], dim=-1).to(dtype)
+    angles = _angles(deltas, width)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1).to(dtype).to(deltas.device)
+
+
+def _angles(numbers: Tensor, width: int) -> Tensor:
+    """float64 (n, width / 2): each number times 10000^(-2c / width)."""
+    # in float32 token 100,000 is already off by 0.004 rad, and mps has no float64
+    device = torch.device("cpu") if numbers.device.type == "mps" else numbers.device
+    steps = torch.arange(width // 2, device=device, dtype=torch.float64)
+    return numbers.to(device).double()[:, None] * 10000.0 ** (-2 * steps / width)
 
 
 def _position_scores(q: Tensor, relative: Bias, rule: Rule, keys: int, rows: Tensor) -> Tensor:
@@ -263,11 +267,14 @@ def factors(
     """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D)."""
     if len(q) != 1:
         raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
+    if q.device.type == "mps":  # it has no float64
+        q, k, keep = q.cpu(), k.cpu(), None if keep is None else keep.cpu()
+        relative = None if relative is None else _each(relative, Tensor.cpu)
     q, k = q.detach(), k.detach()
     rows = _proof_rows(q.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
-    double = None if relative is None else _double(relative)
-    proof = weights(_exact(q), _exact(k), rule, keep, double, at)[0]
+    exact = None if relative is None else _each(relative, Tensor.double)
+    proof = weights(q.double(), k.double(), rule, keep, exact, at)[0]
     if rule.empty_rows == "uniform":
         proof = _filled(proof, rule, keep, at)
     complete = replace(
@@ -290,6 +297,9 @@ def _statistic(
     q: Tensor, k: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
 ) -> Tensor:
     """float32 (H, Q): the row statistic of every head, by blocks of rows."""
+    if q.dtype.itemsize < 4:  # in half precision it would put whole rows off by per cents
+        q, k = q.float(), k.float()
+        relative = None if relative is None else _each(relative, Tensor.float)
     out = []
     for start in range(0, q.shape[-2], ROWS):
         rows = torch.arange(start, min(start + ROWS, q.shape[-2]), device=q.device)
@@ -316,14 +326,6 @@ def _filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Ten
 def _proof_rows(queries: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     count = min(PROOF_ROWS, queries)
     return np.unique(np.linspace(0, queries - 1, count).round().astype(np.int64))
-
-
-def _exact(x: Tensor) -> Tensor:
-    return x.cpu().double() if x.device.type == "mps" else x.double()
-
-
-def _double(one: Bias) -> Bias:
-    return _each(one, _exact)
 
 
 def _numpy_relative(one: Bias) -> Relative:

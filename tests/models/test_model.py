@@ -85,12 +85,16 @@ def test_between_two_steps_of_a_trace_gradients_still_work(model):
 @pytest.mark.parametrize(
     "dtype, tolerance", [("float64", 0), ("float32", 1e-4), ("bfloat16", 0.5), ("float16", 0.1)]
 )
-def test_every_dtype_gives_numpy_logits(folder, model, dtype, tolerance):
+def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tolerance):
     other = open_model(folder, dtype=dtype)
     ids, tapped = np.arange(13), {}
     for _ in other.trace(ids, tap=tapped.__setitem__):
         pass
     assert {one.dtype for one in tapped.values()} == {dtype}
+    for layer in model.spec.layers:
+        seen = LazyMap(tapped[layer.index], layer.heads)
+        assert seen.read(1).sum(-1) == pytest.approx(1.0, abs=1e-5)
+        assert seen.verify_max_abs < 1e-5
     logits = other.run(ids).logits
     assert logits.dtype == (np.float64 if dtype == "float64" else np.float32)
     assert np.abs(logits - model.run(ids).logits).max() <= tolerance
