@@ -281,7 +281,7 @@ class Capture:
     @property
     def complete(self) -> bool:
         """Whether every layer is there."""
-        return all(one is not None for one in self.maps)
+        return bool(self.maps) and all(one is not None for one in self.maps)
 
     def query_spans(self, layer: int) -> Integers:
         """(rows, 2): the tokens behind each row of a layer's map, (-1, -1) for padding."""

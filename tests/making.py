@@ -120,7 +120,7 @@ def make_factors(
     prompt: Prompt,
     relative: bool = False,
 ) -> Factors:
-    """Factors of one layer in float32, their statistics and proof rows in float64."""
+    """Factors of one layer in float32, with proof rows in float64."""
     stride_q = spec.levels[layer.level].stride
     stride_k = spec.levels[layer.key_level].stride
     count = len(layer.heads)
@@ -145,27 +145,26 @@ def make_factors(
     proof = np.zeros((count, len(rows), keys), np.float32)
     stat = np.zeros((count, queries), np.float32)
     for h in range(count):
-        for start in range(0, queries, 512):
+        proof[h] = exact_rows(q[h], k[h], rule, h, rows)[0]
+        for start in range(0, queries, 512):  # in float32, as a model takes them
             block = np.arange(start, min(start + 512, queries))
-            weights, stat[h, block] = exact_rows(q[h], k[h], rule, h, block)
-            mine = np.isin(rows, block)
-            proof[h, mine] = weights[rows[mine] - start]
+            stat[h, block] = exact_rows(q[h], k[h], rule, h, block, np.float32)[1]
     return Factors(q, k, stat, rule, rows, proof)
 
 
-def exact_rows(q, k, rule: Rule, h: int, rows) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (rows, keys) and statistics (rows,) in float64, by the formulas of the design."""
-    q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
+def exact_rows(q, k, rule: Rule, h: int, rows, dtype=np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (rows, keys) and statistics (rows,), by the formulas of the design."""
+    q, k = np.asarray(q, dtype), np.asarray(k, dtype)
     columns = np.arange(len(k))
     content = q[rows]
     scores = (content if rule.relative is None else content + rule.relative.content[h]) @ k.T
     if rule.relative is not None:
-        scores = scores + exact_positions(content, rule, h, rows, columns)
-    scores = scores * rule.scale
+        scores = scores + exact_positions(content, rule, h, rows, columns).astype(dtype)
+    scores = scores * dtype(rule.scale)
     seen = rule.sees(rows, columns)
     name = rule.activations[h]
     if name == "softmax":
-        top = np.where(seen, scores, -np.inf).max(1, initial=-1e300)[:, None]
+        top = np.where(seen, scores, -np.inf).max(1, initial=-1e30)[:, None]
         sizes = np.where(seen, np.exp(np.minimum(scores - top, 0)), 0)
         total = sizes.sum(1)
         some = total > 0

@@ -105,6 +105,8 @@ def test_a_map_of_any_rule_is_the_one_in_float64(factors):
         exact = whole_map(factors.q[head], factors.k[head], factors.rule, head)
         found = maps.read(head)
         error = np.abs(found - exact)
+        if factors.rule.norms[head]:  # a score that all but cancels, divided by itself: no digits
+            error *= np.minimum(factors.stat[head], 1)[:, None]
         largest = np.abs(exact).max(1, keepdims=True)
         assert (error <= 1e-5 * np.maximum(1, largest)).all()
         assert (error <= np.maximum(1e-4 * largest, 1e-30)).all()
