@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.views import crosshair, ink, inset, picture
@@ -19,8 +19,9 @@ from hgviz.gui.views.pointer import Pointer
 from hgviz.gui.views.tiles import Key, Tiles
 from hgviz.gui.views.viewport import Viewport
 
-LEFT, TOP, RIGHT, BOTTOM = 88, 71, 72, 18  # logical px around a map: words, numbers, colour bar
-PAD, GAP, GUTTER = 13, 14, 40
+LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
+PAD, GAP, GUTTER, UNDER = 13, 13, 48, 18
+ROOMY = 420  # px that a sentence is at ease in
 CARD = 22  # px between a cell and what is said about it
 
 Cell = tuple[int | None, int | None]
@@ -51,6 +52,11 @@ class Canvas(QWidget):
         self._thumb: QImage | None = None
         self._marks: dict[tuple[object, ...], Marks] = {}
         self.card = CellCard(self)
+        self.sentence = QLabel(self)
+        self.sentence.setTextFormat(Qt.TextFormat.RichText)
+        self.sentence.setWordWrap(True)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.sentence.setProperty("kind", "secondary")
         self._pointer = Pointer(self)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -93,9 +99,12 @@ class Canvas(QWidget):
             self._place_card()
             self.update()
 
-    def say(self, text: str) -> None:
-        """What the card beside the cell says; nothing hides it."""
-        self.card.say(text)
+    def say(self, sentence: str, card: str = "") -> None:
+        """HTML: the sentence beneath the map, and what the card beside the cell says."""
+        self.sentence.setFont(theme.font())
+        self.sentence.setText(sentence)
+        self.card.say(card)
+        self._place_sentence()
         self._place_card()
 
     def missing(self) -> list[Key]:
@@ -256,8 +265,8 @@ class Canvas(QWidget):
         assert self.scene is not None
         left = rect.right() + GAP
         if self.scene.signed:
-            self._gutter(painter, QRectF(left, rect.top(), GUTTER - 10, rect.height()))
-            left += GUTTER
+            self._gutter(painter, QRectF(left, rect.top(), 30, rect.height()))
+            left += 40
         bar = QRectF(left, rect.top(), ink.BAR, rect.height())
         ink.colour_bar(painter, bar, self.scene, "Weight")
 
@@ -287,7 +296,7 @@ class Canvas(QWidget):
             painter.setFont(theme.font(ink.AXIS))
             painter.setPen(theme.current().secondary)
             each = f"{1 / self.view.down.scale:.3g}"
-            box = QRectF(rect.left(), rect.bottom() + 2, rect.width(), BOTTOM)
+            box = QRectF(rect.left(), rect.bottom() + 2, rect.width(), UNDER)
             where = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
             painter.drawText(box, where, f"1 px = {each} × {each}, max")
         box, thumb = self._inset(), self._overview()
@@ -309,7 +318,15 @@ class Canvas(QWidget):
         thumb = self._overview()
         return QRectF() if thumb is None else inset.place(self.map_rect, thumb)
 
-    # --- the card ---------------------------------------------------------------------------------
+    # --- the words --------------------------------------------------------------------------------
+
+    def _place_sentence(self) -> None:
+        """Beneath the map, from its left edge where there is room."""
+        rect = self.map_rect
+        left = round(rect.left()) if self.width() - rect.left() >= ROOMY else LEFT
+        width = self.width() - left - PAD
+        height = self.sentence.heightForWidth(width)
+        self.sentence.setGeometry(left, round(rect.bottom()) + UNDER, width, height)
 
     def _place_card(self) -> None:
         """22 px off the cell, never over its row or column; hidden where there is no such place."""
@@ -325,7 +342,7 @@ class Canvas(QWidget):
         for x in (cell.right() + CARD, cell.left() - CARD - size.width()):
             for y in (cell.bottom() + CARD, cell.top() - CARD - size.height()):
                 place = QRect(QPoint(round(x), round(y)), size)
-                if self.rect().contains(place):
+                if self.rect().contains(place) and not place.intersects(self.sentence.geometry()):
                     self.card.setGeometry(place)
                     self.card.show()
                     return
@@ -352,5 +369,6 @@ class Canvas(QWidget):
 
     def _look(self, view: Viewport) -> None:
         self.view = view
+        self._place_sentence()
         self.compose()
         self.moved.emit()

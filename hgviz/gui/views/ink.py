@@ -144,7 +144,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> Non
             max(y - metrics.height() / 2, rect.top() - 2), rect.bottom() - metrics.height() + 2
         )
         painter.drawText(
-            QRectF(rect.right() + TICK + 4, top, 60, metrics.height()),
+            QRectF(rect.right() + TICK + 3, top, 60, metrics.height()),
             Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
             palettes.written(value, scene.signed),
         )

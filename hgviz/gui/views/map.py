@@ -6,18 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.core import Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Segments, label
 from hgviz.gui.views import sayings
 from hgviz.gui.views.base import View
-from hgviz.gui.views.canvas import LEFT, Block, Canvas
+from hgviz.gui.views.canvas import Block, Canvas
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import SMALL, Opened, Opener
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
+TILES_SHOWN = 60  # ms between two looks at what was read meanwhile
 ARROWS = {
     Qt.Key.Key_Up: (-1, "query"),
     Qt.Key.Key_Down: (1, "query"),
@@ -56,6 +56,8 @@ class MapView(View):
         self._opened: Opened | None = None
         self._pointed: tuple[int, int] | None = None  # the cell under the pointer
         self._whole = False
+        self._soon = QTimer(self, singleShot=True, interval=TILES_SHOWN)
+        self._soon.timeout.connect(self._present)
         self._build()
 
     def _build(self) -> None:
@@ -79,19 +81,11 @@ class MapView(View):
         self.head.add(self.full, self.scale, fit, export)
         for one in (self.role, self.level, self.full):
             one.hide()
-        self.sentence = QLabel()
-        self.sentence.setTextFormat(Qt.TextFormat.RichText)
-        self.sentence.setWordWrap(True)
-        self.sentence.setMinimumHeight(36)
-        self.sentence.setContentsMargins(LEFT, 0, 16, 8)
-        self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.sentence.setProperty("kind", "secondary")
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.canvas, 1)
-        column.addWidget(self.sentence)
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.blocked.connect(self._say_block)
@@ -184,9 +178,9 @@ class MapView(View):
         )
 
     def _came(self, step: object) -> None:
-        """More tiles are there."""
-        if self._opened is not None:
-            self._present()
+        """More tiles are there: they are shown a few times a second."""
+        if not self._soon.isActive():
+            self._soon.start()
 
     def _present(self) -> None:
         opened, session = self._opened, self.session
@@ -265,8 +259,10 @@ class MapView(View):
         assert self._opened is not None and self.session is not None
         opened, chosen = self._opened, _looked_at(self.session).query
         capture, layer = opened.grid.capture, opened.head.layer
+        if self.canvas.block is not None:
+            return
         if row is None or chosen is None:
-            self._tell(sayings.HINT, "")
+            self.canvas.say(sayings.HINT, "")
             return
         at, key = capture.row(layer, chosen), None
         if column is not None:
@@ -285,13 +281,7 @@ class MapView(View):
             signed=opened.source.map.signed,
             off=self._off,
         )
-        self._tell(said.sentence(), said.card())
-
-    def _tell(self, sentence: str, card: str) -> None:
-        if self.canvas.block is None:
-            self.sentence.setFont(theme.font())
-            self.sentence.setText(sentence)
-        self.canvas.say(card)
+        self.canvas.say(said.sentence(), said.card())
 
     # --- what people do ---------------------------------------------------------------------------
 
@@ -331,7 +321,7 @@ class MapView(View):
         values, source = None, self._opened.source
         if (bottom - top) * (right - left) <= SMALL:
             values = source.map.read(source.head, rows=(top, bottom), columns=(left, right))
-        self.sentence.setText(sayings.of_block(block, values, source.map.signed))
+        self.canvas.say(sayings.of_block(block, values, source.map.signed))
 
     def _choose_scale(self, name: str) -> None:
         if self.session is not None:

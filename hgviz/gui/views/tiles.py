@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -96,7 +95,8 @@ class Tiles:
 
     def missing(self, source: Source, view: Viewport) -> list[Key]:
         """What is not here of the view, the middle of the screen first."""
-        keys = [key for key in wanted(source, view) if key not in self._tiles]
+        with self._lock:
+            keys = [key for key in wanted(source, view) if key not in self._tiles]
         if not keys:
             return []
         i = sum(key.i for key in keys) / len(keys)
@@ -104,29 +104,32 @@ class Tiles:
         return sorted(keys, key=lambda key: (key.i - i) ** 2 + (key.j - j) ** 2)
 
 
-def wanted(source: Source, view: Viewport) -> Iterator[Key]:
+def wanted(source: Source, view: Viewport) -> list[Key]:
     """The tiles a view needs, but those in which nothing is seen."""
-    cells = side(view.zoom) << view.zoom
-    rows, columns = source.shape
-    (top, bottom), (left, right) = view.down.shown(), view.across.shown()
-    for i in range(top // cells, -(-bottom // cells)):
-        for j in range(left // cells, -(-right // cells)):
-            corner = np.array([[i * cells, min((i + 1) * cells, rows)]])
-            across = np.array([[j * cells, min((j + 1) * cells, columns)]])
-            if seen(source.rule, corner, across)[0, 0]:
-                yield Key(source, view.zoom, i, j)
+    rows, columns, there = _grid(source, view)
+    return [Key(source, view.zoom, rows[i], columns[j]) for i, j in np.argwhere(there)]
 
 
 def read(key: Key) -> Floats:
     """One tile from its map."""
-    cells = side(key.zoom) << key.zoom
-    tile = key.source.map.read(
-        key.source.head,
-        rows=(key.i * cells, min((key.i + 1) * cells, key.source.shape[0])),
-        columns=(key.j * cells, min((key.j + 1) * cells, key.source.shape[1])),
-        zoom=key.zoom,
+    source, reach = key.source, side(key.zoom) << key.zoom
+    rows, columns = (
+        (number * reach, min((number + 1) * reach, most))
+        for number, most in zip((key.i, key.j), source.shape, strict=True)
     )
-    return readonly(tile)
+    return readonly(source.map.read(source.head, rows, columns, zoom=key.zoom))
+
+
+def _grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_]]:
+    """The tiles on screen, down and across, and in which of them anything is seen."""
+    reach = side(view.zoom) << view.zoom
+    numbers, ranges = [], []
+    for along in (view.down, view.across):
+        first, last = along.shown()
+        numbers.append(range(first // reach, -(-last // reach)))
+        starts = np.array(numbers[-1]) * reach
+        ranges.append(np.stack([starts, np.minimum(starts + reach, along.cells)], axis=1))
+    return numbers[0], numbers[1], seen(source.rule, ranges[0], ranges[1])
 
 
 # --- putting together -----------------------------------------------------------------------------
@@ -142,13 +145,12 @@ def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
     if view.down.scale >= 1:
         (first, last), (start, end) = view.down.shown(), view.across.shown()
         return block[first - top : last - top, start - left : end - left]
-    zoom = view.zoom
-    down = (view.down.bounds() - top) >> zoom
-    across = (view.across.bounds() - left) >> zoom
-    block = block[: _ceil(view.down.bounds()[-1] - top, zoom)]
-    block = block[:, : _ceil(view.across.bounds()[-1] - left, zoom)]
-    join = _largest if source.map.signed else np.maximum.reduceat
-    return join(join(block, down[:-1], axis=0), across[:-1], axis=1)
+    (first, last), (start, end) = (
+        _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
+    )
+    join = _larger if source.map.signed else np.maximum
+    block = join(block[first], block[last])
+    return join(block[:, start], block[:, end])
 
 
 def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
@@ -203,22 +205,23 @@ def rule_of(capture: Capture, layer: int) -> Rule:
 def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, int]:
     """The view's cells at its zoom in whole tiles, and the positions of its first cell."""
     zoom, cells = view.zoom, side(view.zoom)
-    reach = cells << zoom
-    (top, bottom), (left, right) = view.down.shown(), view.across.shown()
-    first, last = top // reach, _up(bottom, reach)
-    start, end = left // reach, _up(right, reach)
-    block = np.full(((last - first) * cells, (end - start) * cells), np.nan, np.float32)
+    rows, columns, there = _grid(source, view)
+    top, left = rows.start * cells << zoom, columns.start * cells << zoom
+    block = np.full((len(rows) * cells, len(columns) * cells), np.nan, np.float32)
     if source.thumb is not None and source.thumb.size:
-        _underlay(block, source, zoom, first * reach, start * reach)
-    for i in range(first, last):
-        for j in range(start, end):
-            place = block[(i - first) * cells :, (j - start) * cells :][:cells, :cells]
-            tile = tiles.get(Key(source, zoom, i, j))
-            if tile is None:
-                _from_coarser(place, tiles, Key(source, zoom, i, j))
-            else:
-                place[: tile.shape[0], : tile.shape[1]] = tile
-    return block, first * reach, start * reach
+        _underlay(block, source, zoom, top, left)
+    for (i, j), some in np.ndenumerate(there):
+        place = block[i * cells : (i + 1) * cells, j * cells : (j + 1) * cells]
+        if not some:
+            place[:] = 0
+            continue
+        key = Key(source, zoom, rows[i], columns[j])
+        tile = tiles.get(key)
+        if tile is None:
+            _from_coarser(place, tiles, key)
+        else:
+            place[: tile.shape[0], : tile.shape[1]] = tile
+    return block, top, left
 
 
 def _underlay(block: Floats, source: Source, zoom: int, top: int, left: int) -> None:
@@ -257,15 +260,13 @@ def _ranges(along: Along) -> NDArray[np.int64]:
     return np.stack([bounds[:-1], bounds[1:]], axis=1)
 
 
-def _largest(values: Floats, starts: NDArray[np.int64], axis: int) -> Floats:
-    high = np.maximum.reduceat(values, starts, axis=axis)
-    low = np.minimum.reduceat(values, starts, axis=axis)
+def _ends(along: Along, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and last cell of every pixel, from an edge on: at this zoom it has one or two."""
+    cells = (along.bounds() - edge + (1 << zoom) - 1) >> zoom
+    return cells[:-1], cells[1:] - 1
+
+
+def _larger(one: Floats, other: Floats) -> Floats:
+    """By magnitude; of two equal ones the positive."""
+    high, low = np.maximum(one, other), np.minimum(one, other)
     return np.where(high >= -low, high, low)
-
-
-def _ceil(cells: int, zoom: int) -> int:
-    return int(-(-cells // (1 << zoom)))
-
-
-def _up(cells: int, reach: int) -> int:
-    return -(-cells // reach)

@@ -1,0 +1,162 @@
+"""Putting a picture together from the pieces of a map."""
+
+import numpy as np
+import pytest
+
+from hgviz.gui.views import tiles
+from hgviz.gui.views.tiles import Key, Source, Tiles
+from hgviz.gui.views.viewport import Viewport
+from hgviz.maps import DenseMap, LazyMap, Rule
+from tests.making import make_capture
+
+CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)
+FREE = Rule(1.0, ("tanh",), (None,))
+
+
+def source_of(array, rule=CAUSAL, signed=False, thumb=None):
+    return Source(DenseMap(array[None], (0,), signed), 0, rule, thumb)
+
+
+def whole(source, view):
+    cache = Tiles()
+    for key in cache.missing(source, view):
+        cache.fetch(key)
+    return tiles.compose(cache, source, view)
+
+
+def random_map(size, causal=True, seed=0):
+    weights = np.random.default_rng(seed).random((size, size), np.float32)
+    return np.tril(weights) if causal else weights
+
+
+def test_where_cells_have_pixels_the_values_are_the_cells():
+    array = random_map(300)
+    view = Viewport.fitted((300, 300), (700, 700))
+    assert np.array_equal(whole(source_of(array), view), array)
+
+
+def test_spread_repeats_every_cell_as_a_square():
+    array = random_map(5)
+    view = Viewport.fitted((5, 5), (33, 33))
+    spread = tiles.spread(whole(source_of(array), view), view)
+    assert np.array_equal(spread, np.kron(array, np.ones((6, 6), np.float32)))
+
+
+@pytest.mark.parametrize("size", [513, 1000, 1024, 3000])
+def test_a_pixel_is_the_largest_of_its_cells(size):
+    array = random_map(size)
+    view = Viewport.fitted((size, size), (500, 512))
+    found = whole(source_of(array), view)
+    bounds = view.down.bounds()[:-1]
+    expected = np.maximum.reduceat(np.maximum.reduceat(array, bounds, 0), bounds, 1)
+    assert found.shape == view.size
+    seen = ~tiles.unseen(source_of(array), view)
+    assert np.array_equal(found[seen], expected[seen])
+
+
+def test_a_pixel_of_a_signed_map_is_the_largest_in_magnitude():
+    array = random_map(1000, causal=False) * 2 - 1
+    view = Viewport.fitted((1000, 1000), (300, 300))
+    found = whole(source_of(array, FREE, signed=True), view)
+    bounds = view.down.bounds()
+    for row, column in ((0, 0), (17, 211), (299, 299)):
+        rows, columns = slice(*bounds[row : row + 2]), slice(*bounds[column : column + 2])
+        block = array[rows, columns]
+        assert found[row, column] == block.flat[np.abs(block).argmax()]
+
+
+def test_a_part_shows_the_same_values_as_the_whole():
+    source = source_of(random_map(2000))
+    view = Viewport.fitted((2000, 2000), (400, 400)).zoomed(2, 200, 200)
+    full = Viewport.fitted((2000, 2000), (2000, 2000))
+    part = whole(source, view)
+    array = whole(source, full)
+    down, across = view.down.bounds()[:-1], view.across.bounds()[:-1]
+    row, column = 300, 20
+    rows = slice(down[row], down[row + 1])
+    assert part[row, column] == array[rows, across[column] : across[column + 1]].max()
+
+
+def test_what_the_query_cannot_see_is_not_read():
+    source = source_of(random_map(1024))
+    view = Viewport.fitted((1024, 1024), (1100, 1100))
+    keys = Tiles().missing(source, view)
+    assert {(key.i, key.j) for key in keys} == {(i, j) for i in range(4) for j in range(i + 1)}
+
+
+def test_unseen_is_where_the_rule_says_so():
+    rule = Rule(1.0, ("softmax",), (None,), stride_q=2, stride_k=1, causal=True)
+    source = Source(DenseMap(np.ones((1, 10, 20), np.float32), (0,), False), 0, rule)
+    view = Viewport.fitted((10, 20), (100, 200))
+    expected = ~rule.sees(np.arange(10), np.arange(20))
+    assert np.array_equal(tiles.unseen(source, view), expected)
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_ranges_are_seen_where_any_of_their_cells_is(windowed):
+    keep = np.ones(64, bool)
+    keep[24:40] = False
+    rule = Rule(1.0, ("softmax",), (None,), 4, 2, causal=True, windowed=windowed, keep=keep)
+    rows, columns = (np.stack([np.arange(0, n, 8), np.arange(8, n + 8, 8)], 1) for n in (32, 64))
+    cells = rule.sees(np.arange(32), np.arange(64)).reshape(4, 8, 8, 8)
+    assert np.array_equal(tiles.seen(rule, rows, columns), cells.any(axis=(1, 3)))
+
+
+def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
+    source = source_of(random_map(1024, causal=False), FREE)
+    cache = Tiles()
+    cache.fetch(Key(source, 2, 0, 0))
+    found = tiles.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
+    coarse = source.map.read(0, zoom=2)
+    assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
+
+
+def test_before_any_tile_the_thumbnail_is_shown():
+    array = random_map(1000, causal=False)
+    plain = source_of(array, FREE)
+    source = source_of(array, FREE, thumb=plain.map.summary(0).thumb)
+    found = tiles.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
+    assert not np.isnan(found).any()
+    assert found.max() == array.max()
+
+
+def test_the_cache_forgets_what_was_not_used_for_longest():
+    source = source_of(random_map(1024, causal=False), FREE)
+    one = 256 * 256 * 4
+    cache = Tiles(limit=3 * one)
+    keys = [Key(source, 0, i, 0) for i in range(4)]
+    for key in keys[:3]:
+        cache.fetch(key)
+    cache.get(keys[0])
+    cache.fetch(keys[3])
+    assert cache.get(keys[1]) is None
+    assert all(cache.get(keys[n]) is not None for n in (0, 2, 3))
+    assert cache.size == 3 * one
+    cache.drop(source)
+    assert cache.size == 0 and len(cache) == 0
+
+
+def test_no_read_of_a_long_map_asks_for_much_at_once():
+    class Counting:
+        shape, heads, signed = (1, 131_072, 131_072), (0,), False
+        largest = 0
+
+        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+            sizes = [-(-(b - a) // (1 << zoom)) for a, b in (rows, columns)]
+            self.largest = max(self.largest, max(b - a for a, b in (rows, columns)))
+            return np.zeros(sizes, np.float32)
+
+    source = Source(Counting(), 0, CAUSAL)
+    view = Viewport.fitted((131_072, 131_072), (544, 544))
+    found = whole(source, view)
+    assert found.shape == (544, 544)
+    assert source.map.largest <= tiles.MOST_READ
+
+
+def test_tiles_of_a_lazy_map_are_its_own_reads():
+    capture = make_capture("Hourglass " * 60, heads=2)
+    layer = capture.maps[0]
+    assert isinstance(layer, LazyMap)
+    source = Source(layer, 1, tiles.rule_of(capture, 0))
+    view = Viewport.fitted(layer.shape[1:], (700, 700))
+    assert np.array_equal(whole(source, view), layer.read(1))
