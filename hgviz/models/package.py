@@ -18,7 +18,7 @@ from hgviz.core import HgvizError
 from hgviz.models.config import HourglassConfig
 from hgviz.models.files import Shapes, dims
 from hgviz.models.hierarchy import from_depth
-from hgviz.models.readers import PACKAGE, converted
+from hgviz.models.readers import CONFIG, PACKAGE, converted
 
 PREFIXES = ("module.", "net.")
 
@@ -55,7 +55,9 @@ class Settled:
 def stripped(tensors: Mapping[str, Value]) -> dict[str, Value]:
     """Names without the prefixes that wrappers put before every one of them."""
     found = dict(tensors)
-    while prefix := next((p for p in PREFIXES if all(n.startswith(p) for n in found)), None):
+    while prefix := next(
+        (p for p in PREFIXES if found and all(n.startswith(p) for n in found)), ""
+    ):
         found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
     return found
 
@@ -74,11 +76,11 @@ def settle(data: dict[str, Any], shapes: Shapes, where: str) -> Settled:
     stated = converted(data, _Stated, where)
     seen = _seen(shapes)
     given = {name: getattr(stated, name) for name in _Stated.__struct_fields__}
-    all_ = {name: seen.get(name) if one is None else one for name, one in given.items()}
-    _settle_heads(all_, seen.pop("inner", None), where)
-    _require(all_, where)
-    why, do = _difference(given, seen, shapes, where)
-    return Settled(_config(all_), why, do)
+    known = {name: seen.get(name) if one is None else one for name, one in given.items()}
+    _settle_heads(known, seen.pop("inner"), where)
+    _require(known, where)
+    why, do = _difference(given, seen, shapes)
+    return Settled(_config(known), why, do)
 
 
 def source(name: str, config: HourglassConfig) -> tuple[str, int, int]:
@@ -155,10 +157,8 @@ def _seen(shapes: Shapes) -> dict[str, Any]:
         seen["updown_sample_type"] = "linear" if factors else "naive"
         if factors:
             seen["shorten_factor"] = factors
-    for name, shape in shapes.items():
-        if name.endswith(".to_q.weight"):
-            seen["inner"] = shape[0]
-            break
+    queries = (shape for name, shape in shapes.items() if name.endswith(".to_q.weight"))
+    seen["inner"] = next((shape[0] for shape in queries if len(shape) == 2), None)
     return seen
 
 
@@ -195,29 +195,29 @@ def _factors(shapes: Shapes, dim: int) -> list[int]:
 # --- what config.json must say --------------------------------------------------------------------
 
 
-def _settle_heads(all_: dict[str, Any], inner: int | None, where: str) -> None:
+def _settle_heads(known: dict[str, Any], inner: int | None, where: str) -> None:
     """Heads and their width from one another, as the projections show their product."""
     for one, other in (("heads", "dim_head"), ("dim_head", "heads")):
-        if all_[one] is None and all_[other] is not None and inner is not None:
-            if inner % all_[other]:
+        if known[one] is None and known[other] is not None and inner is not None:
+            if inner % known[other]:
                 raise HgvizError(
-                    f"{other} {all_[other]} does not divide the width of the heads",
-                    f"to_q.weight has {inner} rows, {all_[other]} times nothing whole",
+                    f"{other} {known[other]} does not divide the width of the heads",
+                    f"to_q.weight has {inner} rows, {known[other]} times nothing whole",
                     f"Correct {other} in {where}",
                 )
-            all_[one] = inner // all_[other]
+            known[one] = inner // known[other]
 
 
-def _require(all_: dict[str, Any], where: str) -> None:
-    flat = isinstance(all_["depth"], int)
+def _require(known: dict[str, Any], where: str) -> None:
+    flat = isinstance(known["depth"], int)
     needless = ("shorten_factor", "attn_resampling", "updown_sample_type") if flat else ()
-    if flat and all_["shorten_factor"]:
+    if flat and known["shorten_factor"]:
         raise HgvizError(
             f"{where} gives a shorten_factor to a model that does not shorten",
-            f"its depth is the number {all_['depth']}",
+            f"its depth is the number {known['depth']}",
             "Leave shorten_factor out, or give depth as [before, inner, after]",
         )
-    missing = [name for name, one in all_.items() if one is None and name not in needless]
+    missing = [name for name, one in known.items() if one is None and name not in needless]
     if "heads" in missing and "dim_head" in missing:
         missing.remove("dim_head")  # it follows from heads
     if missing:
@@ -237,14 +237,14 @@ _EXAMPLES = {
 
 
 def _difference(
-    given: Mapping[str, Any], seen: Mapping[str, Any], shapes: Shapes, where: str
+    given: Mapping[str, Any], seen: Mapping[str, Any], shapes: Shapes
 ) -> tuple[str, str]:
     """Which key to correct, told by the tensor that shows it."""
     for name, tensor in _SHOWN_BY.items():
         if given[name] not in (None, seen.get(name)) and tensor in shapes:
             return (
-                f"{where} says {name} {given[name]}; {tensor} is {dims(shapes[tensor])}",
-                f'Set "{name}" to {seen[name]} in {where}, or choose another file',
+                f"{CONFIG} says {name} {given[name]}; {tensor} is {dims(shapes[tensor])}",
+                f'Set "{name}" to {seen[name]} in {CONFIG}, or choose another file',
             )
     return "", ""
 
@@ -256,22 +256,22 @@ _SHOWN_BY = {
 }
 
 
-def _config(all_: Mapping[str, Any]) -> HourglassConfig:
-    linear, resampled = all_["updown_sample_type"] == "linear", bool(all_["attn_resampling"])
+def _config(known: Mapping[str, Any]) -> HourglassConfig:
+    linear, resampled = known["updown_sample_type"] == "linear", bool(known["attn_resampling"])
     down, up = ("linear", "linear") if linear else ("average", "repeat")
     return HourglassConfig(
-        vocab_size=all_["num_tokens"],
-        d_model=all_["dim"],
-        n_heads=all_["heads"],
-        d_head=all_["dim_head"],
-        hierarchy=from_depth(all_["depth"], all_["shorten_factor"]),
+        vocab_size=known["num_tokens"],
+        d_model=known["dim"],
+        n_heads=known["heads"],
+        d_head=known["dim_head"],
+        hierarchy=from_depth(known["depth"], known["shorten_factor"]),
         form="windowed",
         downsampling="attention" if resampled else down,  # type: ignore[arg-type]
         upsampling="attention" if resampled else up,  # type: ignore[arg-type]
         attention_downsampling=down,  # type: ignore[arg-type]
         attention_upsampling=up,  # type: ignore[arg-type]
         positions="learned",
-        max_positions=all_["max_seq_len"],
-        causal=all_["causal"],
-        masking=all_["masking"],
+        max_positions=known["max_seq_len"],
+        causal=known["causal"],
+        masking=known["masking"],
     )
