@@ -20,7 +20,7 @@ from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.views.arrangement import arrange
 from hgviz.gui.views.atlas import Atlas
-from hgviz.gui.views.silhouette import PAD, Layout, Room
+from hgviz.gui.views.silhouette import PAD, SLACK, Layout, Room
 from hgviz.gui.views.strokes import MARGIN, Brush, Look, Scene
 
 NARROW = 440  # px: below this the levels keep only their names
@@ -122,8 +122,8 @@ class Glass(QAbstractScrollArea):
         if self.layout_ is None or self.scene is None:
             return None
         left, top = self._scrolled()
-        slack = SPINE if self.spine else 2
-        found = self.layout_.at(place.x() + left, place.y() + top, slack)
+        across = SPINE if self.spine else SLACK
+        found = self.layout_.at(place.x() + left, place.y() + top, across)
         if found is None or not self._one_each:
             return found
         heads = self.scene.spec.layers[found.layer].heads

@@ -194,6 +194,12 @@ class HourglassView(View):
         return self._picture.thumbs.get(head) if self._picture is not None else None
 
     def _menu(self, head: HeadId | None, where: QPoint) -> None:
+        menu = self.menu(head)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(where)
+
+    def menu(self, head: HeadId | None) -> QMenu:
+        """What can be done with a head, or with the whole picture."""
         menu = QMenu(self)
         if head is not None:
             menu.addAction(f"Go to head {head}").setData(("go", head))
@@ -202,8 +208,7 @@ class HourglassView(View):
             menu.addSeparator()
         menu.addAction(theme.icon("copy"), "Copy picture").setData(("copy", head))
         menu.triggered.connect(self._did)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(where)
+        return menu
 
     def _did(self, action: Any) -> None:
         what, head = action.data()

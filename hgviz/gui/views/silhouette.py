@@ -16,6 +16,7 @@ PAD = 10  # from the outermost rows to the edge of the silhouette
 LARGEST = 72  # a thumbnail at full resolution
 FLAT = 20  # below this a cell is one flat colour
 READABLE = 44  # below this the picture scrolls before its cells shrink further
+SLACK = 2  # px around a cell that still mean it
 FUNNEL = 20  # where the positions of two levels meet
 
 
@@ -139,12 +140,12 @@ class Layout:
             for head, rect in row.cells:
                 yield HeadId(row.layer, head), rect
 
-    def at(self, x: float, y: float, slack: float = 2) -> HeadId | None:
+    def at(self, x: float, y: float, across: float = SLACK) -> HeadId | None:
         """The head whose cell is under a point, the gaps between cells shared out."""
         for row in self.rows:
-            if row.top - slack <= y < row.top + row.height + slack:
+            if row.top - SLACK <= y < row.top + row.height + SLACK:
                 for head, cell in row.cells:
-                    if cell.x - slack <= x < cell.right + slack:
+                    if cell.x - across <= x < cell.right + across:
                         return HeadId(row.layer, head)
         return None
 

@@ -1,0 +1,142 @@
+"""The docks about heads say what was measured, and a click opens a head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
+from hgviz.core import HeadId, Selection
+from hgviz.gui.panels.heads import HeadPanel, measured
+from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.panels.table import HeadTable
+from hgviz.gui.panels.worth import WorthPanel
+from tests.gui.showing import picture, session_of, showing
+
+
+@pytest.fixture(autouse=True)
+def dressed(app):
+    return app
+
+
+@pytest.fixture
+def session(capture):
+    return session_of(capture, facts=True)
+
+
+def test_the_role_its_evidence_and_every_metric_are_told(session):
+    facts = session.facts[HeadId(12, 5)]
+    with showing(HeadPanel, session, 304, 400) as view:
+        assert view.sentence.text() == facts.sentence
+        assert view.evidence.text() == facts.evidence
+        assert view.count.text() == "Each line: all 54 self-attention heads"
+        for name in METRICS:
+            named, ticks, value = view.lines[name]
+            assert value.text() == measured(name, facts.metrics[name])
+            assert "{" not in named.full and named.full
+            assert "of 54" in ticks.toolTip()
+            assert value.geometry().right() <= 304 - 16
+
+
+def test_the_dot_stands_between_the_smallest_and_the_largest(session):
+    with showing(HeadPanel, session, 304, 400) as view:
+        _, ticks, _ = view.lines["focus"]
+        values = [one.metrics["focus"] for one in session.facts.values() if one.kind == "self"]
+        assert ticks.place(min(values)) == 6
+        assert ticks.place(max(values)) == ticks.width() - 6
+        picture(ticks)
+
+
+def test_before_heads_are_measured_the_dock_says_so(capture):
+    with showing(HeadPanel, session_of(capture), 304, 400) as view:
+        assert not view.content.isVisible()
+
+
+def test_the_five_strongest_keys_are_listed(session, capture):
+    with showing(LooksPanel, session, 304, 240) as view:
+        found = top_keys(capture, session.selection)
+        assert [one.weight for one in view.keys.keys] == [weight for _, _, weight in found]
+        assert [one.token for one in view.keys.keys] == [token for token, _, _ in found]
+        assert "position 60" in view.where.full
+        for one in view.keys.keys:
+            assert one.inside == one.glyph or not one.inside.strip("·")
+        picture(view.keys)
+
+
+def test_at_a_shorter_level_all_letters_of_a_key_are_shown(session):
+    session.put(selection=Selection(5, 1, 60))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert len(view.letter.text()) == 4
+        assert "letters 57 to 60" in view.where.full
+        assert any(len(one.glyph) == 4 for one in view.keys.keys)
+
+
+def test_the_zeros_of_the_shift_are_named(session):
+    session.put(selection=Selection(2, 0, 0))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert {one.glyph for one in view.keys.keys} >= {"∅"}
+
+
+def test_a_click_on_a_key_chooses_it(session, qtbot):
+    from PySide6.QtCore import QPoint, Qt
+
+    with showing(LooksPanel, session, 304, 240) as view:
+        qtbot.mouseClick(view.keys, Qt.MouseButton.LeftButton, pos=QPoint(60, 30))
+        assert session.selection.key == view.keys.keys[1].token
+
+
+def test_heads_worth_a_look_are_four_and_open(session, qtbot):
+    from PySide6.QtCore import Qt
+
+    with showing(WorthPanel, session, 304, 320) as view:
+        expected = [one.head for one in worth_a_look(session.facts)]
+        assert [row.head for row in view.rows if row.isVisible()] == expected
+        assert all(row.height() == 44 for row in view.rows)
+        before = picture(view.rows[0])
+        qtbot.mouseClick(view.rows[0], Qt.MouseButton.LeftButton)
+        assert session.selection.head_id == expected[0]
+        assert (picture(view.rows[0]) != before).any()
+
+
+def test_the_table_holds_every_head_and_opens_one(session):
+    with showing(WorthPanel, session, 304, 320) as view:
+        view.open_table()
+        table = view.findChild(HeadTable)
+        assert table.model.rowCount() == len(session.facts)
+        focus = 5
+        table.table.sortByColumn(focus, _order(descending=True))
+        best = max(session.facts.values(), key=lambda one: one.metrics["focus"])
+        first = table.table.model().index(0, 0)
+        assert first.data() == str(best.head) or first.siblingAtColumn(focus).data() == measured(
+            "focus", best.metrics["focus"]
+        )
+        table.choose(first)
+        assert str(session.selection.head_id) == first.data()
+        table.close()
+
+
+def test_the_table_sorts_heads_by_number(session):
+    with showing(WorthPanel, session, 304, 320) as view:
+        view.open_table()
+        table = view.findChild(HeadTable)
+        shown = [table.table.model().index(row, 0).data() for row in range(14)]
+        assert shown[:7] == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "1.0"]
+        assert shown[12] == "2.0"
+        table.close()
+
+
+def test_a_partial_capture_lists_what_is_there(capture, session):
+    part = replace(
+        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
+    )
+    session.put(capture=part)
+    session.put(selection=Selection(12, 0, 3))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert not view.content.isVisible()
+
+
+def _order(descending):
+    from PySide6.QtCore import Qt
+
+    return Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
