@@ -1,1 +1,1 @@
-"""The desktop window: PySide6 and pyqtgraph over the same tasks as the command line."""
+"""The desktop window: PySide6 over the same tasks as the command line."""

@@ -131,7 +131,7 @@ def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
 
 
 def _libraries() -> str:
-    names = ("numpy", "torch", "h5py", "matplotlib", "tokenizers", "PySide6", "pyqtgraph")
+    names = ("numpy", "torch", "h5py", "matplotlib", "tokenizers", "PySide6")
     return ", ".join(f"{name} {import_module(name).__version__}" for name in names)
 
 
