@@ -194,7 +194,8 @@ class Commands:
             (n for n, one in enumerate(panes) if here and (one is here or one.isAncestorOf(here))),
             -1 if by > 0 else 0,
         )
-        panes[(at + by) % len(panes)].take_focus()
+        order = [panes[(at + by * step) % len(panes)] for step in range(1, len(panes) + 1)]
+        next((one for one in order if one.take_focus()), None)
 
     def theme(self) -> None:
         """Light to dark or back, kept for the next start."""

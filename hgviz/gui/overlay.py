@@ -85,9 +85,11 @@ class Overlay(QWidget):
         return False
 
     def event(self, event: QEvent) -> bool:
-        """Keep the window's shortcuts away while it is open."""
+        """Keep the window's shortcuts away while it is open, and its own keys once it is not."""
         if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
+            return True
+        if event.type() == QEvent.Type.KeyPress and self.isHidden():
             return True
         return super().event(event)
 

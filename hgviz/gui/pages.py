@@ -22,8 +22,10 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, IconButton, Words, label
 from hgviz.gui.panels.display import DisplayPanel
-from hgviz.gui.panels.heads import HeadPanel, LooksPanel, WorthPanel
+from hgviz.gui.panels.heads import HeadPanel
 from hgviz.gui.panels.jobs import CapturingView, JobsPanel
+from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.panels.worth import WorthPanel
 from hgviz.gui.views.base import View
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
@@ -64,7 +66,7 @@ class InspectPage(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.down)
-        self.setFocusProxy(self.map)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nobody in particular: arrows are letters
         self._tabbed = False
         self.show_jobs(False)
 
@@ -143,6 +145,7 @@ class EmptyPage(QWidget):
         words.addWidget(sentence)
         words.addSpacing(16)
         buttons = QHBoxLayout()
+        self._buttons: list[Button] = []
         for action, said, icon, kind in (
             ("open_sample", "Open the sample", "", "filled"),
             ("open_folder", "Open a checkpoint…", "open", ""),
@@ -152,6 +155,7 @@ class EmptyPage(QWidget):
             button.setProperty("action", action)
             button.clicked.connect(self._clicked)
             buttons.addWidget(button)
+            self._buttons.append(button)
         buttons.addStretch(1)
         words.addLayout(buttons)
         words.addSpacing(16)

@@ -96,15 +96,17 @@ def current() -> Theme:
 def apply(app: QApplication, dark: bool) -> None:
     """Put the application into one theme; nothing is painted between the old and the new."""
     global _theme_now
+    if app.property("theme") == dark:
+        return
     _theme_now = DARK if dark else LIGHT
     tops = [one for one in app.topLevelWidgets() if one.isVisible()]
     for top in tops:
         top.setUpdatesEnabled(False)
     try:
-        if not app.property("hgviz"):
+        if app.property("theme") is None:
             app.setStyle("Fusion")
             app.setFont(_system_font())
-            app.setProperty("hgviz", True)
+        app.setProperty("theme", dark)
         app.setPalette(palette(_theme_now))
         app.setStyleSheet(sheet(_theme_now))
     finally:

@@ -15,6 +15,7 @@ ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
     "eleventh", "twelfth",
 )  # fmt: skip
+STATE = 56  # px: room for the words of a job's state
 
 
 class JobsPanel(View):
@@ -146,6 +147,7 @@ class JobList(QWidget):
         self._grid.setHorizontalSpacing(8)
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnMinimumWidth(2, STATE)
         self._rows: dict[str, tuple[Words, Progress, Words, IconButton]] = {}
 
     def show_work(self, works: tuple[Work, ...]) -> None:
@@ -172,7 +174,7 @@ class JobList(QWidget):
         for at, key in enumerate(keys):
             bar, state = Progress(), Words(factor=0.92, kind="secondary")
             bar.setFixedWidth(72)
-            state.setFixedWidth(56)
+            state.setFixedWidth(STATE)
             cross = IconButton("close", "Stop this job")
             cross.setFixedSize(22, 22)
             policy = cross.sizePolicy()

@@ -35,8 +35,8 @@ class View(QWidget):
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     lane: ClassVar[Literal["files", "engine", "here"]] = "files"  # here: quick, no I/O
-    empty: ClassVar[tuple[str, str]] = ("Nothing to show yet", "Capture a text to look inside.")
-    empty_actions: ClassVar[tuple[tuple[str, str], ...]] = ()  # (action, words), the first filled
+    empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
+    empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
 
     asked = Signal(str)
 
@@ -80,13 +80,14 @@ class View(QWidget):
         """Put the picture as it stands on the clipboard."""
         QGuiApplication.clipboard().setPixmap(self.grab())
 
-    def take_focus(self) -> None:
-        """Take the keyboard: the view itself, or the first thing in it that wants it."""
+    def take_focus(self) -> bool:
+        """Take the keyboard, or give it to the first thing inside that wants it; False: none."""
         inside = [one for one in self.findChildren(QWidget) if one.isVisible()]
         for one in (self, *inside):
             if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isEnabled():
                 one.setFocus(Qt.FocusReason.TabFocusReason)
-                return
+                return True
+        return False
 
     @property
     def spine(self) -> bool:

@@ -1,0 +1,80 @@
+"""A program in a real window, off screen."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication
+
+from hgviz.core import finish
+
+
+@pytest.fixture
+def app(qapp):
+    """The application, dressed in the light theme."""
+    from hgviz.gui import theme
+
+    theme.apply(qapp, dark=False)
+    return qapp
+
+
+@pytest.fixture
+def program(app):
+    """A program with nothing open, in a window of 1600 x 1000."""
+    from hgviz.gui.program import Program
+    from hgviz.gui.window import Window
+
+    frame = Window()
+    frame.resize(1600, 1000)
+    frame.show()
+    one = Program(frame)
+    QApplication.processEvents()
+    yield one
+    one.close()
+    frame.close()
+    frame.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def opened(program, capture):
+    """The same with a capture in it, everything drawn."""
+    from hgviz.gui import opening
+
+    facts, _ = finish(opening.measure(capture))
+    program.session.put(capture=capture, facts=facts)
+    program.settle()
+    return program
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory):
+    """A folder with a tiny hourglass that reads bytes, with random weights."""
+    import torch
+
+    from hgviz.models.checkpoint import save
+    from hgviz.models.config import HourglassConfig
+    from hgviz.models.hierarchy import parse_hierarchy
+    from hgviz.models.hourglass import Hourglass
+
+    torch.manual_seed(0)
+    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save(folder, config, Hourglass(config).state_dict())
+    return folder
+
+
+@pytest.fixture
+def until():
+    """Turn the event loop until something is so."""
+
+    def wait(condition, seconds=20.0):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "it did not happen"
+            QApplication.processEvents()
+            time.sleep(0.005)
+
+    return wait

@@ -1,0 +1,197 @@
+"""Opening, capturing, saving and exporting in a real window."""
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.core import Capture, HgvizError, Selection, Step, finish
+from hgviz.gui import opening
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.working import GOING
+from hgviz.store import open_capture, write_capture
+
+
+def errors(program):
+    return [one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
+
+
+def busy(program):
+    return any(one.state in GOING for one in program.session.work)
+
+
+@pytest.fixture
+def with_model(program, checkpoint, until):
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    return program
+
+
+def test_a_checkpoint_is_opened_and_the_text_captured(with_model, checkpoint):
+    session = with_model.session
+    assert session.capture.complete
+    assert session.capture.prompt.text == opening.TEXT
+    assert session.checkpoint == str(checkpoint)
+    assert session.facts
+    assert not errors(with_model)
+
+
+def test_what_the_window_shows_is_what_the_verbs_give(with_model):
+    """async == sync"""
+    from hgviz import tasks
+
+    session = with_model.session
+    prompt = session.model.tokenize(session.text)
+    again = finish(tasks.capture(session.model, prompt))
+    for mine, other in zip(session.capture.maps, again.maps, strict=True):
+        assert (mine.read(mine.heads[0]) == other.read(other.heads[0])).all()
+
+
+@pytest.mark.parametrize("text", ["x", "שלום עולם", "👩‍👩‍👧 é 한국어\n\ttab", "a" * 700])
+def test_texts_of_every_script_are_captured_and_drawn(with_model, until, text):
+    with_model.commands._text_chosen(text)
+    until(lambda: not busy(with_model))
+    assert with_model.session.capture.prompt.text == text
+    with_model.settle()
+    with_model.session.put(mode="follow")
+    with_model.settle()
+    assert not errors(with_model)
+
+
+def test_an_empty_text_is_refused_in_words_and_the_old_map_stays(with_model, until):
+    before = with_model.session.capture
+    with_model.commands._text_chosen("")
+    until(lambda: errors(with_model))
+    assert "empty" in str(errors(with_model)[0]).lower()
+    assert with_model.session.capture is before
+    assert with_model.session.stale
+
+
+@pytest.mark.parametrize("kind", ["missing", "foreign", "empty"])
+def test_what_cannot_be_opened_is_said_in_three_lines(program, until, tmp_path, kind):
+    path = tmp_path / f"{kind}.h5"
+    if kind != "missing":
+        path.write_bytes(b"" if kind == "empty" else b"no capture at all")
+    program.commands.open_path(str(path))
+    until(lambda: errors(program))
+    (error,) = errors(program)
+    assert error.what and error.do
+    assert "Traceback" not in str(error)
+    assert program.frame.pages.currentWidget() is program.empty
+
+
+def test_a_capture_is_saved_and_opened_again(opened, until, tmp_path):
+    path = tmp_path / "saved.h5"
+    opened.commands._save(str(path))
+    until(lambda: not busy(opened))
+    assert open_capture(path).prompt.text == opened.session.text
+    assert str(path) in opened.frame.chosen_words.full
+
+
+def test_a_capture_that_cannot_be_saved_is_said(opened, until, tmp_path):
+    opened.commands._save(str(tmp_path / "no" / "such" / "folder" / "saved.h5"))
+    until(lambda: errors(opened))
+    assert opened.session.capture is not None
+
+
+def test_a_figure_is_exported_beside_the_work(opened, until, tmp_path):
+    from hgviz.figures import Spec
+
+    path = tmp_path / "map.pdf"
+    opened.commands._export_to(Spec("map", opened.session.selection, format="pdf"), str(path))
+    until(lambda: not busy(opened))
+    assert path.read_bytes().startswith(b"%PDF")
+
+
+def slow(capture, layers=13):
+    """A capture that takes its time."""
+    import dataclasses
+    import time
+
+    maps = [None] * layers
+    for index in range(layers):
+        time.sleep(0.05)
+        maps[index] = capture.maps[index]
+        yield Step(index + 1, layers, "", dataclasses.replace(capture, maps=tuple(maps)))
+    return "", None, capture
+
+
+@pytest.fixture
+def capturing(opened, capture, monkeypatch, until):
+    """A slow capture under way, some layers done."""
+    monkeypatch.setattr(opening, "capture_text", lambda *_: slow(capture))
+    opened.session.put(checkpoint="somewhere", capture=None, spec=None)
+    opened.commands.run("capture")
+    until(lambda: opened.session.capture is not None)
+    return opened
+
+
+def test_finished_layers_are_there_before_the_rest(capturing, until):
+    assert not capturing.session.capture.complete
+    assert capturing.frame.pages.currentWidget() is capturing.inspect
+    work = capturing.session.work[-1]
+    assert work.keeps.startswith("keeps the ")
+    assert "of 13" in work.note
+    capturing.session.put(selection=Selection(0, 0, 5))
+    assert capturing.inspect.maps.currentWidget() is capturing.inspect.map
+    capturing.session.put(selection=Selection(12, 0, 5))
+    assert capturing.inspect.maps.currentWidget() is capturing.inspect.capturing
+    until(lambda: not busy(capturing))
+    assert capturing.session.capture.complete
+    assert capturing.inspect.maps.currentWidget() is capturing.inspect.map
+
+
+def test_stop_keeps_the_layers_that_are_done(capturing, until):
+    capturing.inspect.capturing._stop.click()
+    until(lambda: not capturing.lanes.engine.jobs)
+    QApplication.processEvents()
+    found: Capture = capturing.session.capture
+    assert found.maps[0] is not None and not found.complete
+    assert capturing.session.work[-1].state == "stopped"
+    assert not capturing.frame.actions_by_name["save"].isEnabled()
+
+
+def test_the_loop_turns_while_a_capture_runs(capturing, until):
+    turns = []
+    from PySide6.QtCore import QTimer
+
+    timer = QTimer(interval=5)
+    timer.timeout.connect(lambda: turns.append(1))
+    timer.start()
+    until(lambda: not busy(capturing))
+    timer.stop()
+    assert len(turns) > 10
+
+
+def test_a_window_closed_while_it_works_stops_its_lanes(capturing):
+    capturing.close()
+    assert not capturing.frame.isVisible()
+    assert not capturing.lanes.engine.jobs
+
+
+def test_a_job_that_fails_says_so_and_nothing_is_lost(opened, monkeypatch, until):
+    def broken(*_):
+        yield Step(0, 1)
+        raise HgvizError("the text is too long", "it has 9 bytes", "Shorten it")
+
+    before = opened.session.capture
+    monkeypatch.setattr(opening, "capture_text", broken)
+    opened.session.put(checkpoint="somewhere")
+    opened.commands.run("capture")
+    until(lambda: errors(opened))
+    assert errors(opened)[0].do == "Shorten it"
+    assert opened.session.capture is before
+
+
+def test_a_capture_on_disk_is_shown_with_its_clearest_head(program, until, tmp_path, capture):
+    path = tmp_path / "one.h5"
+    write_capture(path, capture)
+    program.open_first([str(path)])
+    until(lambda: program.session.facts)
+    assert program.session.selection.key is not None
+    assert str(path) in program.commands.opened_before
+
+
+def test_one_pane_can_be_copied(opened):
+    from PySide6.QtGui import QGuiApplication
+
+    opened.inspect.map.copy()
+    assert QGuiApplication.clipboard().pixmap().width() == opened.inspect.map.width()

@@ -1,0 +1,168 @@
+"""The dialogs."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit
+
+from hgviz.core import HgvizError
+from hgviz.gui.actions import ACTIONS
+from hgviz.gui.controls import Words
+from hgviz.gui.dialogs import (
+    About,
+    ErrorDialog,
+    ExportDialog,
+    ShortcutSheet,
+    TextDialog,
+    counted_text,
+)
+from hgviz.gui.opening import shown_error
+
+ERROR = HgvizError(
+    "this checkpoint could not be opened",
+    "config.json says dim 192; the weights say 256",
+    "Set dim to 256, or choose another file",
+    "tensor expected found",
+)
+
+
+def said(dialog):
+    return [one.text() for one in dialog.card.findChildren(QLabel) if one.text()]
+
+
+def test_an_error_is_three_lines_each_a_sentence(program):
+    dialog = ErrorDialog(program.frame, ERROR)
+    dialog.open()
+    assert said(dialog)[:3] == [
+        "This checkpoint could not be opened",
+        "config.json says dim 192; the weights say 256.",
+        "Set dim to 256, or choose another file.",
+    ]
+    dialog.finish()
+
+
+def test_return_does_what_helps_and_escape_closes(program):
+    asked = []
+    dialog = ErrorDialog(program.frame, ERROR, ("open", "Choose another file…"))
+    dialog.asked.connect(asked.append)
+    dialog.open()
+    QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Return)
+    assert asked == ["open"]
+    other = ErrorDialog(program.frame, ERROR)
+    other.open()
+    QTest.keyClick(other, Qt.Key.Key_Escape)
+    assert not other.isVisible()
+
+
+def test_details_are_folded_and_can_be_copied(program):
+    dialog = ErrorDialog(program.frame, ERROR)
+    dialog.open()
+    details = dialog.card.findChild(QPlainTextEdit)
+    assert details.isHidden()
+    dialog._fold.click()
+    assert details.isVisible()
+    dialog._copy()
+    assert "tensor expected found" in QGuiApplication.clipboard().text()
+    dialog.finish()
+
+
+def test_an_error_nobody_foresaw_keeps_its_traceback():
+    try:
+        raise ZeroDivisionError("division by zero")
+    except ZeroDivisionError as error:
+        found = shown_error(error)
+    assert "division by zero" in found.why
+    assert "test_dialogs.py" in found.details
+
+
+def test_tab_stays_inside_the_card(program):
+    dialog = ErrorDialog(program.frame, ERROR, ("open", "Choose another file…"))
+    dialog.open()
+    for _ in range(7):
+        QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
+        assert dialog.isAncestorOf(QApplication.focusWidget())
+    dialog.finish()
+
+
+def test_a_click_beside_the_card_closes_it_and_one_on_it_does_not(program):
+    dialog = About(program.frame)
+    dialog.open()
+    QTest.mouseClick(dialog, Qt.MouseButton.LeftButton, pos=dialog.card.geometry().center())
+    assert dialog.isVisible()
+    QTest.mouseClick(dialog, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
+    assert not dialog.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "words", "fits"),
+    [
+        ("", 10, "Empty: there is nothing to capture", False),
+        ("abc", 10, "3 of 10 bytes", True),
+        ("abc", None, "3 bytes", True),
+        ("é" * 6, 10, "12 of 10 bytes: 2 too many", False),
+        ("👩‍👩‍👧", 4096, "18 of 4,096 bytes", True),
+    ],
+)
+def test_a_text_is_counted_in_bytes_against_the_limit(text, most, words, fits):
+    assert counted_text(text, True, most) == (words, fits)
+
+
+def test_the_text_is_captured_by_ctrl_return_and_strange_script_is_kept(opened):
+    chosen = []
+    dialog = TextDialog(opened.frame, "old", opened.session.spec)
+    dialog.chosen.connect(chosen.append)
+    dialog.open()
+    dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
+    QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
+    assert not chosen  # Return alone is a new line
+    dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
+    QTest.keyClick(dialog.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert chosen == ["שלום 👩‍👩‍👧\nzwei"]
+
+
+def test_an_empty_text_cannot_be_captured(opened, until):
+    dialog = TextDialog(opened.frame, "old", opened.session.spec)
+    dialog.open()
+    dialog.edit.clear()
+    until(lambda: not dialog.default.isEnabled())
+    dialog.finish()
+
+
+def test_a_figure_takes_the_width_and_format_chosen(opened):
+    chosen = []
+    dialog = ExportDialog(opened.frame, opened.session, [])
+    dialog.chosen.connect(chosen.append)
+    dialog.open()
+    dialog.kind.setCurrentIndex(dialog.kind.findData("levels"))
+    dialog.width_.setCurrentIndex(dialog.width_.findData("nature"))
+    dialog.form.setCurrentIndex(dialog.form.findData("svg"))
+    dialog.default.click()
+    (spec,) = chosen
+    assert (spec.kind, spec.width, spec.format) == ("levels", "nature", "svg")
+    assert spec.selection == opened.session.selection
+
+
+def test_the_sheet_lists_every_action_with_a_key(program):
+    dialog = ShortcutSheet(program.frame)
+    dialog.open()
+    listed = {one.full for one in dialog.card.findChildren(Words)}
+    assert {one.words.rstrip("…") for one in ACTIONS if one.keys} <= listed
+    dialog.finish()
+
+
+@pytest.mark.parametrize("size", [(900, 600), (1600, 1000)])
+def test_every_dialog_fits_the_window(opened, size):
+    opened.frame.resize(*size)
+    QApplication.processEvents()
+    for dialog in (
+        ErrorDialog(opened.frame, ERROR),
+        TextDialog(opened.frame, "text", opened.session.spec),
+        ExportDialog(opened.frame, opened.session, []),
+        ShortcutSheet(opened.frame),
+        About(opened.frame),
+    ):
+        dialog.open()
+        QApplication.processEvents()
+        assert opened.frame.rect().contains(dialog.card.geometry()), type(dialog).__name__
+        dialog.finish()

@@ -1,0 +1,78 @@
+"""Colours, fonts and icons."""
+
+import pytest
+from PySide6.QtGui import QColor, QImage, QPalette
+
+from hgviz.gui import theme
+from hgviz.gui.actions import ACTIONS
+from hgviz.resources import resource
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    """The contrast ratio of WCAG 2."""
+
+    def light(colour: QColor) -> float:
+        parts = (colour.redF(), colour.greenF(), colour.blueF())
+        red, green, blue = (
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("one", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_all_text_reaches_a_contrast_of_4_5(one):
+    grounds = (one.window, one.pane, one.raised, one.hover)
+    for ink in (one.text, one.secondary, one.press, one.mark_text, one.good, one.bad, one.warning):
+        for ground in grounds[:3]:
+            assert contrast(ink, ground) >= 4.5, (ink.name(), ground.name())
+    assert contrast(one.text, one.hover) >= 4.5
+    assert contrast(one.on_press, one.press) >= 4.5
+    assert contrast(one.mark_text, one.mark_tint) >= 4.5
+    assert all(contrast(one.text, tint) >= 4.5 for tint in one.silhouette)
+
+
+def test_a_switch_changes_palette_and_sheet(app):
+    theme.apply(app, dark=True)
+    assert theme.current().dark
+    assert app.palette().color(QPalette.ColorRole.Window) == theme.DARK.window
+    assert theme.DARK.pane.name() in app.styleSheet()
+    theme.apply(app, dark=False)
+    assert app.palette().color(QPalette.ColorRole.Window) == theme.LIGHT.window
+    assert theme.DARK.pane.name() not in app.styleSheet()
+
+
+def test_no_font_is_smaller_than_eleven_pixels(app):
+    assert theme.font(0.1).pixelSize() == 11
+    assert theme.mono(0.1).pixelSize() == 11
+    assert theme.font(2).pixelSize() == 2 * app.font().pixelSize()
+
+
+def test_the_text_font_has_one_width(app):
+    from PySide6.QtGui import QFontMetrics
+
+    metrics = QFontMetrics(theme.mono())
+    assert len({metrics.horizontalAdvance(char) for char in "iW.m0·"}) == 1
+
+
+@pytest.mark.parametrize("name", sorted({one.icon for one in ACTIONS}))
+def test_every_icon_of_an_action_is_drawn_in_the_theme_s_colour(app, name):
+    image = theme.pixmap(name, 64).toImage().convertToFormat(QImage.Format.Format_ARGB32)
+    solid = {
+        QColor(image.pixel(x, y)).name()
+        for x in range(image.width())
+        for y in range(image.height())
+        if image.pixelColor(x, y).alpha() == 255
+    }
+    assert solid == {theme.current().text.name()}
+
+
+def test_every_icon_is_sixteen_pixels_with_round_strokes():
+    for path in resource("icons").glob("*.svg"):
+        source = path.read_text()
+        if path.stem != "hgviz":
+            assert 'viewBox="0 0 16 16"' in source
+            assert 'stroke-width="1.5"' in source
+            assert 'stroke-linecap="round"' in source

@@ -1,0 +1,204 @@
+"""The frame: menus, keys, modes, sizes, drops, closing."""
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from hgviz.core import HeadId, Selection
+from hgviz.gui.actions import ACTIONS, MENUS
+from hgviz.gui.commands import Commands
+
+
+def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):
+    program.frame.activateWindow()
+    QTest.keyClick(QApplication.focusWidget() or program.frame, key, modifier)
+    QApplication.processEvents()
+
+
+def test_every_action_is_in_a_menu_and_has_a_command(program):
+    shown = {
+        action.objectName()
+        for menu in program.frame.menuBar().actions()
+        for action in menu.menu().actions()
+        if action.objectName()
+    }
+    assert shown == {one.name for one in ACTIONS}
+    assert all(callable(getattr(Commands, one.name)) for one in ACTIONS)
+    assert [menu.text() for menu in program.frame.menuBar().actions()] == list(MENUS)
+
+
+def test_no_two_actions_share_a_key():
+    keys = [QKeySequence(key).toString() for one in ACTIONS for key in one.keys]
+    assert len(keys) == len(set(keys)) and all(keys)
+
+
+def test_what_cannot_be_done_is_off_and_says_why(program):
+    actions = program.frame.actions_by_name
+    assert not actions["save"].isEnabled()
+    assert "capture" in actions["save"].toolTip()
+    assert actions["open"].isEnabled()
+
+
+def test_a_capture_turns_its_actions_on(opened):
+    actions = opened.frame.actions_by_name
+    assert actions["save"].isEnabled() and actions["next_head"].isEnabled()
+    assert not actions["capture"].isEnabled()  # there is no checkpoint beside it
+    assert "checkpoint" in actions["capture"].toolTip()
+
+
+@pytest.mark.parametrize("action", [one.name for one in ACTIONS if one.name != "quit"])
+def test_every_action_can_be_run_with_a_capture_open(opened, action):
+    opened.commands.run(action)
+    QApplication.processEvents()
+    opened.settle()
+    for one in opened.frame.findChildren(QLineEdit):
+        assert one is not None
+
+
+def test_the_keyboard_steps_through_heads_layers_levels_letters(opened):
+    session = opened.session
+    session.put(selection=Selection(0, 0, 20, 10))
+    press(opened, Qt.Key.Key_L)
+    assert session.selection.head_id == HeadId(0, 1)
+    press(opened, Qt.Key.Key_H)
+    press(opened, Qt.Key.Key_J)
+    assert session.selection.head_id == HeadId(1, 0)
+    press(opened, Qt.Key.Key_K)
+    press(opened, Qt.Key.Key_D)
+    assert session.spec.layers[session.selection.layer].level == 1
+    press(opened, Qt.Key.Key_U)
+    assert session.selection.layer == 0
+    press(opened, Qt.Key.Key_Right)
+    assert session.selection.query == 21
+
+
+def test_letters_stay_in_a_text_field(opened):
+    before = opened.session.selection
+    field = QLineEdit(opened.frame)
+    field.show()
+    field.setFocus()
+    press(opened, Qt.Key.Key_L)
+    press(opened, Qt.Key.Key_Left)
+    assert field.text() == "l"
+    assert opened.session.selection == before
+
+
+def test_modes_keep_the_selection(opened):
+    chosen = opened.session.selection
+    press(opened, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    assert opened.session.mode == "follow"
+    assert opened.frame.pages.currentWidget() is opened.follow
+    assert opened.frame.toolbar.modes.choice == "follow"
+    press(opened, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert opened.frame.pages.currentWidget() is opened.inspect
+    assert opened.session.selection == chosen
+
+
+def test_f6_walks_all_panes_and_comes_round(opened):
+    seen = []
+    for _ in range(20):
+        press(opened, Qt.Key.Key_F6)
+        seen.append(QApplication.focusWidget())
+    assert len(set(seen)) >= 3
+    assert seen.count(seen[0]) > 1
+
+
+def test_the_theme_is_switched_and_kept(opened):
+    from hgviz import settings
+    from hgviz.gui import theme
+
+    before = opened.frame.grab().toImage()
+    opened.commands.run("theme")
+    opened.settle()
+    assert theme.current().dark and settings.load().theme == "dark"
+    assert opened.frame.grab().toImage() != before
+    opened.commands.run("theme")
+    assert settings.load().theme == "light"
+
+
+def test_nothing_open_shows_the_empty_page(program):
+    assert program.frame.pages.currentWidget() is program.empty
+    asked = []
+    program.empty.asked.connect(asked.append)
+    program.empty.asked.disconnect(program.commands.run)
+    program.empty._buttons[0].click()
+    assert asked == ["open_sample"]
+
+
+@pytest.mark.parametrize(
+    ("size", "tabbed", "spine"),
+    [((1600, 1000), False, False), ((1279, 800), True, False), ((900, 600), True, True)],
+)
+def test_the_panes_make_room(opened, size, tabbed, spine):
+    opened.frame.resize(*size)
+    QApplication.processEvents()
+    opened.settle()
+    page = opened.inspect
+    assert page.tabs.isVisible() == tabbed
+    assert page.column.isVisible() != tabbed
+    assert page.hourglass.spine == spine
+    assert (page.hourglass.width() == 96) == spine
+    assert opened.frame.size().toTuple() == size
+    assert page.map.height() >= 160
+    for view in page.views:
+        if view.isVisible() and view not in page.panels:
+            corner = view.mapTo(opened.frame, view.rect().bottomRight())
+            assert opened.frame.rect().contains(corner), view.title
+
+
+def test_a_dock_is_the_same_after_it_was_a_tab(opened):
+    head = next(one for one in opened.inspect.panels if one.title == "This head")
+    opened.frame.resize(1000, 700)
+    QApplication.processEvents()
+    opened.frame.resize(1600, 1000)
+    QApplication.processEvents()
+    assert head.isVisible()
+    assert opened.inspect.column.isAncestorOf(head)
+
+
+def test_what_is_dropped_is_opened(program, until, tmp_path, capture):
+    from hgviz.store import write_capture
+
+    path = tmp_path / "dropped.h5"
+    write_capture(path, capture)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    program.frame.dropEvent(
+        QDropEvent(
+            QPointF(50, 50),
+            Qt.DropAction.CopyAction,
+            data,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+    )
+    until(lambda: program.session.capture is not None)
+    assert program.session.capture.prompt.text == capture.prompt.text
+    assert program.session.facts
+
+
+def test_the_status_bar_says_the_selection_in_words(opened):
+    opened.session.put(selection=Selection(0, 0, 20, 10))
+    opened.settle()
+    words = opened.frame.chosen_words.full
+    assert words.startswith("Head 0.0   ·   query 20 “")
+    assert "key 10 “" in words and "weight " in words and "row sum 1.000" in words
+    count = len(opened.session.capture.prompt)
+    assert f"{count} bytes captured" in opened.frame.made_words.full
+    assert opened.frame.made_words.full.endswith("CPU, float32")
+
+
+def test_the_window_opens_where_it_was(program):
+    from hgviz import settings
+    from hgviz.gui.app import place
+    from hgviz.gui.window import Window
+
+    program.frame.resize(900, 720)  # the off-screen screen is no wider
+    QApplication.processEvents()
+    program.close()
+    other = Window()
+    place(other, settings.load())
+    assert other.size().toTuple() == (900, 720)
+    other.deleteLater()

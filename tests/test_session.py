@@ -1,0 +1,160 @@
+"""What is open, chosen and shown, without any window."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hgviz.core import HeadId, Selection
+from hgviz.session import (
+    Session,
+    clearest,
+    step_head,
+    step_layer,
+    step_level,
+    step_token,
+    strongest_key,
+)
+from tests.making import make_capture
+
+
+@pytest.fixture
+def session(capture):
+    one = Session()
+    one.put(capture=capture)
+    return one
+
+
+def test_a_change_is_said_once_for_each_field_after_all_are_set():
+    session, said = Session(), []
+    session.changed.connect(lambda name: said.append((name, session.dark, session.text)))
+    session.put(dark=True, text="abc")
+    assert said == [("text", True, "abc"), ("dark", True, "abc")]
+
+
+def test_what_did_not_change_is_not_said(session):
+    said = []
+    session.changed.connect(said.append)
+    session.put(selection=session.selection, mode="inspect")
+    assert not said
+
+
+def test_a_field_that_does_not_exist_is_refused():
+    with pytest.raises(AttributeError, match="selektion"):
+        Session().put(selektion=None)
+
+
+def test_a_new_capture_brings_spec_text_and_a_sensible_selection(session, capture):
+    chosen = session.selection
+    assert session.spec == capture.spec
+    assert session.text == capture.prompt.text
+    assert capture.spec.layers[chosen.layer].role == "self"
+    assert 0 < chosen.query < len(capture.prompt) - 1
+    assert not session.stale
+
+
+def test_every_level_has_a_head_open_and_the_chosen_one_is_recorded(session, capture):
+    assert set(session.opened) == {level.index for level in capture.spec.levels}
+    session.select(layer=6, head=3)
+    assert session.opened[capture.spec.layers[6].level] == HeadId(6, 3)
+
+
+def test_a_resampling_head_is_not_the_open_head_of_a_level(session, capture):
+    before = dict(session.opened)
+    down = next(layer for layer in capture.spec.layers if layer.role == "down")
+    session.select(layer=down.index)
+    assert session.opened == before
+
+
+@pytest.mark.parametrize("wild", [-5, 10_000])
+def test_a_selection_outside_the_capture_is_brought_inside(session, capture, wild):
+    session.put(selection=Selection(wild, wild, wild, wild))
+    chosen = session.selection
+    assert 0 <= chosen.layer < len(capture.spec.layers)
+    assert chosen.head in capture.spec.layers[chosen.layer].heads
+    assert 0 <= chosen.query < len(capture.prompt)
+    assert 0 <= chosen.key < len(capture.prompt)
+
+
+def test_a_text_edited_since_is_stale(session):
+    session.put(text="something else")
+    assert session.stale
+
+
+def test_another_text_of_the_same_model_keeps_the_head_and_drops_the_facts(session):
+    session.put(facts={HeadId(0, 0): "fact"})
+    session.select(layer=3, head=2, key=1)
+    session.put(capture=make_capture("Another text, shorter."))
+    assert session.selection.head_id == HeadId(3, 2)
+    assert session.selection.key is None
+    assert session.facts == {}
+
+
+def test_the_layers_that_are_done_keep_the_selection(session, capture):
+    session.select(layer=3, head=2, query=5)
+    session.put(capture=dataclasses.replace(capture, maps=capture.maps[:4] + (None,) * 9))
+    assert session.selection == Selection(3, 2, 5)
+
+
+def test_heads_go_round_and_layers_stop_at_the_ends(session, capture):
+    heads = len(capture.spec.layers[0].heads)
+    session.select(layer=0, head=heads - 1)
+    assert step_head(session, 1).head == 0
+    assert step_head(session, -1).head == heads - 2
+    assert step_layer(session, -1).layer == 0
+    assert step_layer(session, 1).layer == 1
+
+
+def test_levels_go_to_the_head_last_opened_there(session):
+    session.select(layer=6, head=4)
+    session.select(layer=0, head=1)
+    inner = step_level(session, 1)
+    session.put(selection=inner)
+    assert inner.layer in (3, 9)
+    assert step_level(session, 1).head_id == HeadId(6, 4)
+    assert step_level(session, -1).head_id == HeadId(0, 1)
+
+
+def test_a_step_along_a_coarse_level_goes_on_by_its_stride(session):
+    session.select(layer=6, head=0, query=16)
+    assert step_token(session, 1, "query").query == 20
+    assert step_token(session, -1, "query").query == 12
+    session.select(layer=0, query=16)
+    assert step_token(session, 1, "query").query == 17
+
+
+def test_steps_stop_at_the_ends_of_the_text(session, capture):
+    session.select(layer=0, query=0)
+    assert step_token(session, -1, "query").query == 0
+    session.select(query=len(capture.prompt) - 1)
+    assert step_token(session, 1, "query").query == len(capture.prompt) - 1
+
+
+def test_the_strongest_key_is_the_largest_weight_of_the_row(capture):
+    row = capture.maps[0].read(0, rows=(50, 51))[0]
+    assert strongest_key(capture, Selection(0, 0, 50)) == int(np.argmax(np.abs(row)))
+
+
+def test_the_clearest_selection_has_a_query_and_its_strongest_key(capture):
+    chosen = clearest(capture, [HeadId(0, 0)])
+    assert chosen.head_id == HeadId(0, 0)
+    assert chosen.key == strongest_key(capture, chosen)
+    assert clearest(capture, []) is None
+
+
+@pytest.mark.parametrize("text", ["a", "ab", "שלום 👩‍👩‍👧 hello"])
+def test_tiny_and_strange_texts_can_be_stepped_through(text):
+    session = Session()
+    session.put(capture=make_capture(text))
+    for layer in range(len(session.spec.layers)):
+        session.select(layer=layer)
+        for by in (1, -1, 1, 1, 1):
+            session.put(selection=step_token(session, by, "query"))
+            session.put(selection=step_token(session, by, "key"))
+        assert clearest(session.capture, [session.selection.head_id]) is not None
+
+
+def test_nothing_open_can_be_stepped_too():
+    session = Session()
+    assert step_head(session, 1) == step_layer(session, 1) == step_level(session, 1) == Selection()
+    assert step_token(session, 1, "query") == Selection()
