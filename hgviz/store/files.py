@@ -26,7 +26,8 @@ class Sink(io.RawIOBase):
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0))
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        self._file = os.open(path, flags, 0o666)
         self._at = self._end = 0
         self.error: OSError | None = None
 

@@ -202,7 +202,8 @@ def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
     ):
         raise Refused(f"{where} is not what a capture has there")
-    value = found.attrs[name]
+    value = np.empty(one.shape, one.dtype)
+    one.read(value)
     if is_text:
-        return bytes(value).decode("utf-8")
+        return value.tobytes().rstrip(b"\0").decode("utf-8")
     return tuple(int(item) for item in value) if isinstance(like, tuple) else type(like)(value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -50,12 +51,12 @@ def open_capture(path: str | Path) -> Capture:
     with reading(path):
         if os.path.isdir(path):
             return _open_part(Path(path))
-        file = open_file(path)
-        check_format(file)
-        if attribute(file, "complete", 0) != 1:
-            raise Refused("it was never completed")
-        layers = subgroup(file, "layers")
-        return _opened(file, path, lambda index: subgroup(layers, f"{index:03}"))
+        with _closed_on_error(open_file(path)) as file:
+            check_format(file)
+            if attribute(file, "complete", 0) != 1:
+                raise Refused("it was never completed")
+            layers = subgroup(file, "layers")
+            return _opened(file, path, lambda index: subgroup(layers, f"{index:03}"))
 
 
 def is_capture(path: str | Path) -> bool:
@@ -146,7 +147,11 @@ def read_manifest(part: Path) -> dict[str, Any] | None:
 
 def committed_layers(part: Path, count: int) -> set[int]:
     """The layers of an unfinished capture that are whole."""
-    return {index for index in range(count) if _part_layer(part, index) is not None}
+    found = {index: _part_layer(part, index) for index in range(count)}
+    for group in found.values():
+        if group is not None:
+            group.file.close()
+    return {index for index, group in found.items() if group is not None}
 
 
 def _part_layer(part: Path, index: int) -> h5py.Group | None:
@@ -154,9 +159,11 @@ def _part_layer(part: Path, index: int) -> h5py.Group | None:
     if not path.is_file():
         return None
     try:
-        with reading(str(path)):
-            group = subgroup(open_file(str(path)), "layer")
-            return group if attribute(group, "committed", 0) == 1 else None
+        with reading(str(path)), _closed_on_error(open_file(str(path))) as file:
+            group = subgroup(file, "layer")
+            if attribute(group, "committed", 0) != 1:
+                raise Refused("it was never completed")
+            return group
     except HgvizError:
         return None
 
@@ -167,9 +174,19 @@ def _open_part(part: Path) -> Capture:
         if any(part.glob("*.h5")) or not part.name.endswith(schema.PART):
             raise Refused(f"there is no {schema.ROOT} in this folder")
         return Capture(EMPTY_SPEC, EMPTY_PROMPT, (), (), path=str(part))
-    file = open_file(str(root))
-    check_format(file)
-    return _opened(file, str(part), partial(_part_layer, part))
+    with _closed_on_error(open_file(str(root))) as file:
+        check_format(file)
+        return _opened(file, str(part), partial(_part_layer, part))
+
+
+@contextmanager
+def _closed_on_error(file: h5py.File) -> Iterator[h5py.File]:
+    """A file stays open as long as its maps are in use, but not when there are none."""
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise
 
 
 # --- what is where --------------------------------------------------------------------------------
