@@ -12,7 +12,7 @@ from hgviz.gui.panels.heads import HeadPanel, measured
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.panels.table import HeadTable
 from hgviz.gui.panels.worth import WorthPanel
-from tests.gui.showing import picture, session_of, showing
+from tests.gui.viewing import picture, session_of, showing
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.views.follow import FollowView
 from hgviz.session import Session
-from tests.gui.showing import picture, session_of, showing
+from tests.gui.viewing import picture, session_of, showing
 from tests.making import make_capture
 
 
