@@ -116,21 +116,21 @@ def largest(one: Thumb) -> float:
     """What is drawn as full colour: the 99.5 % quantile of what is seen, early rows left out."""
     if one.kind != "map" or not one.values.size:
         return float(np.abs(one.values).max(initial=0.0))
-    rows, columns = one.values.shape
-    known = seen(one, rows, columns)
+    known = seen(one)
     if one.slope is not None:
-        known[: rows // EARLY] = False
+        known[: len(known) // EARLY] = False
     values = np.abs(one.values[known])
     return float(np.quantile(values, QUANTILE)) if values.size else 0.0
 
 
-def seen(one: Thumb, height: int, width: int) -> NDArray[np.bool_]:
-    """bool (height, width): which pixels of the map drawn this large show a key that is seen."""
+def seen(one: Thumb) -> NDArray[np.bool_]:
+    """bool (rows, columns): which of the values hold a key that is seen by any of their rows."""
+    rows, columns = one.values.shape
     if one.slope is None:
-        return np.ones((height, width), bool)
+        return np.ones((rows, columns), bool)
     queries, keys = one.shape
-    last = np.ceil(np.arange(1, height + 1) * queries / height)  # rows below this pixel's end
-    first = np.floor(np.arange(width) * keys / width)
+    last = np.arange(1, rows + 1) * queries // rows  # the row of the map just past this one
+    first = np.arange(columns) * keys // columns
     return np.asarray(first[None, :] < last[:, None] * one.slope)
 
 
@@ -160,7 +160,8 @@ def painted(one: Thumb, height: int, width: int, most: float, table: Pixels) -> 
         values = fitted(one.values, height, width, one.signed)
     out = coloured(values / (most or 1.0), one.signed, table)
     if one.kind == "map":
-        out[~seen(one, height, width)] = 0
+        # The mask is pooled as the values are: else zeros show along its edge.
+        out[fitted(seen(one).astype(np.float32), height, width, False) == 0] = 0
     return out
 
 
