@@ -124,8 +124,10 @@ class Canvas(QWidget):
     def zoom(self, turns: int, place: QPointF) -> None:
         """Some steps closer (> 0) or further away; what is at a place stays there."""
         if self.view is not None:
+            before = self.map_rect.left()
             spot = (place - self.map_rect.topLeft()) * self._ratio
-            self._look(self.view.zoomed(turns, spot.y(), spot.x()))
+            self.view = self.view.zoomed(turns, spot.y(), spot.x())
+            self.pan(QPointF(before - self.map_rect.left(), 0))  # it may begin further left now
 
     def pan(self, step: QPointF) -> None:
         """Move the map along."""
@@ -188,7 +190,7 @@ class Canvas(QWidget):
         if self.view is None:
             return QRectF(LEFT, TOP, 0, 0)
         height, width = self.view.size
-        left = int((self.room[1] - width) / 2) if self.view.whole else 0
+        left = (self.room[1] - width) // 2
         return QRectF(LEFT + left / self._ratio, TOP, width / self._ratio, height / self._ratio)
 
     def cell_at(self, place: QPointF) -> Cell:

@@ -1,0 +1,443 @@
+"""The map of one head, on screen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication
+
+from hgviz import palettes
+from hgviz.core import Capture, Display, HeadId, Selection, level_spans
+from hgviz.gui import theme
+from hgviz.gui.views.map import MapView
+from hgviz.maps import DenseMap, LazyMap
+from tests.gui.showing import shown
+from tests.making import byte_prompt, make_capture, make_factors
+
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+
+
+@pytest.fixture(scope="module")
+def small():
+    return make_capture(TEXT)
+
+
+def with_weights(capture, layer, weights, signed=False):
+    """The capture with known weights (heads, rows, columns) in one layer."""
+    spec = capture.spec.layers[layer]
+    maps = list(capture.maps)
+    maps[layer] = DenseMap(np.asarray(weights, np.float32), spec.heads, signed, causal=True)
+    return replace(capture, maps=tuple(maps))
+
+
+def click(view, row, column, modifiers=Qt.KeyboardModifier.NoModifier, qtbot=None):
+    place = view.canvas.cell_rect(row, column).center().toPoint()
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, modifiers, place)
+
+
+def hover(view, row, column):
+    view.canvas.pointed.emit((row, column))
+
+
+def turn(view, place, notches):
+    QApplication.sendEvent(
+        view.canvas,
+        QWheelEvent(
+            place, view.canvas.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches),
+            Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+            Qt.ScrollPhase.NoScrollPhase, False,
+        ),
+    )  # fmt: skip
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def test_known_weights_have_exactly_their_colours(app):
+    capture = make_capture("abcd", heads=1)
+    weights = np.array([[[1, 0, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 1, 0], [0.1, 0.2, 0.3, 0.4]]])
+    capture = with_weights(capture, 0, weights)
+    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
+        cells = view.canvas.pixels[48::96, 48::96]
+    table = palettes.colours("viridis")
+    expected = palettes.paint(palettes.place(weights[0], (0.0, 1.0), "sqrt"), table)
+    seen = np.tril(np.ones((4, 4), bool))
+    assert np.array_equal(cells[seen][:, :3], expected[seen])
+    assert (cells[seen][:, 3] == 255).all()
+    assert not cells[~seen].any()
+
+
+def test_what_is_drawn_is_what_was_handed_over(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        picture = view.canvas.grab().toImage()
+        rect = view.canvas.map_rect
+        for row, column in ((10, 3), (40, 40), (70, 0)):
+            place = view.canvas.cell_rect(row, column).center()
+            spot = (place - rect.topLeft()).toPoint()
+            handed = view.canvas.pixels[spot.y(), spot.x(), :3]
+            assert picture.pixelColor(place.toPoint()).getRgb()[:3] == tuple(handed)
+
+
+def test_masked_is_neither_zero_nor_off(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        seen = view.canvas.pixels[-10, 10]
+        assert seen[3] == 255
+        assert view.canvas.pixels[10, -10, 3] == 0
+        grey = (
+            view.canvas.grab().toImage().pixelColor(view.canvas.cell_rect(1, 60).center().toPoint())
+        )
+        assert grey.lightness() > 220
+        before = view.canvas.grab().toImage()
+        session.put(off=frozenset({HeadId(0, 0)}))
+        view.settle()
+        assert view.canvas.scene.off
+        assert view.canvas.grab().toImage() != before
+
+
+def test_the_whole_map_of_a_signed_head_is_about_zero(app):
+    capture = make_capture("abcdefgh" * 4, signed=True)
+    with shown(MapView, capture=capture, selection=Selection(1, 0)) as (view, _):
+        scene = view.canvas.scene
+        assert scene.limits[0] == -scene.limits[1]
+        whole = capture.maps[1].read(0)
+        assert scene.limits[1] == pytest.approx(np.abs(whole).max())
+        assert np.allclose(scene.mass[:, 0], np.minimum(whole, 0).sum(axis=1), atol=1e-5)
+        assert np.allclose(scene.mass[:, 1], np.maximum(whole, 0).sum(axis=1), atol=1e-5)
+        table = palettes.colours("blue-red")
+        zero = palettes.paint(palettes.place(np.zeros(1), scene.limits, "sqrt", True), table)
+        assert np.abs(zero[0].astype(int) - (247, 247, 245)).max() <= 3
+
+
+def test_the_dark_theme_keeps_the_colours_of_unsigned_data(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        light = view.canvas.pixels.copy()
+        theme.apply(app, dark=True)
+        QApplication.processEvents()
+        assert np.array_equal(view.canvas.pixels, light)
+        theme.apply(app, dark=False)
+
+
+def test_with_two_pixels_to_one_every_cell_is_a_square_of_whole_device_pixels(
+    app, small, monkeypatch
+):
+    monkeypatch.setattr("hgviz.gui.views.canvas.Canvas._ratio", property(lambda self: 2.0))
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        scale = int(view.canvas.view.down.scale)
+        assert scale == 2 * 544 // len(small.prompt)
+        height, width = view.canvas.pixels.shape[:2]
+        assert (height, width) == (scale * len(small.prompt),) * 2
+        assert view.canvas.map_rect.width() == width / 2
+        block = view.canvas.pixels[-scale:, :scale]
+        assert (block == block[0, 0]).all()
+
+
+def test_a_long_map_is_never_read_whole(app):
+    capture = make_capture("ab" * 32, heads=1, strides=(1,))
+    prompt, spec, random = byte_prompt("x" * 8192), capture.spec, np.random.default_rng(0)
+    factors = make_factors(random, 8192, 8192, spec.layers[0], spec, prompt)
+    asked = []
+
+    class Watched(LazyMap):
+        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+            asked.append((rows, columns, zoom))
+            return super().read(head, rows, columns, zoom, reduce)
+
+    maps = (Watched(factors, (0,)), None, None)
+    capture = Capture(spec, prompt, level_spans(8192, (1,), True), maps)
+    chosen = Selection(0, 0, 8000)
+    with shown(MapView, (260, 240), capture=capture, selection=chosen) as (view, _):
+        assert view.canvas.view.zoom == 6
+        assert view.canvas.pixels[..., 3].any()
+        assert view.canvas.scene.limits[1] == pytest.approx(1.0, abs=0.02)
+    cells = [
+        (8192 if rows is None else rows[1] - rows[0])
+        * (8192 if columns is None else columns[1] - columns[0])
+        for rows, columns, _ in asked
+    ]
+    assert max(cells) <= 2048 * 2048
+
+
+def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
+    capture = make_capture("The sand runs. " * 40, heads=1, strides=(1,))
+    chosen = Selection(0, 0, 300)
+    with shown(MapView, capture=capture, selection=chosen) as (view, _):
+        together = view.canvas.pixels.copy()
+    with shown(MapView, visible=False, capture=capture, selection=chosen) as (view, _):
+        view.show()
+        qtbot.waitUntil(lambda: view.canvas.pixels is not None and not view.canvas.missing())
+        qtbot.waitUntil(lambda: np.array_equal(view.canvas.pixels, together))
+
+
+def test_a_hidden_map_does_no_work(app, small, qtbot):
+    with shown(MapView, visible=False, capture=small, selection=Selection(0, 0)) as (view, session):
+        session.put(selection=Selection(0, 1, 5))
+        qtbot.wait(120)
+        assert view.canvas.scene is None and len(view.tiles) == 0
+
+
+@pytest.mark.parametrize("text", ["a", "ab"])
+@pytest.mark.parametrize("layer", [0, 2, 8])
+def test_one_and_two_tokens_have_a_map(app, text, layer):
+    capture = make_capture(text)
+    with shown(MapView, capture=capture, selection=Selection(layer, 0, 0, 0)) as (view, _):
+        assert view.canvas.pixels.shape[0] <= 192
+        assert view.canvas.sentence.text()
+
+
+@pytest.mark.parametrize("size", [(240, 160), (300, 900), (1400, 300)])
+def test_any_room_will_do(app, small, size):
+    with shown(MapView, size, capture=small, selection=Selection(0, 0, 10, 3)) as (view, _):
+        rect = view.canvas.map_rect
+        assert view.canvas.rect().contains(rect.toAlignedRect())
+        assert view.canvas.sentence.geometry().left() >= 0
+
+
+def test_without_a_capture_it_says_what_to_do(app):
+    with shown(MapView) as (view, _):
+        assert view.canvas.scene is None
+        assert view.empty[0] == "No attention to show yet"
+        assert view.figure(view.session) is None
+
+
+def test_a_layer_that_is_not_captured_yet_says_so(app, small):
+    partial = replace(small, maps=(*small.maps[:3], *(None for _ in small.maps[3:])))
+    with shown(MapView, capture=partial, selection=Selection(5, 0)) as (view, session):
+        assert view.empty[0] == "Layer 5 is not captured yet"
+        session.put(capture=small)
+        view.settle()
+        assert view.canvas.scene is not None
+
+
+@pytest.mark.parametrize("layer", [2, 4, 8, 10])
+def test_full_resampling_keeps_square_cells(app, small, layer):
+    _, rows, columns = small.maps[layer].shape
+    assert rows != columns
+    with shown(MapView, capture=small, selection=Selection(layer, 0)) as (view, _):
+        height, width = view.canvas.pixels.shape[:2]
+        assert width * rows == height * columns
+        assert not view.full.isVisible()
+
+
+@pytest.mark.parametrize(("layer", "shape"), [(2, (37, 2)), (8, (19, 2))])
+def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, shape):
+    capture = make_capture(TEXT, windowed=True)
+    chosen = Selection(layer, 0, 20, 20)
+    with shown(MapView, capture=capture, selection=chosen) as (view, _):
+        assert view.canvas.scene.source.shape == shape
+        assert view.full.isVisible()
+        whole = capture.maps[layer].read(0)
+        down = capture.spec.layers[layer].role == "down"
+        band = view.canvas.scene.source.map.read(0)
+        row, place = 3, 1
+        where = (row, 2 * row + place) if down else (2 * row + place, row)
+        assert band[row, place] == whole[where]
+        view.full.setChecked(True)
+        view.settle()
+        assert view.canvas.scene.source.shape == whole.shape
+
+
+# --- reading it -----------------------------------------------------------------------------------
+
+
+def test_it_says_in_a_sentence_what_the_cell_means(app):
+    capture = make_capture("abcd", heads=1)
+    weights = np.zeros((1, 4, 4))
+    weights[0, :, 0] = 1
+    weights[0, 3] = [0.89, 0.004, 0.1, 0.006]
+    capture = with_weights(capture, 0, weights)
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 0)) as (view, session):
+        said = plain(view.canvas.sentence.text())
+        assert (
+            said == "d puts 89 % of its weight on a 3 letters back. The whole row adds up to 1.000."
+        )
+        assert "0.89" in plain(view.canvas.card.text)
+        session.select(key=1)
+        assert plain(view.canvas.sentence.text()).startswith("d puts 0.4 % of its weight on b")
+        assert "<0.01" in plain(view.canvas.card.text)
+        session.select(query=1, key=3)
+        view.settle()
+        assert plain(view.canvas.sentence.text()) == (
+            "d is not seen from b: it comes after the query."
+        )
+        session.select(query=None, key=None)
+        assert plain(view.canvas.sentence.text()).startswith("Point at a cell")
+
+
+def plain(html):
+    from PySide6.QtGui import QTextDocument
+
+    document = QTextDocument()
+    document.setHtml(html)
+    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
+    return text.replace("\u00a0", " ")
+
+
+def test_a_text_of_html_and_marks_stays_text(app):
+    capture = make_capture("<b>&amp;\u202eabc")
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 0, 0)) as (view, session):
+        for token in range(len(capture.prompt)):
+            session.select(query=token, key=token)
+            view.settle()
+            assert "\u202e" not in plain(view.canvas.sentence.text())
+        assert plain(view.canvas.sentence.text()).startswith("c puts")
+        session.select(query=0, key=0)
+        assert plain(view.canvas.sentence.text()).startswith("< puts")
+
+
+def test_hovering_moves_the_key_and_keeps_the_query(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0, 30, 5)) as (view, session):
+        hover(view, 50, 12)
+        assert session.hover == Selection(0, 0, 30, 12)
+        assert session.selection == Selection(0, 0, 30, 5)
+        assert (view.canvas.cross.row, view.canvas.cross.column) == (30, 12)
+        view.canvas.pointed.emit(None)
+        assert session.hover is None
+        assert (view.canvas.cross.row, view.canvas.cross.column) == (30, 5)
+
+
+def test_without_a_query_hovering_moves_both(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        hover(view, 50, 12)
+        assert session.hover == Selection(0, 0, 50, 12)
+        view.settle()
+        assert "from" in plain(view.canvas.card.text)
+
+
+def test_a_click_chooses_query_and_key(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        click(view, 40, 7, qtbot=qtbot)
+        assert (session.selection.query, session.selection.key) == (40, 7)
+
+
+def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(5, 0)) as (view, session):
+        click(view, 10, 4, qtbot=qtbot)
+        assert (session.selection.query, session.selection.key) == (40, 16)
+        view.settle()
+        assert "letters 37 to 40" in plain(view.canvas.card.text)
+
+
+def test_the_arrows_move_query_and_key_and_escape_lets_go(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0, 30, 5)) as (view, session):
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Down)
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Left)
+        assert (session.selection.query, session.selection.key) == (31, 4)
+        hover(view, 31, 9)
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
+        assert session.hover is None and session.selection.query == 31
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
+        assert session.selection.query is None and session.selection.key is None
+
+
+def test_the_card_is_22_px_off_the_cell_and_never_over_its_row_or_column(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0, 30, 5)) as (view, session):
+        for query, key in ((5, 2), (30, 5), (70, 1), (70, 68), (72, 72)):
+            session.select(query=query, key=key)
+            view.settle()
+            cell, card = view.canvas.cell_rect(query, key), view.canvas.card
+            if card.isVisible():
+                box = card.geometry()
+                assert view.canvas.rect().contains(box)
+                assert box.left() >= cell.right() + 21 or box.right() <= cell.left() - 21
+                assert box.top() >= cell.bottom() + 21 or box.bottom() <= cell.top() - 21
+
+
+def test_the_wheel_zooms_at_the_pointer_and_double_click_fits(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        whole = view.canvas.view
+        place = view.canvas.cell_rect(20, 10).center()
+        turn(view, place, 4)
+        assert view.canvas.view.down.scale > whole.down.scale
+        assert view.canvas.cell_at(place) == (20, 10)
+        qtbot.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=place.toPoint())
+        assert view.canvas.view == whole
+
+
+def test_dragging_pans(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        turn(view, QPointF(300, 300), 6)
+        before = view.canvas.view
+        drag(qtbot, view.canvas, QPoint(300, 300), QPoint(260, 270))
+        after = view.canvas.view
+        assert (after.across.start, after.down.start) == (
+            before.across.start + 40, before.down.start + 30,
+        )  # fmt: skip
+        assert session.selection.query is None
+
+
+def test_shift_and_drag_selects_a_block_and_says_what_is_in_it(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        start, end = (view.canvas.cell_rect(*cell).center().toPoint() for cell in ((9, 1), (5, 4)))
+        drag(qtbot, view.canvas, start, end, Qt.KeyboardModifier.ShiftModifier)
+        assert view.canvas.block == (5, 10, 1, 5)
+        share = small.maps[0].read(0)[5:10, 1:5].sum() / 5
+        assert f"5 × 4 cells: a row has {share * 100:.0f} %" in view.canvas.sentence.text()
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
+        assert view.canvas.block is None
+
+
+def drag(qtbot, widget, start, end, modifiers=Qt.KeyboardModifier.NoModifier):
+    left = Qt.MouseButton.LeftButton
+    qtbot.mousePress(widget, left, modifiers, start)
+    qtbot.mouseMove(widget, (start + end) / 2)
+    qtbot.mouseMove(widget, end)
+    qtbot.mouseRelease(widget, left, modifiers, end)
+
+
+def test_the_scale_is_the_sessions(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        view.scale.chosen.emit("log")
+        assert session.display.scale == "log"
+        values = small.maps[0].read(0)
+        table = palettes.colours("viridis")
+        cell = view.canvas.cell_rect(60, 2).center() - view.canvas.map_rect.topLeft()
+        colour = palettes.paint(palettes.place(values, view.canvas.scene.limits, "log"), table)
+        handed = view.canvas.pixels[int(cell.y()), int(cell.x()), :3]
+        assert tuple(handed) == tuple(colour[60, 2])
+        session.put(display=Display(scale="linear"))
+        assert view.scale.choice == "linear"
+
+
+def test_limits_can_be_given_or_shared_by_all_heads(app, small):
+    with shown(MapView, capture=small, selection=Selection(2, 0)) as (view, session):
+        own = view.canvas.scene.limits[1]
+        session.put(display=Display(limits=(0.0, 0.25)))
+        assert view.canvas.scene.limits == (0.0, 0.25)
+        session.put(display=Display(shared=True))
+        view.settle()
+        assert view.canvas.scene.limits[1] == pytest.approx(1.0, abs=1e-5) and own < 1
+
+
+def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        turn(view, QPointF(300, 300), 5)
+        seen = view.canvas.view
+        session.put(selection=Selection(1, 3))
+        view.settle()
+        assert view.canvas.view == seen
+        session.put(selection=Selection(5, 0))
+        view.settle()
+        assert view.canvas.view.whole
+
+
+def test_a_growing_capture_keeps_what_was_opened(app, small):
+    partial = replace(small, maps=(*small.maps[:3], *(None for _ in small.maps[3:])))
+    with shown(MapView, capture=partial, selection=Selection(0, 0)) as (view, session):
+        source = view.canvas.scene.source
+        session.put(capture=small)
+        view.settle()
+        assert view.canvas.scene.source is source
+        session.put(capture=make_capture(TEXT, seed=1))
+        view.settle()
+        assert view.canvas.scene.source is not source
+        assert not [key for key in view.tiles._tiles if key.source is source]
+
+
+def test_its_figure_is_the_map_it_shows(app, small):
+    with shown(MapView, capture=small, selection=Selection(3, 2, 9, 4)) as (view, session):
+        spec = view.figure(session)
+        assert (spec.kind, spec.selection, spec.display) == (
+            "map", session.selection, session.display,
+        )  # fmt: skip

@@ -1,0 +1,289 @@
+"""The text at every resolution."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication
+
+from hgviz import palettes
+from hgviz.core import HeadId, Prompt, Selection
+from hgviz.gui import theme
+from hgviz.gui.views import naming
+from hgviz.gui.views.cells import Rows, Ruler, glyphs, widths
+from hgviz.gui.views.strip import LEFT, TOP
+from hgviz.gui.views.text import TextStrip
+from tests.gui.showing import colour_at, shown
+from tests.making import byte_prompt, make_capture
+
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+WIDE = (1600, 188)
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture(scope="module")
+def small():
+    return make_capture(TEXT)
+
+
+def centre(view, row, token):
+    strip = view.strip
+    top, height = strip.rows.tops[row]
+    x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
+    return QPoint(round(LEFT + x), TOP + top + height // 2)
+
+
+def corner(view, row, token):
+    """A place in a cell beside its letter, in the coordinates of the strip."""
+    top, _ = view.strip.rows.tops[row]
+    return LEFT + round(view.strip.ruler.x(token)) + 2, TOP + top + 4
+
+
+# --- the rows -------------------------------------------------------------------------------------
+
+
+def test_cells_span_exactly_the_tokens_they_stand_for(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, _):
+        assert [line.level for line in view.strip.lines] == ["1:1", "1:2", "1:4"]
+        for line, stride in zip(view.strip.lines, (1, 2, 4), strict=True):
+            assert tuple(line.spans[0]) == (0, 1)
+            assert tuple(line.spans[1]) == (1, 1 + stride)
+            assert line.spans[line.chosen, 1] - 1 == 40
+
+
+def test_the_background_is_the_weight_from_the_query(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 1, 40)) as (view, _):
+        line = view.strip.lines[0]
+        weights = small.maps[0].read(1)[40]
+        assert np.array_equal(line.weights, weights)
+        table = palettes.colours("viridis")
+        limits = (0.0, float(weights.max()))
+        for token in (3, 12, 39):
+            placed = palettes.place(weights[token : token + 1], limits)
+            expected = palettes.paint(placed, table)[0]
+            assert colour_at(view.strip, *corner(view, 0, token)) == tuple(expected)
+        assert colour_at(view.strip, *corner(view, 0, 60)) == theme.current().unseen.getRgb()[:3]
+
+
+def test_every_level_shows_the_head_opened_there(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(5, 2, 40)) as (view, session):
+        session.put(selection=Selection(12, 4, 40))
+        view.settle()
+        heads = [line.head for line in view.strip.lines]
+        assert heads[0] == HeadId(12, 4) and heads[2] == HeadId(5, 2)
+        assert [line.head == view.strip.selected for line in view.strip.lines] == [
+            True,
+            False,
+            False,
+        ]
+
+
+def test_ties_join_the_chosen_cells(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, _):
+        for row in (0, 1):
+            top, height = view.strip.rows.tops[row]
+            x = LEFT + round((view.strip.ruler.x(40) + view.strip.ruler.x(41)) / 2)
+            found = colour_at(view.strip, x, TOP + top + height + 3)
+            assert found == theme.current().mark.getRgb()[:3]
+
+
+@pytest.mark.parametrize("text", ["a", "ab", "\n", " ", "😀", "שלום", "안녕 hi", "a\u202eb\x00c"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_any_text_has_rows(app, text, dark):
+    theme.apply(app, dark)
+    capture = make_capture(text)
+    last = len(capture.prompt) - 1
+    with shown(TextStrip, (900, 188), capture=capture, selection=Selection(0, 0, last)) as (
+        view,
+        _,
+    ):
+        assert len(view.strip.lines) == 3
+        assert not view.strip.grab().isNull()
+    theme.apply(app, False)
+
+
+def test_a_switched_off_head_has_no_colours(app, small):
+    off = frozenset({HeadId(0, 0)})
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40), off=off) as (view, _):
+        assert view.strip.lines[0].off and not view.strip.lines[1].off
+
+
+def test_signed_weights_are_coloured_about_zero(app):
+    capture = make_capture(TEXT, signed=True)
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 40)) as (view, _):
+        low, high = view.strip.lines[0].limits
+        assert low == -high < 0
+        assert "Red" in view.legend.full
+
+
+def test_a_level_that_is_not_captured_yet_has_no_row(app, small):
+    partial = replace(small, maps=(*small.maps[:2], *(None for _ in small.maps[2:])))
+    with shown(TextStrip, WIDE, capture=partial, selection=Selection(0, 0, 40)) as (view, _):
+        assert [line.level for line in view.strip.lines] == ["1:1"]
+
+
+def test_without_a_text_it_says_what_to_do(app):
+    with shown(TextStrip, WIDE) as (view, _):
+        assert view.strip.prompt is None and view.figure(view.session) is None
+
+
+def test_a_hidden_strip_reads_nothing(app, small, qtbot):
+    with shown(TextStrip, WIDE, visible=False, capture=small) as (view, session):
+        session.put(selection=Selection(0, 1, 3))
+        qtbot.wait(120)
+        assert not view.strip.lines
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def test_a_click_chooses_the_query_and_with_alt_the_key(app, small, qtbot):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, session):
+        left = Qt.MouseButton.LeftButton
+        qtbot.mouseClick(view.strip, left, NONE, centre(view, 0, 50))
+        assert session.selection.query == 50
+        qtbot.mouseClick(view.strip, left, Qt.KeyboardModifier.AltModifier, centre(view, 0, 12))
+        assert (session.selection.query, session.selection.key) == (50, 12)
+        qtbot.mouseClick(view.strip, left, NONE, centre(view, 2, 18))
+        assert session.selection.query == 20
+
+
+def test_dragging_takes_the_mean_of_several_queries(app, small, qtbot):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 1, 40)) as (view, session):
+        left = Qt.MouseButton.LeftButton
+        qtbot.mousePress(view.strip, left, NONE, centre(view, 0, 44))
+        for token in (46, 49):
+            qtbot.mouseMove(view.strip, centre(view, 0, token))
+        qtbot.mouseRelease(view.strip, left, NONE, centre(view, 0, 49))
+        view.settle()
+        expected = small.maps[0].read(1)[44:50].mean(axis=0)
+        assert np.allclose(view.strip.lines[0].weights, expected)
+        assert "The mean of 6 letters." in view.legend.full
+        session.select(query=3)
+        view.settle()
+        assert "mean" not in view.legend.full
+
+
+def test_pointing_at_a_letter_points_at_it_everywhere(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, session):
+        view.strip.pointed.emit(12)
+        assert session.hover == Selection(0, 0, 40, 12)
+        view.strip.pointed.emit(None)
+        assert session.hover is None
+
+
+def test_a_label_opens_its_head(app, small, qtbot):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, session):
+        top, height = view.strip.rows.tops[2]
+        place = QPoint(60, TOP + top + height // 2)
+        qtbot.mouseClick(view.strip, Qt.MouseButton.LeftButton, NONE, place)
+        assert session.selection.head_id == view.strip.lines[2].head != HeadId(0, 0)
+
+
+def test_the_buttons_ask_for_their_actions(app, small, qtbot):
+    with shown(TextStrip, WIDE, capture=small) as (view, _):
+        asked = []
+        view.asked.connect(asked.append)
+        view.edit.click()
+        view.capture_button.click()
+        assert asked == ["edit_text", "capture"]
+
+
+def test_an_edited_text_is_said_to_be_another(app, small):
+    with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 4)) as (view, session):
+        session.put(text="something else")
+        view.settle()
+        assert view.legend.full.startswith("Text before")
+
+
+# --- long texts -----------------------------------------------------------------------------------
+
+
+def test_a_long_text_scrolls_and_follows_the_selection(app):
+    capture = make_capture(TEXT * 12, heads=2)
+    with shown(TextStrip, (900, 188), capture=capture, selection=Selection(0, 0, 5)) as (
+        view,
+        session,
+    ):
+        assert view.strip.ruler.scrolls and view.strip.rows.overview
+        assert view.strip.ruler.offset == 0
+        session.select(query=600)
+        view.settle()
+        first, last = view.strip.ruler.shown()
+        assert first < 600 < last
+        QApplication.processEvents()
+        assert not view.strip.grab().isNull()
+
+
+def test_a_short_text_fits_without_an_overview(app, small):
+    with shown(TextStrip, WIDE, capture=small) as (view, _):
+        assert not view.strip.ruler.scrolls and not view.strip.rows.overview
+
+
+def test_a_low_strip_leaves_the_legend_out(app, small):
+    with shown(TextStrip, (900, 150), capture=small, selection=Selection(0, 0, 4)) as (view, _):
+        view.spine = True
+        QApplication.processEvents()
+        assert not view.legend.isVisible()
+        top, height = view.strip.rows.tops[-1]
+        assert TOP + top + height <= view.strip.height()
+
+
+# --- pure -----------------------------------------------------------------------------------------
+
+
+def test_the_bytes_of_a_character_share_one_glyph():
+    prompt = byte_prompt("a😀é")
+    found = glyphs(prompt, 0, len(prompt))
+    assert [(one.text, one.first, one.last) for one in found] == [
+        ("a", 0, 1), ("😀", 1, 5), ("é", 5, 7),
+    ]  # fmt: skip
+    assert [one.first for one in glyphs(prompt, 3, 5)] == [1]
+
+
+def test_letters_from_the_right_are_marked_and_keep_their_cells():
+    found = glyphs(byte_prompt("aש"), 0, 3)
+    assert [one.leftwards for one in found] == [False, True]
+    assert [one.first for one in found] == [0, 1]
+
+
+def test_control_characters_can_be_seen():
+    assert naming.shown("\n\t\x00\u200f ") == "↵⇥␀\ufffd·"
+
+
+def test_pieces_are_as_wide_as_their_letters_and_special_ones_are_chips():
+    prompt = Prompt(
+        "hour glass", np.arange(4), ("[CLS]", "hour", "glass", "[SEP]"),
+        np.array([(-1, -1), (0, 4), (5, 10), (-1, -1)]),
+    )  # fmt: skip
+    assert widths(prompt).tolist() == [6, 5, 6, 6]
+    assert [one.special for one in glyphs(prompt, 0, 4)] == [True, False, False, True]
+    assert naming.unit(prompt) == "token"
+
+
+def test_words_are_found_by_offsets():
+    prompt = byte_prompt("a bé\n c.")
+    spans = naming.word_spans(prompt)
+    assert [prompt.words(*one) for one in spans.tolist()] == ["a", "bé", "c."]
+    assert naming.place(prompt, spans, 3, 4) == "in bé, position 3"
+    assert naming.place(prompt, spans, 8, 9) == "after c, position 8"
+    assert naming.place(prompt, spans, 2, 5) == "letters 2 to 4"
+
+
+def test_the_ruler_finds_the_token_under_a_place():
+    ruler = Ruler.fitted(byte_prompt("abc" * 100), 500)
+    for token in (0, 7, 40):
+        assert ruler.token((ruler.x(token) + ruler.x(token + 1)) / 2) == token
+    assert ruler.token(-1) is None
+    moved = ruler.around(200)
+    assert moved.shown()[0] < 200 < moved.shown()[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("room", [100, 110, 130])
+def test_rows_shrink_into_their_room(count, room):
+    rows = Rows.fitted(count, room, scrolls=True)
+    top, height = rows.tops[-1]
+    assert top + height <= max(room, 18 * count + 12)
+    assert rows.at(rows.tops[0][0]) == 0
