@@ -1,0 +1,97 @@
+"""How long a viewport of 1000 x 800 cells takes that nobody looked at before, at 1x to 8x.
+
+Beside the matrix products it cannot do without: the same 256 x 256 tiles, nothing else, one BLAS
+thread. Processor time, taken in turn, medians. The head is causal and the viewport lies under its diagonal.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hgviz.maps import TILE, Factors, LazyMap, Relative, Rule
+from hgviz.maps.blas import one_thread
+
+ROWS, COLUMNS = 800, 1000
+POSITIONS = 16_384
+ROUNDS = 9
+
+
+def main():
+    """Print a table of medians and ratios."""
+    print(f"{'':36}{'viewport':>11}{'products':>11}{'ratio':>7}{'a tile':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for width in (32, 64):
+            for kind in ("softmax", "tanh", "relative"):
+                for zoom in range(4):
+                    row(f"{kind}, {width} wide, {1 << zoom}x", factors(width, kind), zoom)
+        stored = on_disk(factors(32, "softmax"), Path(folder) / "q.h5")
+        for zoom in range(4):
+            row(f"softmax, 32 wide, {1 << zoom}x, from a file", stored, zoom)
+
+
+def row(name, layer, zoom):
+    """One line of the table."""
+    both = [(viewport(layer, zoom), products(layer, zoom)) for _ in range(ROUNDS + 1)][1:]
+    mine, bare = (1000 * statistics.median(times) for times in zip(*both, strict=True))
+    tiles = -(-(ROWS << zoom) // TILE) * -(-(COLUMNS << zoom) // TILE)
+    print(f"{name:36}{mine:9.2f}ms{bare:9.2f}ms{mine / bare:7.2f}{mine / tiles:8.3f}ms")
+
+
+def factors(width, kind):
+    """One random head."""
+    random = np.random.default_rng(0)
+
+    def draw(*shape):
+        return random.normal(size=shape).astype(np.float32)
+
+    terms = draw(1, width, 6 * width), draw(1, width), draw(1, width), draw(1, width)
+    rule = Rule(
+        scale=width**-0.5,
+        activations=("tanh" if kind == "tanh" else "softmax",),
+        norms=(None,),
+        causal=True,
+        relative=Relative(*terms) if kind == "relative" else None,
+    )
+    none = np.zeros(0, np.int64), np.zeros((1, 0, POSITIONS), np.float32)
+    stat = np.full((1, POSITIONS), 9.0, np.float32)
+    return Factors(draw(1, POSITIONS, width), draw(1, POSITIONS, width), stat, rule, *none)
+
+
+def on_disk(layer, path):
+    """The same head in chunks of a file."""
+    with h5py.File(path, "w") as file:
+        for name in ("q", "k"):
+            values = getattr(layer, name)
+            file.create_dataset(name, data=values, chunks=(1, 512, 32), fletcher32=True)
+        file.create_dataset("stat", data=layer.stat, chunks=(1, POSITIONS), fletcher32=True)
+    opened = h5py.File(path, "r")
+    parts = opened["q"], opened["k"], opened["stat"]
+    return Factors(*parts, layer.rule, layer.proof_rows, layer.proof_values)
+
+
+def viewport(layer, zoom):
+    """Seconds for the lower left corner, read by a map that has read nothing yet."""
+    maps = LazyMap(layer, (0,))
+    start = time.thread_time()
+    maps.read(0, (POSITIONS - (ROWS << zoom), POSITIONS), (0, COLUMNS << zoom), zoom)
+    return time.thread_time() - start
+
+
+def products(layer, zoom):
+    """Seconds for the products of the same tiles."""
+    q, k = layer.q[0], layer.k[0]
+    top = (POSITIONS - (ROWS << zoom)) // TILE * TILE
+    start = time.thread_time()
+    with one_thread():
+        for row in range(top, POSITIONS, TILE):
+            for column in range(0, COLUMNS << zoom, TILE):
+                q[row : row + TILE] @ k[column : column + TILE].T
+    return time.thread_time() - start
+
+
+if __name__ == "__main__":
+    main()
