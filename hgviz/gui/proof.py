@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Selection, finish
 from hgviz.gui import opening
-from hgviz.gui.views.words import amount
+from hgviz.gui.views.words import counted
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
+
+    from hgviz.gui.program import Program
+    from hgviz.gui.window import Window
 
 SIZE = (1600, 1000)
 
@@ -44,7 +47,7 @@ def _demo(folder: Path) -> Iterator[str]:
     spec = model.spec
     sizes = ", ".join(level.label for level in spec.levels)
     yield (
-        f"Opened {spec.name}: {spec.parameters:,} parameters, {amount(len(spec.layers), 'layer')} "
+        f"Opened {spec.name}: {spec.parameters:,} parameters, {counted(len(spec.layers), 'layer')} "
         f"that attend, at {sizes}."
     )
     file = folder / "demo.h5"
@@ -52,7 +55,7 @@ def _demo(folder: Path) -> Iterator[str]:
     finish(tasks.capture(model, prompt, out=file, force=True))
     capture = open_capture(file)
     yield (
-        f"Captured {amount(len(prompt), 'byte')} of text, {amount(len(spec.heads), 'head')}, in "
+        f"Captured {counted(len(prompt), 'byte')} of text, {counted(len(spec.heads), 'head')}, in "
         f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
     )
     facts, chosen = finish(opening.measure(capture))
@@ -79,7 +82,7 @@ def window_picture(path: Path, dark: bool = False, mode: str = "inspect") -> QIm
 
 
 @contextmanager
-def opened(path: Path, dark: bool = False) -> Iterator[tuple[object, object]]:
+def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     """A program and its window on a capture, off screen; no settings are written."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from hgviz.gui import app, theme
@@ -141,13 +144,13 @@ def _resources() -> str:
     missing = [str(one) for one in needed if not one.exists()]
     if missing or not icons:
         raise FileNotFoundError(", ".join(missing) or "icons")
-    return amount(len(icons), "icon")
+    return counted(len(icons), "icon")
 
 
 def _captured(file: Path) -> str:
     model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
     capture = finish(tasks.capture(model, tasks.prompt_from(model, opening.TEXT), out=file))
-    return f"{amount(len(capture.prompt), 'byte')}, {amount(len(capture.spec.heads), 'head')}"
+    return f"{counted(len(capture.prompt), 'byte')}, {counted(len(capture.spec.heads), 'head')}"
 
 
 def _read_back(file: Path) -> str:
