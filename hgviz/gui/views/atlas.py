@@ -106,7 +106,7 @@ def places(one: Map, layer: Layer, head: int) -> Floats:
 def mean(thumbs: Iterable[Thumb]) -> Thumb:
     """The mean over the heads of one layer."""
     found = list(thumbs)
-    values = np.mean([one.values for one in found], axis=0, dtype=np.float32)
+    values = np.asarray(np.mean([one.values for one in found], axis=0), np.float32)
     first = found[0]
     focus = float(np.mean([one.focus for one in found]))
     return Thumb(values, first.shape, first.slope, first.signed, focus, first.kind)

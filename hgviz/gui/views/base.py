@@ -34,6 +34,7 @@ class View(QWidget):
     title: ClassVar[str] = ""
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
+    watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
     lane: ClassVar[Literal["files", "engine", "here"]] = "files"  # here: quick, no I/O
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
@@ -152,8 +153,9 @@ class View(QWidget):
     # --- inside -----------------------------------------------------------------------------------
 
     def _heard(self, name: str) -> None:
-        if name in self.needs:
+        if name in self.needs or name in self.watches:
             self.noticed(name)
+        if name in self.needs:
             self.refresh()
 
     def _ask(self) -> None:

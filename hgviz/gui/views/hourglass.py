@@ -41,7 +41,8 @@ class HourglassView(View):
 
     title = "Hourglass"
     icon = "hourglass"
-    needs = ("spec", "capture", "selection", "opened", "display", "dark", "hover", "work", "facts")
+    needs = ("spec", "capture", "display", "dark")
+    watches = ("selection", "opened", "hover", "work")
     empty = (
         "Open a model to look inside",
         "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
