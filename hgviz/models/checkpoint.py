@@ -76,6 +76,7 @@ def _write(path: Path, data: bytes) -> None:
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
 Width = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
 Chosen = Annotated[int, msgspec.Meta(ge=0, le=2**20)]  # 0: from the other widths
 
 
@@ -84,7 +85,7 @@ class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     vocab_size: Count
     d_model: Width
-    n_heads: Width
+    n_heads: Heads
     hierarchy: str
     model_type: Literal["hgviz"] = "hgviz"
     family: Literal["hourglass"] = "hourglass"
@@ -144,7 +145,7 @@ def _require_activations(config: HourglassConfig, where: str) -> None:
     elif not all(isinstance(one, tuple) and len(one) in (1, config.n_heads) for one in lists):
         why = f"a list needs one name, or one for each of the {config.n_heads} heads"
     elif unknown := [name for one in lists for name in one if name not in USABLE]:
-        why = f"there is no activation {unknown[0]!r}"
+        why = f"there is no activation {unknown[0][:40]!r}"
     else:
         return
     raise HgvizError(

@@ -24,6 +24,7 @@ PREFIXES = ("module.", "net.")
 
 Value = TypeVar("Value")
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
 
 
 class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +36,7 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_seq_len: Count | None = None
     depth: int | list[Any] | None = None
     shorten_factor: int | list[int] | None = None
-    heads: Count | None = None
+    heads: Heads | None = None
     dim_head: Count | None = None
     attn_resampling: bool | None = None
     updown_sample_type: Literal["naive", "linear"] | None = None

@@ -22,6 +22,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SUFFIXES = (".safetensors", ".pt")
 PACKAGE = "hourglass-transformer-pytorch"
 MOST_CONFIG = 2**20
+MOST_WORDS = 200  # of what a stranger wrote, in an error
 
 Config = TypeVar("Config")
 
@@ -172,7 +173,8 @@ def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
 
 def _plain(words: str) -> str:
     words = words.replace("`", "").replace("Object missing required field", "it lacks")
-    return words.replace("Object contains unknown field", "hgviz knows no")
+    words = words.replace("Object contains unknown field", "hgviz knows no")
+    return "".join(one if one.isprintable() else "\ufffd" for one in words[:MOST_WORDS])
 
 
 def shown(path: Path) -> str:
@@ -192,5 +194,5 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
 
 
 def line_of(error: Exception) -> str:
-    """The first line of what an error says, at most 200 characters."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    """The first line of what an error says, not endless."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]

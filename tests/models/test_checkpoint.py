@@ -40,6 +40,7 @@ def refusal(path, **options):
     with pytest.raises(HgvizError) as caught:
         open_model(path, **options)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
     return caught.value
 
 
@@ -231,6 +232,8 @@ def test_what_weights_do_not_show_is_asked_for_by_name(tmp_path, reference):
         ({"causal": "yes"}, "causal: Expected bool"),
         ({"heds": 3}, "hgviz knows no heds"),
         ({"masking": "loose"}, "masking: Invalid enum value 'loose'"),
+        ({"masking": "b" * 10**5}, "masking: Invalid enum value 'bbb"),
+        ({"a\x1b[2J\u202e": 1}, "hgviz knows no a\ufffd[2J\ufffd"),
         ({"model_type": "bert"}, "is no checkpoint hgviz knows"),
         ({"model_type": None}, "is no checkpoint hgviz knows"),
         ({"model_type": ["hgviz"]}, "is no checkpoint hgviz knows"),
