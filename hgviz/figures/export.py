@@ -13,6 +13,8 @@ from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.backends.backend_pgf import FigureCanvasPgf, RendererPgf
 from matplotlib.figure import Figure
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Affine2D
+from PIL import Image
 
 from hgviz.core import HgvizError
 from hgviz.figures import provenance, style
@@ -115,6 +117,22 @@ class _Renderer(RendererPgf):
         """The text, nothing in which is a command."""
         escaped = "".join(TEX.get(character, character) for character in s)
         super().draw_text(gc, x, y, escaped, *rest, **more)  # type: ignore[no-untyped-call]
+
+    def draw_image(self, gc: Any, x: float, y: float, im: Any, transform: Any = None) -> None:
+        """A raster in a file beside this one, over the unit square that transform places."""
+        place = transform or Affine2D().scale(im.shape[1], im.shape[0])
+        a, b, c, d, e, f = (one / self.dpi for one in place.frozen().to_values())
+        name = f"{Path(self.fh.name).stem}-img{self.image_counter}.png"
+        self.image_counter += 1
+        Image.fromarray(im[::-1]).save(Path(self.fh.name).with_name(name))
+        self.fh.write("\\begin{pgfscope}\n")
+        self._print_pgf_clip(gc)  # type: ignore[no-untyped-call]
+        e, f = e + x / self.dpi, f + y / self.dpi
+        self.fh.write(
+            rf"\pgfsys@transformcm{{{a:f}}}{{{b:f}}}{{{c:f}}}{{{d:f}}}{{{e:f}in}}{{{f:f}in}}"
+        )
+        self.fh.write(rf"\pgftext[left,bottom]{{\includegraphics[width=1in,height=1in]{{{name}}}}}")
+        self.fh.write("\n\\end{pgfscope}\n")
 
     def get_text_width_height_descent(
         self, s: str, prop: Any, ismath: Any

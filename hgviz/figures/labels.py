@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.core import Capture, Integers, Prompt
+from hgviz.core import Integers, Prompt
 from hgviz.figures import style
 
 BOX = "□"
@@ -66,7 +66,7 @@ def elide(words: str, room: float, size: float, bold: bool = False, fixed: bool 
 
 
 def axis_marks(
-    capture: Capture,
+    prompt: Prompt,
     spans: Integers,
     cell: float,
     size: float,
@@ -80,7 +80,7 @@ def axis_marks(
     """
     need = size * LINE
     name = singles if cell >= need else words_of
-    marks = [_chosen(mark, chosen) for mark in name(capture.prompt, spans)]
+    marks = [_chosen(mark, chosen) for mark in name(prompt, spans)]
     if cell < need and len(marks) * need > CROWDED * len(spans) * cell:
         marks = numbers(spans, cell) + [mark for mark in marks if mark.chosen]
     fitted = [

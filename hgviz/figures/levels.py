@@ -23,11 +23,11 @@ from hgviz.palettes import PAPER, readable
 SHRINK, NARROWEST = 0.88, 0.72  # of a strip from one level to the next, and of the innermost
 STRIP, BETWEEN, ARCS, LINE = 12.0, 36.0, 25.0, 8.2
 ARC_KEYS, FAINTEST = 5, 0.02
+MARGIN = 4.5
 THREAD = 7.0  # the widest it gets
 BOXES = 1.5  # points per position below which a strip is one raster
 LARGEST, LEGIBLE = 8.0, 4.9
 WIDEST_NAME = 80.0
-BAR = 130.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     top = _title(page, spec, capture, query)
     names = [_names(capture, facts, stage, page.width) for stage in stages]
     left = max(style.extent(name, style.SMALL, bold=True) for lines in names for name in lines) + 10
-    strips = _strips(capture, stages, (left, page.width - 3))
+    strips = _strips(capture, stages, (left, page.width - MARGIN))
     highest = max((arc.height for arc in _arcs_of(page, shades, strips[0])), default=0.0)
     strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
 
@@ -98,11 +98,11 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     bottom += 10
     page.text(left - 4, bottom + 6, "Weight", size=style.SMALL, colour=PAPER.secondary,
               across="right")  # fmt: skip
-    level_bar(page, shades, left, bottom, min(BAR, page.width - left - 4))
+    below = level_bar(page, shades, left, bottom, page.width - left)
     notes = [reason(capture, (stage.head.layer for stage in stages))]
     if any(len(s.stage.spans) * BOXES > s.edges[-1] - s.edges[0] for s in strips):
         page.notes.append("where positions are finer than dots, the largest of them is shown")
-    page.close(legend(page, notes, left, bottom + 20, page.width - left) + 2)
+    page.close(legend(page, notes, left, below + 2, page.width - left) + 2)
 
 
 def stages_of(capture: Capture) -> list[list[int]]:
@@ -387,7 +387,7 @@ def _words(page: Page, capture: Capture, strip: Strip, query: int) -> float:
     """The words of the text under the last strip; gives where they end."""
     cell = (strip.edges[-1] - strip.edges[0]) / len(capture.prompt)
     marks = labels.axis_marks(
-        capture, _tokens(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
+        capture.prompt, _tokens(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
     )
     y = strip.y + STRIP + 3
     deepest = 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.text import Text
@@ -37,6 +38,7 @@ class Page:
         self.figure = Figure(figsize=(width / POINTS, 1), dpi=POINTS)
         self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
         self.axes.set_axis_off()
+        self.axes.set_autoscale_on(False)
         self._layer = 1.0
 
     def close(self, height: float) -> None:
@@ -85,7 +87,7 @@ class Page:
         line: float = 0.5,
     ) -> None:
         """A rectangle."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle(
                 (x, y), width, height, facecolor=fill or "none", edgecolor=edge or "none",
                 linewidth=line if edge else 0, joinstyle="miter", zorder=self._next(),
@@ -94,7 +96,7 @@ class Page:
 
     def polygon(self, corners: Points, fill: Any, alpha: float = 1.0) -> None:
         """A filled outline without an edge."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Polygon(
                 corners, closed=True, facecolor=fill, edgecolor="none", linewidth=0, alpha=alpha,
                 zorder=self._next(),
@@ -107,13 +109,13 @@ class Page:
             lines, colors=colour, linewidths=width, alpha=alpha, zorder=self._next(),
             capstyle="butt",
         )  # fmt: skip
-        self.axes.add_collection(drawn, autolim=False)
+        self.axes.add_artist(drawn)
         return drawn
 
     def curve(self, points: Points, colour: Any, width: float, alpha: float = 1.0) -> None:
         """A cubic curve: start, two control points, end."""
         codes = [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4]
-        self.axes.add_patch(
+        self.axes.add_artist(
             PathPatch(
                 Outline(np.array(points), codes), facecolor="none", edgecolor=colour,
                 linewidth=width, alpha=alpha, capstyle="round", zorder=self._next(),
@@ -130,13 +132,14 @@ class Page:
         cut: tuple[float, float] | None = None,
     ) -> None:
         """A raster over a rectangle; cut: the width and height of it that are shown."""
-        drawn = self.axes.imshow(
-            rgb, extent=(x, x + width, y + height, y), aspect="auto", interpolation="none",
-            origin="upper", zorder=self._next(),
+        drawn = AxesImage(
+            self.axes, extent=(x, x + width, y + height, y), interpolation="none", origin="upper",
+            zorder=self._next(),
         )  # fmt: skip
-        shown = cut or (width, height)
-        frame = Rectangle((x, y), *shown, transform=self.axes.transData)
-        drawn.set_clip_path(frame)
+        drawn.set_data(rgb)
+        self.axes.add_artist(drawn)
+        if cut:
+            drawn.set_clip_path(Rectangle((x, y), *cut, transform=self.axes.transData))
 
     def hatch(self, x: float, y: float, width: float, height: float, where: Outline | None) -> None:
         """Thin diagonal lines over a rectangle, only inside an outline if given."""

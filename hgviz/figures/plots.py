@@ -45,8 +45,8 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     left, right = room, BAR_GAP + bar_width(shades)
     for _ in range(2):
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
-        down = axis_marks(capture, spans[0], cell, style.SMALL, room - POINTER - 4, row)
-        across = axis_marks(capture, spans[1], cell, style.SMALL, room, column)
+        down = axis_marks(capture.prompt, spans[0], cell, style.SMALL, room - POINTER - 4, row)
+        across = axis_marks(capture.prompt, spans[1], cell, style.SMALL, room, column)
         left = max(_widest(down), style.extent(CORNER[1], style.SMALL)) + POINTER + 4
     width, height = cell * columns, cell * rows
     flat = _widest(across) <= cell - 2 and cell >= 12

@@ -14,6 +14,7 @@ from hgviz.figures.page import Page
 from hgviz.palettes import PAPER, colours, limits_of, paint, place, suited, ticks, written
 
 BAR, TICK, GAP = 7.0, 2.0, 2.5
+LONGEST = 130.0  # of a bar below a figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +78,22 @@ def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -
         page.text(x + BAR + TICK + GAP, level, words, size=style.SMALL, middle=True)
 
 
-def level_bar(page: Page, shades: Shades, x: float, y: float, width: float) -> None:
-    """A colour bar from x on, its numbers below; lowest value left."""
+def level_bar(page: Page, shades: Shades, x: float, y: float, room: float) -> float:
+    """A colour bar from x on, its numbers below, lowest value left; gives where it ends below."""
+    last = style.extent(shades.ticks(room)[-1][1], style.SMALL) / 2
+    width = min(LONGEST, room - last)
     page.image(colours(shades.palette)[None], x, y, width, BAR)
     page.box(x, y, width, BAR, edge=PAPER.line)
-    end = -np.inf
     marks = shades.ticks(width)
-    for at, words in [marks[0], marks[-1], *marks[1:-1]]:
-        half = style.extent(words, style.SMALL) / 2
-        last = x + width - style.extent(marks[-1][1], style.SMALL) / 2
-        here = x + at * width
-        inside = 0 < at < 1
-        if inside and (here - half < end + 3 or here + half > last - 3):
+    free = x + style.extent(marks[0][1], style.SMALL) / 2 + 3
+    for at, words in marks:
+        here, half = x + at * width, style.extent(words, style.SMALL) / 2
+        if 0 < at < 1 and not free <= here - half <= here + half <= x + width - last - 3:
             continue
-        if at < 1:
-            end = here + half
+        free = max(free, here + half + 3)
         page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], PAPER.secondary)
         page.text(here, y + BAR + TICK + 7, words, size=style.SMALL, across="center")
+    return y + BAR + TICK + 9
 
 
 def rgb_of(colour: str) -> tuple[int, int, int]:

@@ -9,12 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 from matplotlib import font_manager, style
-from matplotlib.ft2font import FT2Font
-from matplotlib.textpath import text_to_path
+from matplotlib.ft2font import LoadFlags
+
+from hgviz.figures.spec import POINTS
 
 TEXT = 7.0
 SMALL = 6.5
 TITLE = 8.0
+MEASURED = 100.0  # the size texts are measured at
 DOTS = 300  # per inch, of a PNG and of the rasters inside the other formats
 
 # Asked in turn for each character. TrueType only: a CFF font cannot be embedded as Type 42.
@@ -68,18 +70,21 @@ def families(fixed: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def drawable(character: str) -> bool:
     """Whether a font at hand has this character."""
-    return any(font.get_char_index(ord(character)) for font in _fonts())
+    fonts = (font_manager.get_font(name) for name in _files(False, False))
+    return any(font.get_char_index(ord(character)) for font in fonts)
 
 
 @lru_cache(maxsize=16384)
 def extent(words: str, size: float, bold: bool = False, fixed: bool = False) -> float:
     """The width of a line of text in points."""
-    width: float = text_to_path.get_text_width_height_descent(
-        words, properties(size, bold, fixed), ismath=False
-    )[0]
+    font = font_manager.get_font(_files(bold, fixed))  # one for each thread
+    font.set_size(MEASURED, POINTS)
+    font.set_text(words, 0.0, flags=LoadFlags.NO_HINTING)
+    width: float = font.get_width_height()[0] / 64 * size / MEASURED
     return width
 
 
+@lru_cache(maxsize=64)
 def properties(size: float, bold: bool = False, fixed: bool = False) -> Any:
     """The font of a text."""
     return font_manager.FontProperties(
@@ -87,9 +92,12 @@ def properties(size: float, bold: bool = False, fixed: bool = False) -> Any:
     )
 
 
-@lru_cache(maxsize=1)
-def _fonts() -> tuple[FT2Font, ...]:
-    return tuple(font_manager.get_font(font_manager.findfont(name)) for name in families())
+@lru_cache(maxsize=4)
+def _files(bold: bool, fixed: bool) -> tuple[str, ...]:
+    """The font files of a text, in the order they are asked."""
+    weight = "bold" if bold else "normal"
+    wanted = (font_manager.FontProperties(family=[name], weight=weight) for name in families(fixed))
+    return tuple(font_manager.findfont(one) for one in wanted)
 
 
 def _is_truetype(name: str) -> bool:

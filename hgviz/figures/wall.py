@@ -19,7 +19,6 @@ from hgviz.palettes import PAPER
 SHRINK = 0.7  # of a map's side from one level to the next coarser
 GAP, GROUP_GAP, MARGIN = 3.0, 8.0, 4.0
 LARGEST, TALLEST = 66.0, 640.0
-BAR = 130.0
 QUANTILE = 0.995
 
 
@@ -62,8 +61,7 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     bottom = rows[-1].y + rows[-1].height + 2 * MARGIN
     notes = [reason(capture, maps)]
     if shared:
-        level_bar(page, shared, start + left, bottom, min(BAR, pitch * count))
-        bottom += 20
+        bottom = level_bar(page, shared, start + left, bottom, page.width - start - left) + 2
     else:
         notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
     if capture.off:

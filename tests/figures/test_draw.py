@@ -1,0 +1,364 @@
+"""A figure in a file: the same bytes every time, exact in width, and it says where it is from."""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgviz.core import Display, HeadId, HgvizError, Selection, replace
+from hgviz.figures import FIGURES, FORMATS, Spec, composed, draw, export, points, style
+from hgviz.figures.plots import zoom_for
+from hgviz.figures.provenance import bare_name, without_folders
+from hgviz.figures.unseen import seen_cells
+from hgviz.palettes import colours, paint, place
+from tests.figures.texts import HOSTILE, SEA, Dense, plain, ragged
+from tests.making import make_capture
+
+poppler = pytest.mark.skipif(not shutil.which("pdffonts"), reason="poppler-utils is not here")
+CAPTURE = make_capture(SEA)
+SOME = Selection(12, 2, 60, 29)
+
+
+def told(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("dated", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", FIGURES)
+def test_two_runs_give_the_same_bytes(kind, form, dated, tmp_path, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    if dated:
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    found = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        draw(Spec(kind, SOME, width="acl"), CAPTURE, f"figure.{form}")
+        found.append({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()})
+    assert found[0] == found[1]
+    assert f"figure.{form}" in found[0]
+    assert str(tmp_path).encode() not in b"".join(found[0].values())
+
+
+def test_another_process_gives_the_same_bytes(tmp_path):
+    code = (
+        "import sys; from hgviz.core import Selection; from hgviz.figures import Spec, draw;"
+        "from tests.figures.texts import SEA; from tests.making import make_capture;"
+        "draw(Spec('levels', Selection(12, 2, 60)), make_capture(SEA), sys.argv[1])"
+    )
+    for seed in ("1", "2"):
+        (tmp_path / seed).mkdir()
+        env = {**os.environ, "PYTHONHASHSEED": seed, "SOURCE_DATE_EPOCH": "1700000000"}
+        subprocess.run([sys.executable, "-c", code, tmp_path / seed / "f.pdf"], check=True, env=env)
+    assert (tmp_path / "1/f.pdf").read_bytes() == (tmp_path / "2/f.pdf").read_bytes()
+
+
+@pytest.mark.parametrize("width", ["neurips", "icml", "nature2", "3.25", "89mm", "8.9 cm", "252pt"])
+def test_widths_are_exact_in_every_format(width, tmp_path):
+    spec = Spec("map", SOME, width=width)
+    pdf = draw(spec, CAPTURE, tmp_path / "f.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", pdf)
+    assert float(box[1]) == pytest.approx(points(width), abs=0.5)
+    svg = draw(spec, CAPTURE, tmp_path / "f.svg").read_text()
+    assert float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) == pytest.approx(
+        points(width), abs=0.5
+    )
+    with Image.open(draw(spec, CAPTURE, tmp_path / "f.png")) as image:
+        assert image.width / style.DOTS * 72 == pytest.approx(points(width), abs=0.5)
+        assert image.info["dpi"][0] == pytest.approx(style.DOTS, abs=0.1)
+
+
+def test_presets_are_as_wide_as_they_say():
+    assert points("neurips") == 396
+    assert points("icml") == 234
+    assert points("acl") == pytest.approx(218.16)
+    assert points("nature") == pytest.approx(252.28, abs=0.01)
+    assert points("nature2") == pytest.approx(518.74, abs=0.01)
+
+
+@pytest.mark.parametrize("width", ["wide", "", "-3in", "0", "3 parsec", "nan", "1e9", "0.5in"])
+def test_what_is_no_width_is_said(width):
+    with pytest.raises(HgvizError):
+        points(width)
+
+
+@poppler
+@pytest.mark.parametrize("kind", FIGURES)
+def test_fonts_are_embedded_truetype_only(kind, tmp_path):
+    path = draw(Spec(kind, Selection(12, 2)), make_capture(HOSTILE), tmp_path / "f.pdf")
+    fonts = told("pdffonts", path).splitlines()[2:]
+    assert fonts
+    for line in fonts:
+        assert "TrueType" in line
+        assert "Type 3" not in line
+        assert re.search(r"yes yes yes\s+\d+\s+\d+$", line)
+
+
+@poppler
+def test_the_text_can_be_selected(tmp_path):
+    words = told("pdftotext", draw(Spec("map", SOME), CAPTURE, tmp_path / "f.pdf"), "-")
+    for word in ("hourglass", "sand", "Head 12.2", "not seen: comes after the query"):
+        assert word in words
+    cells = draw(Spec("levels"), make_capture("The sand ran."), tmp_path / "g.pdf")
+    assert "".join(told("pdftotext", "-raw", cells, "-").split()).count("sand") >= 2
+
+
+def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    made = replace(CAPTURE, path="/home/ann/secret/sea.h5")
+    spec = Spec("map", SOME, width="icml")
+    command = "hgviz figure /home/ann/secret/sea.h5 --kind map -o /home/ann/f.pdf"
+    with Image.open(draw(spec, made, tmp_path / "f.png", command=command)) as image:
+        said = image.info["Description"]
+    for part in ("checkpoint: " + "0" * 64, "layer: 12 (post.0.1)", "head: 2", "query: 60",
+                 f"text: {CAPTURE.prompt.digest}", "program: hgviz ",
+                 "command: hgviz figure sea.h5 --kind map -o f.pdf"):  # fmt: skip
+        assert part in said
+    svg = draw(spec, made, tmp_path / "f.svg").read_text()
+    assert f"text: {CAPTURE.prompt.digest}" in svg
+    assert (
+        "hgviz figure sea.h5 --kind map --layer 12 --head 2 --query 60 --width icml -o f.svg" in svg
+    )
+    assert "2023-11-14" in svg
+    pdf = draw(spec, made, tmp_path / "f.pdf").read_bytes()
+    assert b"/CreationDate (D:20231114" in pdf
+    assert b"command: hgviz figure sea.h5" in pdf
+    for file in tmp_path.iterdir():
+        assert b"/home" not in file.read_bytes()
+        assert b"secret" not in file.read_bytes()
+
+
+def test_folders_are_left_out_of_a_command():
+    assert bare_name("/home/ann/a b.h5") == "a b.h5"
+    assert bare_name("C:\\Users\\ann\\f.pdf") == "f.pdf"
+    assert bare_name("--kind") == "--kind"
+    assert without_folders("hgviz figure '/x/a b.h5' -o ../f.pdf") == (
+        "hgviz figure 'a b.h5' -o f.pdf"
+    )
+    assert "ann" not in without_folders("hgviz figure /home/ann/'unclosed")
+
+
+def test_a_pgf_needs_no_latex_and_nothing_in_a_text_is_a_command(tmp_path):
+    path = draw(Spec("map", width="2in"), make_capture("\\input{x} $%&_#^~ ok"), tmp_path / "f.pgf")
+    text = path.read_text()
+    assert r"\textbackslash{}input\{x\}" in text
+    assert "\\input{" not in text
+    assert r"\$\%\&\_\#\^{}\textasciitilde{}" in text
+    rasters = set(re.findall(r"\{(f-img\d+\.png)\}", text))
+    assert rasters
+    assert {p.name for p in tmp_path.iterdir()} == {"f.pgf", *rasters}
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def raster(spec, capture, number=0):
+    with style.dressed():
+        page = composed(spec, capture)
+    return np.asarray(page.axes.images[number].get_array()), page
+
+
+def test_the_map_shows_every_weight_in_its_colour():
+    shown, _ = raster(Spec("map", Selection(12, 2)), CAPTURE)
+    weights = CAPTURE.maps[12].read(2)
+    expected = paint(place(weights, (0, weights.max())), colours("viridis"))
+    seen = seen_cells(CAPTURE, 12)
+    np.testing.assert_array_equal(shown[seen], expected[seen])
+    assert (shown[~seen] == (0xF0, 0xF2, 0xF4)).all()
+
+
+def test_a_large_map_is_reduced_by_its_largest_and_says_so(tmp_path):
+    capture = plain(["word"] * 1501, layers=1, heads=1)
+    zoom = zoom_for(1503, points("acl"))
+    assert zoom == 1
+    spec = Spec("map", width="acl")
+    shown, page = raster(spec, capture)
+    weights = capture.maps[0].read(0, zoom=zoom)
+    assert shown.shape == (752, 752, 3)
+    expected = paint(place(weights, (0, weights.max())), colours("viridis"))
+    np.testing.assert_array_equal(shown, expected)
+    assert page.notes == [f"each cell is the largest of {2**zoom} × {2**zoom} weights"]
+    path = draw(spec, capture, tmp_path / "f.png")
+    with Image.open(path) as image:
+        assert f"reduction: {page.notes[0]}" in image.info["Description"]
+    assert draw(spec, capture, tmp_path / "f.pdf").stat().st_size < 2_000_000
+
+
+def test_signed_weights_are_symmetric_about_zero():
+    capture = make_capture(SEA, signed=True)
+    weights = capture.maps[12].read(2)
+    reach = np.abs(weights).max()
+    shown, _ = raster(Spec("map", Selection(12, 2)), capture)
+    seen = seen_cells(capture, 12)
+    expected = paint(place(weights, (-reach, reach), signed=True), colours("blue-red"))
+    np.testing.assert_array_equal(shown[seen], expected[seen])
+
+
+def test_a_wall_shares_one_maximum_or_gives_each_head_its_own():
+    capture = plain(["a", "b", "c"])
+    faint = Dense(capture.maps[0].weights / 10, capture.maps[0].heads)
+    capture = replace(capture, maps=(faint, *capture.maps[1:]))
+    own, _ = raster(Spec("wall", display=Display(shared=False)), capture)
+    shared, _ = raster(Spec("wall", display=Display(shared=True)), capture)
+    top = max(one.weights.max() for one in capture.maps)
+    expected = paint(place(faint.weights[0], (0, top)), colours("viridis"))
+    np.testing.assert_array_equal(shared, expected)
+    assert own.astype(int).sum() > shared.astype(int).sum()
+
+
+def test_missing_heads_leave_gaps_in_the_wall():
+    with style.dressed():
+        page = composed(Spec("wall"), ragged())
+    lefts = [round(image.get_extent()[0], 3) for image in page.axes.images]
+    assert len(lefts) == 6
+    assert lefts[4:] == [lefts[1], lefts[3]]
+
+
+def test_resampling_rows_keep_their_proportion():
+    with style.dressed():
+        page = composed(Spec("wall"), make_capture(SEA[:64]))
+    sizes = [(abs(a - b), abs(c - d)) for a, b, c, d in (i.get_extent() for i in page.axes.images)]
+    down, up = sizes[2 * 6], sizes[10 * 6]
+    assert down[0] / down[1] == pytest.approx(2, rel=0.01)
+    assert up[1] / up[0] == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["map", "wall"])
+def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
+    off = replace(CAPTURE, off=frozenset({HeadId(0, 0)}))
+    with style.dressed():
+        whole, less = (composed(Spec(kind, Selection(0, 0)), one) for one in (CAPTURE, off))
+    assert len(less.axes.images) < len(whole.axes.images)
+    assert "off" in " ".join(text.get_text() for text in less.axes.texts)
+
+
+def test_levels_show_the_weights_of_each_stage_over_its_tokens():
+    capture = make_capture("The sand ran down.")
+    query = 9
+    with style.dressed():
+        page = composed(Spec("levels", Selection(12, 2, query)), capture)
+    words = [text.get_text() for text in page.axes.texts]
+    assert [one for one in words if one in ("1:1", "1:2", "1:4")] == [
+        "1:1", "1:2", "1:4", "1:2", "1:1",
+    ]  # fmt: skip
+    assert "head 12.2" in words
+    painted = {tuple(np.rint(np.array(p.get_facecolor()[:3]) * 255)) for p in page.axes.patches}
+    stage = capture.maps[12].read(2, rows=(query, query + 1))[0]
+    heads = {0: 0, 3: 0, 5: 0, 9: 0, 12: 2}
+    top = max(
+        capture.maps[n].read(h, rows=(r := capture.row(n, query), r + 1)).max()
+        for n, h in heads.items()
+    )
+    for colour in paint(place(stage[: query + 1], (0, top)), colours("viridis")):
+        assert tuple(map(float, colour)) in painted
+
+
+def test_levels_take_the_heads_chosen_else_the_clearest():
+    class Fact:
+        def __init__(self, score):
+            self.role, self.score = "previous letter", score
+
+    facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
+    spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1),))
+    with style.dressed():
+        words = [text.get_text() for text in composed(spec, CAPTURE, facts).axes.texts]
+    assert [one for one in words if one.startswith("head ")] == [
+        "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
+    ]  # fmt: skip
+    assert any("previous" in one for one in words)
+
+
+def test_a_title_can_be_given_or_left_out():
+    for title, expected in ((None, "Head 12.2"), ("Mine $x$", "Mine $x$"), ("", None)):
+        with style.dressed():
+            page = composed(Spec("map", SOME, title=title), CAPTURE)
+        words = [text.get_text() for text in page.axes.texts]
+        assert expected is None or expected in words
+        assert title is None or "Head 12.2" not in words
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "said"),
+    [
+        (Spec("pie"), "f.pdf", "the kinds are map, wall, levels"),
+        (Spec("map"), "f.gif", "the formats are pdf"),
+        (Spec("map"), "figure", "the formats are pdf"),
+        (Spec("map", width="wide"), "f.pdf", "no width"),
+        (Spec("map", Selection(99, 0)), "f.pdf", "no layer 99"),
+        (Spec("map", Selection(0, 99)), "f.pdf", "no head 99"),
+        (Spec("map", Selection(0, 0, 10_000)), "f.pdf", "no token 10000"),
+        (Spec("levels", Selection(0, 0, 10_000)), "f.pdf", "no token 10000"),
+        (Spec("map"), "no/such/folder/f.pdf", "no folder"),
+        (Spec("map"), "f.pdf", "is a folder"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_words(spec, name, said, tmp_path):
+    if said == "is a folder":
+        (tmp_path / name).mkdir()
+    with pytest.raises(HgvizError, match=said):
+        draw(spec, CAPTURE, tmp_path / name)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_a_layer_that_is_not_there_yet_is_said(kind, tmp_path):
+    partial = replace(CAPTURE, maps=(*CAPTURE.maps[:12], None))
+    with pytest.raises(HgvizError, match="layer 12 is not in this capture"):
+        draw(Spec(kind, Selection(12, 0)), partial, tmp_path / "f.pdf")
+    assert not list(tmp_path.iterdir())
+    if kind == "map":
+        assert draw(Spec(kind, Selection(11, 0)), partial, tmp_path / "f.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "may write to")]
+)
+def test_a_full_disk_leaves_the_old_figure(number, said, tmp_path, monkeypatch):
+    path = tmp_path / "f.pdf"
+    path.write_bytes(b"before")
+
+    def fail(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(export.os, "fsync", fail)
+    with pytest.raises(HgvizError, match=said):
+        draw(Spec("map"), CAPTURE, path)
+    assert [p.name for p in tmp_path.iterdir()] == ["f.pdf"]
+    assert path.read_bytes() == b"before"
+
+
+def test_figures_are_light_until_one_is_drawn():
+    code = (
+        "import sys, hgviz.figures as f; f.Spec(); f.points('icml'); f.format_of('x.svg');"
+        "print(sorted({'matplotlib', 'PIL', 'torch', 'PySide6', 'cmap'} & set(sys.modules)))"
+    )
+    assert told(sys.executable, "-c", code).strip() == "[]"
+
+
+def test_drawing_never_loads_pyplot(tmp_path):
+    code = (
+        "import sys; from hgviz.figures import Spec, draw; from tests.making import make_capture;"
+        "draw(Spec(), make_capture('abc'), sys.argv[1]); print('matplotlib.pyplot' in sys.modules)"
+    )
+    assert told(sys.executable, "-c", code, str(tmp_path / "f.pdf")).strip() == "False"
+
+
+def test_the_settings_of_this_machine_are_left_alone(tmp_path):
+    import matplotlib
+
+    with matplotlib.rc_context({"font.size": 31.0, "text.usetex": True}):
+        before = dict(matplotlib.rcParams)
+        first = draw(Spec("map", SOME), CAPTURE, tmp_path / "a.png").read_bytes()
+        assert dict(matplotlib.rcParams) == before
+    again = draw(Spec("map", SOME), CAPTURE, tmp_path / "a.png").read_bytes()
+    assert first == again
