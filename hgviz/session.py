@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.models import Model
+    from hgviz.models.model import Model
 
 Mode = Literal["inspect", "follow"]
+ROWS = 512  # of a head, at most, are looked at to find its best query
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "dark", "work", "checkpoint",
@@ -113,7 +114,7 @@ class Session:
             self.text = new.prompt.text
         if "off" not in fields:
             self.off = new.off
-        if old is None or old.spec != new.spec:
+        if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
         if old is None or old.prompt.digest != new.prompt.digest or old.spec != new.spec:
             if "facts" not in fields:
@@ -226,25 +227,26 @@ def strongest_key(capture: Capture, chosen: Selection) -> int | None:
 
 
 def clearest(capture: Capture, heads: Sequence[HeadId]) -> Selection | None:
-    """The first of these heads that was captured, at a query that shows well what it does.
+    """Which of these heads to show first, and at which query: where most weight goes furthest.
 
-    That is the row in the middle half whose strongest key is far above the rest and not itself.
+    Weight counts with the square root of how far it goes, as a part of the text; only rows of the
+    middle half are looked at, which have something before them and something after.
     """
+    best, told = None, -1.0
     for one in heads:
         found = capture.maps[one.layer]
-        tokens = len(capture.prompt)
-        if found is None or not tokens:
+        if found is None or not len(capture.prompt):
             continue
-        _, queries, _ = found.shape
-        first, last = queries // 4, min(max(queries * 3 // 4, queries // 4 + 1), queries // 4 + 512)
+        _, queries, keys = found.shape
+        first = queries // 4
+        last = min(max(queries * 3 // 4, first + 1), first + ROWS)
         weights = np.abs(found.read(one.head, rows=(first, last)))
-        row = first + int(weights.max(axis=1).argmax())
-        query = capture.row_token(one.layer, row)
-        if query is None or query >= tokens:
-            continue
-        chosen = Selection(one.layer, one.head, query)
-        return replace(chosen, key=strongest_key(capture, chosen))
-    return None
+        away = np.arange(first, last)[:, None] / queries - np.arange(keys) / keys
+        rows = (weights * np.sqrt(np.abs(away))).max(axis=1)
+        query = capture.row_token(one.layer, first + int(rows.argmax()))
+        if query is not None and query < len(capture.prompt) and rows.max() > told:
+            best, told = Selection(one.layer, one.head, query), float(rows.max())
+    return best and replace(best, key=strongest_key(capture, best))
 
 
 def _layer(session: Session) -> Layer | None:

@@ -16,7 +16,7 @@ from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels.jobs import keeps_words, layer_words
-from hgviz.gui.views.naming import counted, unit
+from hgviz.gui.views.words import counted, unit
 from hgviz.gui.working import Working
 from hgviz.resources import resource
 from hgviz.session import Session, step_head, step_layer, step_level, step_token
@@ -88,7 +88,7 @@ class Commands:
         if model is None or model.spec.digest != capture.spec.digest:
             fields |= {"model": None, "checkpoint": ""}
         if found.selection is not None:
-            fields["selection"] = found.selection
+            fields |= {"selection": found.selection, "opened": found.opened}
         if found.path != str(resource(opening.FIRST)):
             self.opened_before[found.path] = opening.name_of(found.path)
         else:
@@ -319,12 +319,11 @@ class Commands:
         task = opening.measure(self.session.capture)
         self.working.start(self.lanes.files, "measure", "Measuring heads", task, self._measured)
 
-    def _measured(self, result: tuple[Any, Selection | None]) -> None:
-        facts, clearest = result
-        fields: dict[str, Any] = {"facts": facts}
+    def _measured(self, found: opening.Found) -> None:
+        fields: dict[str, Any] = {"facts": found.facts}
         # Only a selection nobody has touched gives way to a better one.
-        if clearest is not None and self._given == self.session.selection:
-            fields["selection"] = clearest
+        if found.selection is not None and self._given == self.session.selection:
+            fields |= {"selection": found.selection, "opened": found.opened}
         self._given = None
         self.session.put(**fields)
 

@@ -16,7 +16,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 ROW, ROWS = 40, 8  # px, rows seen at once
+STEPS = {
+    Qt.Key.Key_Down: 1,
+    Qt.Key.Key_Up: -1,
+    Qt.Key.Key_PageDown: ROWS,
+    Qt.Key.Key_PageUp: -ROWS,
+}
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -82,7 +88,8 @@ def match(query: str, words: str) -> tuple[int, tuple[int, ...]] | None:
 
     Every part of the query must be there: as a word's start, within a word, or letter by letter.
     """
-    low, cost, places = words.lower(), 0, []
+    low, cost = words.lower(), 0
+    places: list[int] = []
     for part in query.lower().split():
         at = low.find(part)
         while at > 0 and low[at - 1].isalnum() and (later := low.find(part, at + 1)) >= 0:
@@ -152,13 +159,8 @@ class Finder(Overlay):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows move in the list; Return takes what is chosen there."""
-        if watched is self.field and event.type() == QEvent.Type.KeyPress:
-            step = {
-                Qt.Key.Key_Down: 1,
-                Qt.Key.Key_Up: -1,
-                Qt.Key.Key_PageDown: ROWS,
-                Qt.Key.Key_PageUp: -ROWS,
-            }.get(event.key())
+        if watched is self.field and isinstance(event, QKeyEvent) and _pressed(event):
+            step = STEPS.get(Qt.Key(event.key()))
             if step is not None:
                 self._move(step)
                 return True
@@ -231,6 +233,10 @@ class _Lines(QAbstractListModel):
         if role == Qt.ItemDataRole.UserRole:
             return entry, places
         return None
+
+
+def _pressed(event: QKeyEvent) -> bool:
+    return event.type() == QEvent.Type.KeyPress
 
 
 def _rank(row: tuple[int, int, Entry, tuple[int, ...]]) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ class Found:
     capture: Capture | None = None
     facts: Mapping[HeadId, HeadFacts] = field(default_factory=dict)
     selection: Selection | None = None
+    opened: Mapping[int, HeadId] = field(default_factory=dict)
 
 
 def look(path: str) -> Task[Found]:
@@ -46,17 +47,24 @@ def look(path: str) -> Task[Found]:
     yield Step(1, 3, "measuring heads")
     if len(capture.prompt) > AT_ONCE or not capture.complete:
         return Found(path, capture)
-    facts, selection = yield from measure(capture)
-    return Found(path, capture, facts, selection)
+    return replace((yield from measure(capture)), path=path)
 
 
-def measure(capture: Capture) -> Task[tuple[Mapping[HeadId, HeadFacts], Selection | None]]:
-    """What every head does, and a selection that shows the clearest at its best."""
+def measure(capture: Capture) -> Task[Found]:
+    """What every head does, a selection that shows the clearest, and the clearest of each level."""
     from hgviz.analysis.heads import worth_a_look
 
     facts = yield from tasks.measure(capture)
-    best = [one.head for one in worth_a_look(facts, count=4)]
-    return facts, clearest(capture, best)
+    best = [one.head for one in worth_a_look(facts)]
+    opened = {}
+    for level in capture.spec.levels:
+        here = {
+            head: fact
+            for head, fact in facts.items()
+            if fact.level == level.index and capture.spec.layers[head.layer].role == "self"
+        }
+        opened |= {level.index: one.head for one in worth_a_look(here, count=1)}
+    return Found(capture.path, capture, facts, clearest(capture, best), opened)
 
 
 def capture_text(

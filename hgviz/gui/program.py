@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.core import Display
 from hgviz.gui import opening, theme
+from hgviz.gui.app import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
@@ -31,6 +32,7 @@ class Program:
 
     def __init__(self, frame: Window, keep: bool = True) -> None:
         self.frame, self._keep, self._open = frame, keep, True
+        self._app = application()
         kept = settings.load()
         self.session, self.lanes = Session(), Lanes()
         self.session.put(
@@ -106,7 +108,7 @@ class Program:
 
     def _heard(self, name: str) -> None:
         if name == "dark":
-            theme.apply(QApplication.instance(), self.session.dark)
+            theme.apply(self._app, self.session.dark)
             self.frame.show_theme()
         if name in ("capture", "spec", "model", "mode", "work", "selection", "checkpoint"):
             self._show_state()
@@ -185,4 +187,4 @@ def parameters(count: int) -> str:
 
 
 def _text(state: QByteArray) -> str:
-    return state.toBase64().data().decode()
+    return bytes(state.toBase64().data()).decode()

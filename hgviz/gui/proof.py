@@ -58,9 +58,9 @@ def _demo(folder: Path) -> Iterator[str]:
         f"Captured {counted(len(prompt), 'byte')} of text, {counted(len(spec.heads), 'head')}, in "
         f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
     )
-    facts, chosen = finish(opening.measure(capture))
-    chosen = chosen or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
-    fact = facts[chosen.head_id]
+    found = finish(opening.measure(capture))
+    chosen = found.selection or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
+    fact = found.facts[chosen.head_id]
     if fact.role:
         yield f"The clearest head is {chosen.head_id}: {fact.sentence}. {fact.evidence}."
     picture = folder / "window.png"

@@ -8,7 +8,8 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
 from hgviz.core import Capture, Selection, Step, Task
-from hgviz.gui.views.naming import glyph, unit
+from hgviz.gui.views.naming import glyph
+from hgviz.gui.views.words import unit
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes

@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
+    QKeyEvent,
     QKeySequence,
     QPaintEvent,
     QResizeEvent,
@@ -155,7 +156,7 @@ class Window(QMainWindow):
 
     def event(self, event: QEvent) -> bool:
         """Keep plain keys for the field that has the keyboard."""
-        if event.type() == QEvent.Type.ShortcutOverride:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             plain = not event.modifiers() & ~(
                 Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
             )
@@ -207,14 +208,14 @@ class Toolbar(QFrame):
         self.open.setToolTip("Open a checkpoint or a capture (Ctrl+O)")
         self.models = Chooser()
         self.modes = Segments(MODES, wide=104)
-        self.find = self._button("find", "Find a command or head", "search", kind="find")
-        self.find.setFont(theme.font())
-        self.find.keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
-        self.find.keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.find.keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        inside = QHBoxLayout(self.find)
+        self.finder = self._button("find", "Find a command or head", "search", kind="find")
+        self.finder.setFont(theme.font())
+        self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
+        keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        inside = QHBoxLayout(self.finder)
         inside.setContentsMargins(0, 0, 10, 0)
-        inside.addWidget(self.find.keys)
+        inside.addWidget(keys)
         self.theme = IconButton("moon", "Dark theme")
         self.theme.setProperty("action", "theme")
         self.theme.clicked.connect(self._clicked)
@@ -224,7 +225,7 @@ class Toolbar(QFrame):
         grid.setContentsMargins(12, 0, 12, 0)
         grid.setHorizontalSpacing(8)
         left, right = QHBoxLayout(), QHBoxLayout()
-        for side, widgets in ((left, (self.open, self.models)), (right, (self.find, self.theme))):
+        for side, widgets in ((left, (self.open, self.models)), (right, (self.finder, self.theme))):
             side.setSpacing(8)
             for one in widgets:
                 side.addWidget(one)
@@ -240,10 +241,10 @@ class Toolbar(QFrame):
         """Give the fields the room the modes in the middle leave."""
         side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
         self.models.setFixedWidth(max(96, min(250, side - self.open.sizeHint().width() - 8)))
-        self.find.setFixedWidth(max(40, min(300, side - 36)))
-        short = self.find.width() < 260
-        self.find.keys.setVisible(not short)
-        self.find.setText("Find" if short else "Find a command or head")
+        self.finder.setFixedWidth(max(40, min(300, side - 36)))
+        short = self.finder.width() < 260
+        self.keys.setVisible(not short)
+        self.finder.setText("Find" if short else "Find a command or head")
         super().resizeEvent(event)
 
     def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:

@@ -43,8 +43,8 @@ def opened(program, capture):
     """The same with a capture in it, everything drawn."""
     from hgviz.gui import opening
 
-    facts, _ = finish(opening.measure(capture))
-    program.session.put(capture=capture, facts=facts)
+    found = finish(opening.measure(capture))
+    program.session.put(capture=capture, facts=found.facts)
     program.settle()
     return program
 
