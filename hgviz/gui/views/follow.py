@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QSize, QSizeF, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QHelpEvent,
@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPixmap,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -158,6 +159,7 @@ class Trail(QAbstractScrollArea):
         self.story: Story | None = None
         self.step = float("inf")
         self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
+        self._picture: tuple[int, int, float, QPixmap] | None = None
         self._motion = QVariantAnimation(self, duration=STAGE)
         self._motion.valueChanged.connect(self._moved)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -194,6 +196,7 @@ class Trail(QAbstractScrollArea):
         )
         course = lay(capture, way, trace.token, char_edges(capture), room)
         noun = words.unit(capture.prompt)
+        self._picture = None
         self.story = Story(capture, way, course, trace, session.display, noun)
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, round(course.height - view.height())))
@@ -342,15 +345,40 @@ class Trail(QAbstractScrollArea):
         """The size of the design."""
         return QSize(1600, 890)
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Another theme or font: paint anew."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
+            self.rearrange()
+
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the story."""
+        """The story from its picture, and over it the thread that is on its way."""
         painter = QPainter(self.viewport())
         painter.fillRect(self.viewport().rect(), theme.current().pane)
         if self.story is None:
             return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        stage = min(self.step, len(self.story.way) - 1.0)
         painter.translate(0, -self.verticalScrollBar().value())
-        Pen(painter, self.story, self.step).paint()
+        painter.drawPixmap(0, 0, self._painted(self.story, int(stage)))
+        if stage > int(stage):
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            pen = Pen(painter, self.story, stage)
+            pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
+
+    def _painted(self, story: Story, stage: int) -> QPixmap:
+        """All of a story at a stage; painting it takes longer than a frame, so it is kept."""
+        ratio = self.devicePixelRatioF()
+        if self._picture is None or self._picture[:3] != (id(story), stage, ratio):
+            size = QSizeF(story.course.width, story.course.height) * ratio
+            pixels = QPixmap(size.toSize())
+            pixels.setDevicePixelRatio(ratio)
+            pixels.fill(theme.current().pane)
+            painter = QPainter(pixels)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            Pen(painter, story, stage).paint()
+            painter.end()
+            self._picture = (id(story), stage, ratio, pixels)
+        return self._picture[3]
 
 
 def _namer(session: Session) -> Callable[[int], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from hgviz import palettes
@@ -46,15 +46,19 @@ class StripPen:
         spans = self.story.capture.spans[strip.level]
         inks = palettes.readable(grounds)
         font = self._letter_font(strip)
+        metrics = QFontMetricsF(font)
+        faded: dict[int, tuple[QPen, QPen]] = {}
+        self.painter.setFont(font)
         for number, (position, left, right) in enumerate(strip.cells):
             known = weights is not None and position < seen
             ground = QColor(*map(int, grounds[number])) if known else self.theme.unseen
             area = QRectF(left, strip.top, right - left - (gap if known else 0), strip.high)
             self.painter.fillRect(area, ground)
             ink = QColor(*map(int, inks[number])) if known else self.theme.secondary
+            faded[ink.rgb()] = faded.get(ink.rgb()) or (QPen(ink), QPen(faint(ink, 0.45)))
             start, end = (int(one) for one in spans[position])
             for token in range(start, end):
-                self._letter(strip, token, (left, right), ink, font)
+                self._letter(strip, token, (left, right), faded[ink.rgb()], metrics)
 
     def _grounds(
         self, strip: Strip, weights: Floats | None, seen: int, signed: bool
@@ -75,20 +79,25 @@ class StripPen:
         return font
 
     def _letter(
-        self, strip: Strip, token: int, cell: tuple[float, float], ink: QColor, font: QFont
+        self,
+        strip: Strip,
+        token: int,
+        cell: tuple[float, float],
+        pens: tuple[QPen, QPen],
+        metrics: QFontMetricsF,
     ) -> None:
+        """One letter in the middle of its place; a space is faint."""
         left, right = strip.x(token), strip.x(token + 1)
         if right > cell[1] + 0.5 or left < cell[0] - 0.5:
             left, right = cell
-        prompt = self.story.capture.prompt
-        said = prompt.label(token)
-        box = QRectF(left - 3, strip.top, right - left + 6, strip.high)
-        if said == " ":
-            ink = faint(ink, 0.45)
-        said = shown(said)
+        text = self.story.capture.prompt.label(token)
+        said = shown(text)
         if len(said) > 1:
-            said = self.elided(said, font, right - left)
-        self.write(box, said, font, ink, Qt.AlignmentFlag.AlignCenter)
+            said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, right - left)
+        self.painter.setPen(pens[text == " "])
+        x = (left + right - metrics.horizontalAdvance(said)) / 2
+        y = strip.top + (strip.high + metrics.ascent() - metrics.descent()) / 2
+        self.painter.drawText(QPointF(x, y), said)
 
     def own(self, strip: Strip, own: int) -> None:
         """Frame the cell of the letter itself."""

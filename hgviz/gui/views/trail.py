@@ -32,7 +32,7 @@ Middle = Qt.AlignmentFlag.AlignCenter
 
 
 class Pen(StripPen):
-    """One painting of a story. step: the stage reached; a part of one on the way to the next."""
+    """One painting of a story. step: the stage reached; those after it are pale."""
 
     def __init__(self, painter: QPainter, story: Story, step: float) -> None:
         super().__init__(painter, story)
@@ -46,9 +46,9 @@ class Pen(StripPen):
             self.painter.setOpacity(1.0 if number < self.step else PALE)
             self._lines(one)
         for number, one in enumerate(course.crossings):
-            self._thread(one, min(1.0, self.step - number))
+            self.thread(one, min(1.0, self.step - number))
         for number, look in enumerate(trace.looks):
-            self.painter.setOpacity(1.0 if number <= self.step + 0.01 else PALE)
+            self.painter.setOpacity(1.0 if number <= self.step else PALE)
             self._stage(number, look)
         for number, said in enumerate(trace.chips):
             self.painter.setOpacity(1.0 if number < self.step else PALE)
@@ -73,7 +73,8 @@ class Pen(StripPen):
             self.painter.setPen(past if known else future)
             self.painter.drawLine(QPointF(above, one.top + 5), QPointF(below, one.bottom - 6))
 
-    def _thread(self, one: Crossing, part: float) -> None:
+    def thread(self, one: Crossing, part: float) -> None:
+        """The orange ribbon, as far down as it has come."""
         if part <= 0 or one.thread is None:
             return
         self.painter.save()
