@@ -7,9 +7,9 @@ float64, over every layer.
 
 import tempfile
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
-from pydoc_data.topics import topics
 
 from hgviz import tasks
 from hgviz.core import finish

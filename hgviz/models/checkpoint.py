@@ -156,8 +156,12 @@ def _require_activations(config: HourglassConfig, where: str) -> None:
 def read_own(path: Path) -> Checkpoint:
     """hgviz's own folder. Errors: HgvizError for what is missing, damaged or does not fit."""
     where, weights = located(path)[0], weights_of(path)
-    config = parse_config(read_config(where), shown(where))
     tensors = read_tensors(weights)
+    data = read_config(where)
+    position = tensors.get("embed.position.weight")
+    if position is not None and position.dim() == 2 and data.get("max_positions") is None:
+        data["max_positions"] = len(position)  # the weights say it where the config does not
+    config = parse_config(data, shown(where))
     require_fit(weights, shapes_of(config), {name: tuple(t.shape) for name, t in tensors.items()})
     return _checkpoint(config, tensors, weights)
 

@@ -269,6 +269,11 @@ def test_a_config_of_our_own_is_checked(tmp_path, changes, words):
     assert words in str(refusal(configured(write_checkpoint(tmp_path), **changes)))
 
 
+def test_the_longest_text_is_read_off_the_weights_where_the_config_is_silent(tmp_path):
+    folder = write_checkpoint(tmp_path, vocab_size=256, positions="learned", max_positions=16)
+    assert open_model(configured(folder, max_positions=None)).spec.max_positions == 16
+
+
 def test_a_state_dict_of_another_model_is_named(tmp_path, reference):
     folder = package.write(tmp_path / "theirs", reference, GIVEN)
     for state in ({"wte.weight": torch.zeros(3, 3)}, {"token_emb.weight": torch.zeros(3)}):
