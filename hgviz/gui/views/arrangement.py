@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -45,14 +46,9 @@ def arrange(spec: ModelSpec, lengths: Sequence[int], room: Room, *, single: bool
         return _Plan(spec, stays, lengths, columns, size, funnel, single, room.margin)
 
     widest = max(SMALLEST, min(room.largest, _size_for(free, columns)))
-    size = next(
-        (
-            one
-            for one in range(int(widest), int(min(widest, room.readable)) - 1, -1)
-            if plan(one, room.funnel).height <= _free(room)
-        ),
-        int(min(widest, room.readable)),
-    )
+    sizes = range(int(min(widest, room.readable)), int(widest) + 1)
+    fitting = bisect_right(sizes, _free(room), key=lambda one: plan(one, room.funnel).height)
+    size = sizes[max(0, fitting - 1)]
     crossings = max(1, sum(a.level != b.level for a, b in zip(stays, stays[1:], strict=False)))
     slack = _free(room) - plan(size, room.funnel).height
     funnel = min(max(FUNNEL_MOST, room.funnel), room.funnel + max(0, int(slack / crossings)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz import palettes
@@ -32,6 +32,7 @@ def small(values, slope=None, signed=False, kind="map"):
     return Thumb(values, values.shape, slope, signed, 0.5, kind)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 70), st.integers(0, 5), st.booleans())
 def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed):
     values = np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)

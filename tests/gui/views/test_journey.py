@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Prompt
@@ -20,6 +20,7 @@ CAPTURES = {
 }
 
 
+@settings(deadline=None)
 @given(
     strides=st.sampled_from(list(CAPTURES)),
     token=st.integers(0, len(SEA) - 1),
@@ -47,6 +48,7 @@ def test_strips_are_inside_apart_and_hold_the_letter(strides, token, width, heig
         assert strip.at(sum(cell) / 2, strip.top + 1) == own
 
 
+@settings(deadline=None)
 @given(token=st.integers(0, len(SEA) - 1), width=st.integers(300, 2400))
 def test_a_cell_spans_exactly_the_letters_it_stands_for(token, width):
     capture = CAPTURES[1, 2, 4]
@@ -94,6 +96,7 @@ def test_lines_join_the_positions_that_meet():
         assert (above, below) == (inner.cell(number)[0], outer.x(2 * number))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 400), st.floats(10, 500), st.sampled_from([1, 2, 4, 24]), st.data())
 def test_a_window_holds_the_letter_and_starts_on_a_whole_position(tokens, fits, unit, data):
     token = data.draw(st.integers(0, tokens - 1))

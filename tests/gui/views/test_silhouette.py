@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId
@@ -27,6 +27,7 @@ def flat(layers, heads):
     )
 
 
+@settings(deadline=None)
 @given(
     strides=STRIDES,
     heads=st.integers(1, 40),
@@ -59,6 +60,7 @@ def test_rows_never_overlap_and_all_is_inside(
         assert layout.at(cell.x + cell.width / 2, cell.y + cell.height / 2) == head
 
 
+@settings(deadline=None)
 @given(strides=STRIDES, heads=st.integers(1, 16), width=st.integers(300, 900))
 def test_thumbnails_are_square_and_shrink_with_the_level(strides, heads, width):
     spec = make_spec(strides, heads)
@@ -146,6 +148,7 @@ def test_ragged_heads_leave_gaps():
     assert dict(gaps.row(4).cells)[4] == dict(whole.row(4).cells)[4]
 
 
+@settings(deadline=None)
 @given(strides=STRIDES, height=st.integers(300, 1200), full=st.integers(60, 100))
 def test_names_of_levels_do_not_overlap(strides, height, full):
     spec = make_spec(strides, 6)
