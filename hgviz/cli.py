@@ -185,13 +185,12 @@ def capture(
     same command goes on from there.
     """
     from hgviz import tasks
-    from hgviz.core import parse_heads
 
     if sum(one is not None for one in (text, text_file, ids)) != 1:
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     loaded = terminal.run(tasks.load(model, device, dtype, masking), f"Opening {model.name}")
     prompt = tasks.prompt_from(loaded, text, text_file, ids)
-    task = tasks.capture(loaded, prompt, out, parse_heads(off, loaded.spec), force)
+    task = tasks.capture(loaded, prompt, out, tasks.heads_from(off, loaded.spec), force)
     kept = f"The layers that were done are kept in {out}.part; the same command goes on from there"
     made = terminal.run(task, "Capturing", kept)
     heads, layers = len(made.spec.heads), len(made.maps)

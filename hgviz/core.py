@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Role = Literal["self", "down", "up", "cross"]
-Sequence_ = Literal["source", "target"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
 Floats = NDArray[np.float32]
@@ -57,7 +56,7 @@ class Level:
     index: int
     stride: int | None = 1
     shift: int = 0
-    sequence: Sequence_ = "source"
+    sequence: Literal["source", "target"] = "source"
 
     @property
     def label(self) -> str:
@@ -118,17 +117,11 @@ class ModelSpec:
     def from_json(cls, text: str) -> ModelSpec:
         """The inverse of to_json; unknown keys are ignored."""
         data = json.loads(text)
-        levels = tuple(_build(Level, item) for item in data.pop("levels"))
+        levels = tuple(_build(Level, one) for one in data["levels"])
+        pairs = ("heads", "activations")
         layers = tuple(
-            _build(
-                Layer,
-                {
-                    **item,
-                    "heads": tuple(item["heads"]),
-                    "activations": tuple(item["activations"]),
-                },
-            )
-            for item in data.pop("layers")
+            _build(Layer, {**one, **{name: tuple(one[name]) for name in pairs}})
+            for one in data["layers"]
         )
         return _build(cls, {**data, "levels": levels, "layers": layers})
 
@@ -144,34 +137,6 @@ class HeadId(NamedTuple):
 
 
 Off = frozenset[HeadId]
-
-
-def parse_heads(text: str, spec: ModelSpec) -> Off:
-    """The heads named by "3.5,4.*"; the empty string names none.
-
-    Raises HgvizError for a name that is no head of this model.
-    """
-    known = {layer.index: layer.heads for layer in spec.layers}
-    chosen: set[HeadId] = set()
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        layer, dot, head = item.partition(".")
-        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
-            raise HgvizError(
-                f"{item!r} does not name a head",
-                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
-                "Separate several by commas",
-            )
-        heads = known.get(int(layer), ())
-        wanted = heads if head == "*" else (int(head),)
-        if int(layer) not in known or not set(wanted) <= set(heads):
-            raise HgvizError(
-                f"this model has no head {item}",
-                f"its layers are 0 to {len(spec.layers) - 1}"
-                + (f" and layer {layer} has heads {_listed(heads)}" if heads else ""),
-                "Run `hgviz info` on it to see every layer",
-            )
-        chosen.update(HeadId(int(layer), one) for one in wanted)
-    return frozenset(chosen)
 
 
 # --- what was read and what was seen --------------------------------------------------------------
@@ -298,13 +263,13 @@ class Capture:
 
     def row(self, layer: int, token: int) -> int:
         """The row of a layer's map that speaks for a token."""
-        return self._position(self.spec.layers[layer].level, token)
+        return self.position(self.spec.layers[layer].level, token)
 
     def column(self, layer: int, token: int) -> int:
         """The column of a layer's map that stands for a token."""
         one = self.spec.layers[layer]
         shift = self.spec.levels[one.level].shift if one.role == "down" else 0
-        return self._position(one.key_level, token) + shift
+        return self.position(one.key_level, token) + shift
 
     def row_token(self, layer: int, row: int) -> int | None:
         """The newest token behind a row, None for padding; row(layer, that token) == row."""
@@ -316,9 +281,6 @@ class Capture:
 
     def position(self, level: int, token: int) -> int:
         """The position of a level that speaks for a token."""
-        return self._position(level, token)
-
-    def _position(self, level: int, token: int) -> int:
         stride = self.spec.levels[level].stride
         if stride is not None:
             return token // stride
@@ -426,10 +388,6 @@ def _newest(spans: Integers, position: int) -> int | None:
     return end - 1 if end > 0 else None
 
 
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers)) or "none"
-
-
 def _build(cls: type[Built], data: dict[str, Any]) -> Built:
     known = cls.__dataclass_fields__  # type: ignore[attr-defined]
     return cls(**{name: value for name, value in data.items() if name in known})
@@ -438,5 +396,5 @@ def _build(cls: type[Built], data: dict[str, Any]) -> Built:
 __all__ = [
     "Capture", "Display", "Floats", "HeadId", "HgvizError", "Integers", "Interval", "Layer",
     "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
-    "Selection", "Step", "Task", "finish", "level_spans", "parse_heads", "readonly", "replace",
+    "Selection", "Step", "Task", "finish", "level_spans", "readonly", "replace",
 ]  # fmt: skip

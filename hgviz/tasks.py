@@ -22,6 +22,7 @@ from hgviz.core import (
     HeadId,
     HgvizError,
     Map,
+    ModelSpec,
     Off,
     Prompt,
     Provenance,
@@ -116,6 +117,34 @@ def prompt_from(
         ids = texts.read_ids(ids_file)
         return model.from_ids(ids.input_ids, ids.attention_mask)
     return model.tokenize(texts.read_text(text_file) if text_file is not None else text or "")
+
+
+def heads_from(text: str, spec: ModelSpec) -> Off:
+    """The heads named by "3.5,4.*"; the empty string names none.
+
+    Raises HgvizError for a name that is no head of this model.
+    """
+    known = {layer.index: layer.heads for layer in spec.layers}
+    chosen: set[HeadId] = set()
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        layer, dot, head = item.partition(".")
+        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
+            raise HgvizError(
+                f"{item!r} does not name a head",
+                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
+                "Separate several by commas",
+            )
+        heads = known.get(int(layer), ())
+        wanted = heads if head == "*" else (int(head),)
+        if int(layer) not in known or not set(wanted) <= set(heads):
+            raise HgvizError(
+                f"this model has no head {item}",
+                f"its layers are 0 to {len(spec.layers) - 1}"
+                + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
+                "Run `hgviz info` on it to see every layer",
+            )
+        chosen.update(HeadId(int(layer), one) for one in wanted)
+    return frozenset(chosen)
 
 
 # --- capturing ------------------------------------------------------------------------------------
@@ -271,6 +300,6 @@ def train(config: Path_, out: Path_) -> Task[Report]:
 
 
 __all__ = [
-    "capture", "figure", "info", "kind_of", "load", "measure", "prompt_from", "rollout", "save",
-    "train",
+    "capture", "figure", "heads_from", "info", "kind_of", "load", "measure", "prompt_from",
+    "rollout", "save", "train",
 ]  # fmt: skip
