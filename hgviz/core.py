@@ -118,9 +118,9 @@ class ModelSpec:
         """The inverse of to_json; unknown keys are ignored."""
         data = json.loads(text)
         levels = tuple(_build(Level, one) for one in data["levels"])
-        pairs = ("heads", "activations")
+        lists = ("heads", "activations")
         layers = tuple(
-            _build(Layer, {**one, **{name: tuple(one[name]) for name in pairs}})
+            _build(Layer, {**one, **{name: tuple(one[name]) for name in lists}})
             for one in data["layers"]
         )
         return _build(cls, {**data, "levels": levels, "layers": layers})
