@@ -71,6 +71,12 @@ class Session:
         """Whether the text was edited since the capture on screen."""
         return self.capture is not None and self.capture.prompt.text != self.text
 
+    @property
+    def looked_at(self) -> Selection:
+        """The query and key under the pointer in any pane, else the chosen ones."""
+        hover = self.hover
+        return hover if hover is not None and hover.query is not None else self.selection
+
     def put(self, **fields: Any) -> None:
         """Set fields, bring the dependent ones in line, then say once each which ones changed."""
         unknown = set(fields) - set(FIELDS)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
+from hgviz.analysis.heads import HeadFacts
 from hgviz.core import Capture, Display, HeadId, Selection, level_spans
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
@@ -441,3 +442,16 @@ def test_its_figure_is_the_map_it_shows(app, small):
         assert (spec.kind, spec.selection, spec.display) == (
             "map", session.selection, session.display,
         )  # fmt: skip
+
+
+def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
+    facts = {HeadId(0, 0): HeadFacts(HeadId(0, 0), {}, "last comma or full stop", "", "", 0.3)}
+    chosen = Selection(0, 0)
+    with shown(MapView, capture=small, selection=chosen, facts=facts) as (view, _):
+        assert view.role.text() == "last comma or full stop"
+        view.resize(480, 500)
+        QApplication.processEvents()
+        assert view.role.text().endswith("…")
+        assert view.role.toolTip() == "last comma or full stop"
+        assert view.export.geometry().right() < view.head.width()
+        assert view.role.geometry().right() < view.level.geometry().left()

@@ -12,7 +12,7 @@ from hgviz.gui.views.viewport import Along
 
 TOKEN, WORD = 12, 11  # logical px: a cell that can hold a token, a word that can be written
 APART, NUMBERS = 13, 44  # logical px between the middles of two labels, of two numbers
-ENOUGH = 0.3  # the part of all words that must have room
+ENOUGH = 0.15  # the part of all words that must have room
 
 
 @dataclass(frozen=True, slots=True)

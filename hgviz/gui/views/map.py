@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.core import Integers, Selection, Task, finish
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
+LEAST_ROLE = 48  # px: less than this says nothing
 TILES_SHOWN = 60  # ms between two looks at what was read meanwhile
 ARROWS = {
     Qt.Key.Key_Up: (-1, "query"),
@@ -56,6 +57,7 @@ class MapView(View):
         self._opened: Opened | None = None
         self._pointed: tuple[int, int] | None = None  # the cell under the pointer
         self._whole = False
+        self._role = ""
         self._soon = QTimer(self, singleShot=True, interval=TILES_SHOWN)
         self._soon.timeout.connect(self._present)
         self._build()
@@ -63,6 +65,8 @@ class MapView(View):
     def _build(self) -> None:
         self.head = PaneHead("Head")
         self.role = label(factor=0.92, weight=500, kind="chip")
+        self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.full = QToolButton()
         self.full.setText("Full matrix")
@@ -73,12 +77,12 @@ class MapView(View):
         self.scale = Segments(SCALES, wide=42)
         self.scale.setToolTip("How weights become colours")
         self.scale.chosen.connect(self._choose_scale)
-        fit = IconButton("fit", "Fit the map (F)")
-        fit.clicked.connect(self.fit)
-        export = IconButton("export", "Export figure… (Ctrl+E)")
-        export.clicked.connect(self._export)
+        self.fit_button = IconButton("fit", "Fit the map (F)")
+        self.fit_button.clicked.connect(self.fit)
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export.clicked.connect(self._export)
         self.head.add_beside_title(self.role, self.level)
-        self.head.add(self.full, self.scale, fit, export)
+        self.head.add(self.full, self.scale, self.fit_button, self.export)
         for one in (self.role, self.level, self.full):
             one.hide()
         column = QVBoxLayout(self.content)
@@ -114,7 +118,7 @@ class MapView(View):
         return self._opener.open(
             capture,
             chosen.head_id,
-            query=_looked_at(session).query,
+            query=session.looked_at.query,
             whole=self._whole,
             shared=session.display.shared,
             view=self.canvas.planned,
@@ -214,12 +218,27 @@ class MapView(View):
         head, spec = self._opened.head, self._opened.grid.capture.spec
         layer, facts = spec.layers[head.layer], self.session.facts.get(head)
         self.head.title.setText(f"Head {head}")
-        self.role.setText(facts.role if facts else "")
-        self.role.setVisible(bool(facts and facts.role))
+        self._role = facts.role if facts else ""
         ends = [spec.levels[one].label for one in (layer.key_level, layer.level)]
         self.level.setText(ends[0] if ends[0] == ends[1] else " → ".join(ends))
         self.level.show()
         self.full.setVisible(banded(layer))
+        self._fit_role()
+
+    def _fit_role(self) -> None:
+        """The role in the room that the rest of the head leaves, elided."""
+        fixed = (self.head.title, self.level, self.full, self.scale, self.fit_button, self.export)
+        shown = [one.sizeHint().width() for one in fixed if not one.isHidden()]
+        room = self.width() - sum(shown) - 8 * (len(shown) + 2) - 2 * 16 - 18
+        said = self.role.fontMetrics().elidedText(self._role, Qt.TextElideMode.ElideRight, room)
+        self.role.setText(said)
+        self.role.setToolTip(self._role if said != self._role else "")
+        self.role.setVisible(bool(self._role) and room >= LEAST_ROLE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the head."""
+        super().resizeEvent(event)
+        self._fit_role()
 
     @property
     def _off(self) -> bool:
@@ -233,7 +252,7 @@ class MapView(View):
         """The row and column on screen: of the pointer, its row kept where a query is chosen."""
         if self._opened is None or self.session is None:
             return None, None
-        chosen, grid = _looked_at(self.session), self._opened.grid
+        chosen, grid = self.session.looked_at, self._opened.grid
         row, column = grid.cell(chosen.query, chosen.key)
         if self._pointed is None:
             return row, column
@@ -257,7 +276,7 @@ class MapView(View):
 
     def _say(self, row: int | None, column: int | None) -> None:
         assert self._opened is not None and self.session is not None
-        opened, chosen = self._opened, _looked_at(self.session).query
+        opened, chosen = self._opened, self.session.looked_at.query
         capture, layer = opened.grid.capture, opened.head.layer
         if self.canvas.block is not None:
             return
@@ -366,12 +385,6 @@ class MapView(View):
         else:
             return False
         return True
-
-
-def _looked_at(session: Session) -> Selection:
-    """The query and key under a pointer anywhere, else the selected ones."""
-    hover = session.hover
-    return hover if hover is not None and hover.query is not None else session.selection
 
 
 def _arrow(event: QKeyEvent) -> tuple[int, Any] | None:

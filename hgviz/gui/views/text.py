@@ -92,7 +92,7 @@ class TextStrip(View):
         capture = session.capture
         if capture is None or not len(capture.prompt):
             return None
-        chosen = _looked_at(session)
+        chosen = session.looked_at
         heads = [
             (level, head)
             for level in capture.spec.levels
@@ -198,12 +198,6 @@ class TextStrip(View):
         if self.session is not None:
             chosen = replace(self.session.selection, layer=head.layer, head=head.head)
             self.session.put(selection=chosen)
-
-
-def _looked_at(session: Session) -> Selection:
-    """The query and key under a pointer anywhere, else the selected ones."""
-    hover = session.hover
-    return hover if hover is not None and hover.query is not None else session.selection
 
 
 def _read(
