@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -152,10 +153,10 @@ def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.
     if found.dtype.str[1:] not in kinds or found.dtype.byteorder == ">" or found.shape is None:
         raise Refused(f"{where} holds {found.dtype}, not {' or '.join(kinds)}")
     if layout == h5py.h5d.CHUNKED:
-        chunk = int(np.prod([int(size) for size in plist.get_chunk()], dtype=object))
+        chunk = math.prod(plist.get_chunk())
         if chunk * found.dtype.itemsize > LARGEST_CHUNK:
             raise Refused(f"{where} has chunks of {chunk} numbers")
-    declared = int(np.prod([int(size) for size in found.shape], dtype=object))
+    declared = math.prod(found.shape)
     packed = h5py.h5z.FILTER_DEFLATE in filters
     if packed != (name == "weights"):  # the only one that is packed, and unpacked with a limit
         raise Refused(f"{where} is{'' if packed else ' not'} compressed")
@@ -196,7 +197,8 @@ def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
     wanted = {h5py.h5t.STRING} if is_text else {h5py.h5t.INTEGER, h5py.h5t.FLOAT}
     if (
         kind not in wanted
-        or one.get_storage_size() > LARGEST_ATTRIBUTE
+        or one.shape is None
+        or math.prod(one.shape) * one.get_type().get_size() > LARGEST_ATTRIBUTE
         or (is_text and one.get_type().is_variable_str())
         or (one.shape != ()) is not isinstance(like, tuple)
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)

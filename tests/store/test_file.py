@@ -109,6 +109,21 @@ def test_queries_and_keys_stay_in_their_number_format(tmp_path, small, dtype):
     assert opened.maps[0].factors.q.dtype == maps[0].factors.q.dtype
 
 
+def test_removed_heads_leave_their_layer_and_the_numbers_of_the_others(tmp_path, small):
+    first, second, *others = small.spec.layers
+    layers = (replace(first, heads=(3, 7)), replace(second, heads=(), activations=()), *others)
+    factors = small.maps[1].factors
+    none = replace(
+        factors, q=factors.q[:0], k=factors.k[:0], stat=factors.stat[:0],
+        rule=replace(factors.rule, activations=(), norms=()), proof_values=factors.proof_values[:0],
+    )  # fmt: skip
+    maps = (LazyMap(small.maps[0].factors, (3, 7)), LazyMap(none, ()), *small.maps[2:])
+    capture = replace(small, spec=replace(small.spec, layers=layers), maps=maps)
+    path = write_capture(tmp_path / "a.h5", capture)
+    same(capture, open_capture(path))
+    assert [row["heads"] for row in describe(path)["layers"][:2]] == [2, 0]
+
+
 @pytest.mark.parametrize("form", ["float32", "float16", "bits"])
 def test_weights_that_cannot_be_computed_are_stored(tmp_path, small, form):
     array = np.random.default_rng(0).random((2, 600, 600)).astype(np.float32)

@@ -1,0 +1,184 @@
+"""What is written where in a capture: the schema, from the writer's side."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
+from hgviz.maps import DenseMap, LazyMap
+from hgviz.store import schema
+
+CHUNK_BYTES = 64 << 10
+TILE_CHUNK = 256
+
+
+def mark(file: h5py.File) -> None:
+    """Say that a file is a capture, and of which version."""
+    file.attrs["format"] = np.bytes_(schema.FORMAT)
+    file.attrs["format_version"] = np.array(schema.VERSION, "<i4")
+
+
+def write_root(
+    file: h5py.File,
+    spec: ModelSpec,
+    prompt: Prompt,
+    spans: tuple[Integers, ...],
+    off: Off,
+    made: Provenance,
+) -> None:
+    """All of a capture but its layers and its output."""
+    mark(file)
+    store_json(file, "spec", json.loads(spec.to_json()))
+    store_json(file, "off", sorted(off))
+    store_json(file, "made", asdict(made))
+    _store_text(file, "prompt/text", prompt.text)
+    store_json(file, "prompt/pieces", prompt.pieces)
+    store(file, "prompt/ids", np.asarray(prompt.ids, "<i8"))
+    store(file, "prompt/spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
+    if prompt.attention_mask is not None:
+        store(file, "prompt/attention_mask", np.asarray(prompt.attention_mask, "u1"))
+    if prompt.token_type_ids is not None:
+        store(file, "prompt/token_type_ids", np.asarray(prompt.token_type_ids, "<i8"))
+    for level, one in enumerate(spans):
+        store(file, f"levels/{level}/spans", np.asarray(one, "<i8").reshape(-1, 2))
+
+
+def write_layer(group: h5py.Group, layer: Layer, maps: LazyMap | DenseMap) -> None:
+    """One layer; that it is committed is the last thing said."""
+    attributes: dict[str, Any] = {
+        "name": layer.name, "role": layer.role, "level": layer.level,
+        "key_level": layer.key_level, "heads": layer.heads, "signed": maps.signed,
+        "causal": layer.causal,
+    }  # fmt: skip
+    if isinstance(maps, LazyMap):
+        attributes |= {"kind": "lazy", **_write_factors(group, maps)}
+    elif isinstance(maps, DenseMap):
+        attributes |= {"kind": "dense", "causal": maps.causal}
+        _write_weights(group, maps)
+    _write_summaries(group, maps)
+    for name, value in attributes.items():
+        group.attrs[name] = _plain(value)
+    group.attrs["committed"] = 1
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return np.bytes_(value.encode())
+    if isinstance(value, bool):
+        return int(value)  # h5py would make an enumeration of it
+    return np.array(value, "<i8") if isinstance(value, tuple) else value
+
+
+def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
+    """q, k, statistic, relative terms and proof; returns the attributes that go with them."""
+    factors, rule = maps.factors, maps.factors.rule
+    crc = [0] * len(maps.heads)
+    for name, values in (("q", factors.q), ("k", factors.k), ("stat", factors.stat)):
+        _store_heads(group, name, values, crc)
+        group[name].attrs["dtype"] = np.bytes_(factors.dtype if name != "stat" else "float32")
+    if rule.keep is not None:
+        store(group, "keep", np.asarray(rule.keep, "u1"))
+    if rule.relative is not None:
+        for name in ("weight", "bias", "content", "position"):
+            _store_heads(group, f"relative/{name}", getattr(rule.relative, name), crc)
+    store(group, "proof/rows", np.asarray(factors.proof_rows[...], "<i8"))
+    store(group, "proof/values", np.asarray(factors.proof_values[...], "<f4"), axis=2)
+    return {
+        "stride_q": rule.stride_q, "stride_k": rule.stride_k, "scale": float(rule.scale),
+        "causal": rule.causal, "windowed": rule.windowed, "empty_rows": rule.empty_rows,
+        "activations": " ".join(rule.activations),
+        "norms": " ".join(norm or "-" for norm in rule.norms),
+        "unit": rule.relative.unit if rule.relative is not None else 1,
+        "verify_max_abs": maps.verify_max_abs,
+        "crc32": tuple(crc),
+    }  # fmt: skip
+
+
+def _write_summaries(group: h5py.Group, maps: LazyMap | DenseMap) -> None:
+    found = [maps.summary(head) for head in maps.heads]
+    limit = np.finfo(np.float16).max
+    shape = (0, 0)
+    if found:
+        shape = found[0].thumb.shape
+    thumbs = np.array([one.thumb for one in found], np.float32).reshape(len(found), *shape)
+    # one chunk, so that a wall of heads is one read per layer
+    store(group, "thumb", np.clip(thumbs, -limit, limit).astype("<f2"), chunks=thumbs.shape)
+    queries = maps.shape[1]
+    for name in ("rowmax", "entropy"):
+        rows = np.array([getattr(one, name) for one in found], "<f4").reshape(len(found), queries)
+        store(group, name, rows)
+
+
+def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
+    """Tiles of a dense map; those above the diagonal of a causal one are never written."""
+    array = maps.array
+    side = min(TILE_CHUNK, max(1, *array.shape[1:]))
+    target = group.create_dataset(
+        "weights", array.shape, array.dtype.newbyteorder("<"),
+        chunks=(1, side, side), shuffle=True, compression="gzip", compression_opts=1,
+    )  # fmt: skip
+    for place in range(array.shape[0]):
+        for top in range(0, array.shape[1], side):
+            right = min(top + side, array.shape[2]) if maps.causal else array.shape[2]
+            for left in range(0, right, side):
+                at = (place, slice(top, top + side), slice(left, left + side))
+                target[at] = array[at]
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+def store(
+    group: h5py.Group,
+    name: str,
+    values: NDArray[Any],
+    axis: int = -1,
+    chunks: tuple[int, ...] | None = None,
+) -> None:
+    """A dataset with checksums, cut along one axis; an empty one needs none."""
+    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+    if little.size == 0:
+        group.create_dataset(name, data=little)
+        return
+    shape = chunks or _chunks(little.shape, axis % little.ndim, little.dtype.itemsize)
+    group.create_dataset(name, data=little, chunks=shape, fletcher32=True)
+
+
+def _store_heads(group: h5py.Group, name: str, values: Any, crc: list[int]) -> None:
+    """(heads, rows, ...) head by head; each head's checksum goes on."""
+    dtype = np.dtype(values.dtype).newbyteorder("<")
+    axis = 1 if name in ("q", "k", "stat") else len(values.shape) - 1
+    chunks = _chunks((1, *values.shape[1:]), axis, dtype.itemsize)
+    target = group.create_dataset(
+        name, values.shape, dtype, chunks=chunks if 0 not in values.shape else None,
+        fletcher32=0 not in values.shape,
+    )  # fmt: skip
+    for place in range(values.shape[0]):
+        part = np.ascontiguousarray(values[place], dtype)
+        target[place] = part
+        crc[place] = zlib.crc32(part.data, crc[place])
+
+
+def _chunks(shape: tuple[int, ...], axis: int, itemsize: int) -> tuple[int, ...]:
+    """Equal runs along an axis of about CHUNK_BYTES, with less than one row to spare in each."""
+    others = int(np.prod(shape)) // max(1, shape[axis]) * itemsize
+    runs = -(-shape[axis] // max(1, CHUNK_BYTES // max(1, others)))
+    run = -(-shape[axis] // max(1, runs))
+    return (*shape[:axis], max(1, run), *shape[axis + 1 :])
+
+
+def _store_text(group: h5py.Group, name: str, text: str) -> None:
+    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    store(group, name, data)
+
+
+def store_json(group: h5py.Group, name: str, value: Any) -> None:
+    """A JSON document as UTF-8 bytes."""
+    _store_text(group, name, json.dumps(value))
