@@ -1,1 +1,1 @@
-"""The pictures of the window. A new view is one more name in VIEWS."""
+"""The pictures of the window; hgviz.gui.pages says which stand where."""
