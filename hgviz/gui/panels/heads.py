@@ -21,6 +21,7 @@ from hgviz.gui.views.ink import faint
 if TYPE_CHECKING:
     from hgviz.session import Session
 
+SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
 PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
@@ -54,10 +55,10 @@ class HeadPanel(View):
         self.lines: dict[str, tuple[Words, Ticks, QLabel]] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(6)
+        grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 1)
         grid.setColumnMinimumWidth(0, NAMED)
-        for row, name in enumerate(METRICS):
+        for row, name in enumerate(SHOWN):
             named, ticks, value = Words(), Ticks(), label(weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -66,13 +67,12 @@ class HeadPanel(View):
                 grid.addWidget(one, row, column)
         self.count = label(factor=0.85, kind="secondary")
         column = QVBoxLayout(self.content)
-        column.setContentsMargins(PAD, 12, PAD, 12)
+        column.setContentsMargins(PAD, 10, PAD, 8)
         column.setSpacing(4)
         column.addWidget(self.sentence)
         column.addWidget(self.evidence)
-        column.addSpacing(4)
-        column.addLayout(grid)
         column.addSpacing(2)
+        column.addLayout(grid)
         column.addWidget(self.count)
         column.addStretch(1)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TOP = 5  # keys that are listed
 PAD = 16
-HIGH = 24  # px: a row
+HIGH = 22  # px: a row
 GLYPH, WORD, VALUE = 28, 108, 44  # px: the columns beside the bar
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -68,8 +68,8 @@ class LooksPanel(View):
         top.addWidget(self.letter)
         top.addWidget(self.where, 1)
         column = QVBoxLayout(self.content)
-        column.setContentsMargins(PAD, 10, PAD, 10)
-        column.setSpacing(4)
+        column.setContentsMargins(PAD, 8, PAD, 8)
+        column.setSpacing(2)
         column.addLayout(top)
         column.addWidget(self.keys)
         column.addStretch(1)

@@ -48,8 +48,8 @@ class WorthPanel(View):
         super().__init__()
         self.rows: list[WorthRow] = []
         self._column = QVBoxLayout(self.content)
-        self._column.setContentsMargins(8, 8, 8, 8)
-        self._column.setSpacing(4)
+        self._column.setContentsMargins(8, 6, 8, 6)
+        self._column.setSpacing(1)
         self._all = Button("All heads in a table…", "table", kind="link", weight=400)
         self._all.clicked.connect(self.open_table)
         for _ in range(WORTH):

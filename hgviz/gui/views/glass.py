@@ -104,6 +104,8 @@ class Glass(QAbstractScrollArea):
         ):
             bar.setRange(0, max(0, round(whole - part)))
             bar.setPageStep(part)
+        if self.chosen is not None:
+            self._reveal(self.chosen)
         if before != self.sizes():
             self.rearranged.emit()
         self.viewport().update()
