@@ -8,10 +8,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.core import HeadId, Prompt, Selection
+from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import theme
-from hgviz.gui.views import naming
-from hgviz.gui.views.cells import Rows, Ruler, glyphs, widths
+from hgviz.gui.views import naming, ribbon
+from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from tests.gui.showing import colour_at, shown
@@ -287,3 +287,14 @@ def test_rows_shrink_into_their_room(count, room):
     top, height = rows.tops[-1]
     assert top + height <= max(room, 18 * count + 12)
     assert rows.at(rows.tops[0][0]) == 0
+
+
+def test_the_line_of_all_tokens_shows_the_largest_where_several_share_a_pixel():
+    weights = np.zeros(1000, np.float32)
+    weights[777] = 0.5
+    seen = np.arange(1000) < 900
+    spans = np.stack([np.arange(1000), np.arange(1, 1001)], axis=1)
+    line = Line("1:1", HeadId(0, 0), spans, weights, seen, limits=(0.0, 0.5))
+    found = ribbon.pixels(line, Display(), 100, dark=False)
+    assert tuple(found[77, :3]) == tuple(palettes.colours("viridis")[-1])
+    assert (found[90:, 3] == 0).all() and (found[:90, 3] == 255).all()

@@ -10,7 +10,6 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
-    QImage,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt
 from hgviz.gui import theme
-from hgviz.gui.views import ink
+from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
 
 LEFT, RIGHT, TOP = 122, 17, 6  # px: labels at the left, the padding of the pane
@@ -108,7 +107,8 @@ class Strip(QWidget):
         self._chosen(painter)
         if self.rows.overview and self.lines:
             painter.setClipping(False)
-            self._overview(painter, self.lines[0])
+            rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
+            ribbon.draw(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
 
     def _labels(self, painter: QPainter, line: Line, top: int, height: int) -> None:
         now = theme.current()
@@ -267,46 +267,13 @@ class Strip(QWidget):
         out.setPixelSize(max(10, min(out.pixelSize(), int(most))))
         return out
 
-    # --- the overview -----------------------------------------------------------------------------
-
-    def _overview(self, painter: QPainter, line: Line) -> None:
-        """All tokens in one line, and in it the part on screen."""
-        assert self.ruler is not None
-        now = theme.current()
-        rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
-        painter.fillRect(rect, now.unseen)
-        if line.weights is not None and not line.off:
-            count = int(rect.width())
-            cells = np.arange(count) * len(line.weights) // count
-            strongest = np.maximum.reduceat(np.abs(line.weights), np.unique(cells))
-            at = np.searchsorted(np.unique(cells), cells)
-            placed = palettes.place(strongest[at], (0.0, line.limits[1]), self.display.scale)
-            plain = palettes.colours(palettes.suited(self.display.palette, False), now.dark)
-            alpha = np.full((count, 1), 255, np.uint8)
-            if line.seen is not None:
-                alpha[~line.seen[cells], 0] = 0
-            pixels = np.concatenate([palettes.paint(placed, plain), alpha], axis=1)
-            pixels = np.ascontiguousarray(pixels, np.uint8)
-            image = QImage(pixels.data, count, 1, 4 * count, QImage.Format.Format_RGBA8888)
-            painter.drawImage(rect, image)
-        if self.queries is not None:
-            part = self.ruler.edges[self.queries[1]] / self.ruler.edges[-1]
-            painter.fillRect(QRectF(rect.left() + part * rect.width() - 1, 0, 3, rect.height()),
-                             now.mark)  # fmt: skip
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(now.text, 1.5))
-        left = rect.left() + self.ruler.offset / self.ruler.length * rect.width()
-        wide = max(6.0, self.ruler.room / self.ruler.length * rect.width())
-        painter.drawRoundedRect(QRectF(left, -1, wide, rect.height() + 2), 2, 2)
+    # --- pointer ----------------------------------------------------------------------------------
 
     def _slide(self, x: float) -> None:
         assert self.ruler is not None
         part = (x - LEFT) / max(1.0, self.ruler.room)
         self.ruler = self.ruler.moved(part * self.ruler.length - self.ruler.room / 2)
         self.update()
-
-    # --- pointer ----------------------------------------------------------------------------------
 
     def token_at(self, place: QPointF) -> int | None:
         """The token under a place: in a row of a coarser level the newest of its cell."""
