@@ -15,7 +15,7 @@ from hgviz.core import HeadId, Layer, ModelSpec
 PAD = 10  # from the outermost rows to the edge of the silhouette
 LARGEST = 72  # a thumbnail at full resolution
 FLAT = 20  # below this a cell is one flat colour
-READABLE = 44  # below this the picture scrolls before its cells shrink further
+READABLE = 32  # below this the picture scrolls before its cells shrink further
 SLACK = 2  # px around a cell that still mean it
 FUNNEL = 20  # where the positions of two levels meet
 
