@@ -158,6 +158,7 @@ def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
         return heading(page, spec.title, "")
     prompt = capture.prompt
     words = labels.token_words(prompt, query, query + 1)
+    words = labels.elide(words, 0.4 * page.width, style.TITLE, bold=True)
     around = labels.context(prompt, query)
     place = f"{labels.unit(prompt)} {query:,}"
     return heading(page, f"From “{words}”", f"in {around}, {place}" if around else place)

@@ -141,9 +141,11 @@ def heading(page: Page, bold: str, plain: str) -> float:
 
 
 def level_name(capture: Capture, layer: int) -> str:
-    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels."""
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one."""
     one = capture.spec.layers[layer]
     levels = capture.spec.levels
+    if len(levels) == 1:
+        return ""
     if one.level == one.key_level:
         return levels[one.level].label
     return f"{levels[one.key_level].label} → {levels[one.level].label}"

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from PIL import Image
 
 from hgviz.core import Display, HeadId, HgvizError, Selection, replace
 from hgviz.figures import FIGURES, FORMATS, Spec, composed, draw, export, points, style
+from hgviz.figures.labels import BOX
 from hgviz.figures.plots import zoom_for
 from hgviz.figures.provenance import bare_name, without_folders
 from hgviz.figures.unseen import seen_cells
@@ -25,8 +27,8 @@ CAPTURE = make_capture(SEA)
 SOME = Selection(12, 2, 60, 29)
 
 
-def told(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def told(*command, **more):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
 
 
 @pytest.mark.parametrize("dated", [False, True])
@@ -110,6 +112,15 @@ def test_the_text_can_be_selected(tmp_path):
     assert "".join(told("pdftotext", "-raw", cells, "-").split()).count("sand") >= 2
 
 
+@pytest.mark.parametrize("kind", FIGURES)
+def test_hostile_texts_give_a_sound_svg_that_holds_them_as_text(kind, tmp_path):
+    capture = make_capture(HOSTILE[:40])
+    path = draw(Spec(kind, title="</text><script>\x00\u202e"), capture, tmp_path / "f.svg")
+    root = ElementTree.parse(path).getroot()
+    assert not [one for one in root.iter() if one.tag.endswith("script")]
+    assert f"</text><script>\\x00{BOX}" in {one.text for one in root.iter()}
+
+
 def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     made = replace(CAPTURE, path="/home/ann/secret/sea.h5")
@@ -146,14 +157,27 @@ def test_folders_are_left_out_of_a_command():
 
 
 def test_a_pgf_needs_no_latex_and_nothing_in_a_text_is_a_command(tmp_path):
-    path = draw(Spec("map", width="2in"), make_capture("\\input{x} $%&_#^~ ok"), tmp_path / "f.pgf")
-    text = path.read_text()
+    spec = Spec("map", SOME, title="\\input{x} $%&_#^~ ok")
+    text = draw(spec, CAPTURE, tmp_path / "f.pgf").read_text()
     assert r"\textbackslash{}input\{x\}" in text
     assert "\\input{" not in text
     assert r"\$\%\&\_\#\^{}\textasciitilde{}" in text
     rasters = set(re.findall(r"\{(f-img\d+\.png)\}", text))
     assert rasters
     assert {p.name for p in tmp_path.iterdir()} == {"f.pgf", *rasters}
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
+@pytest.mark.parametrize("kind", FIGURES)
+def test_latex_takes_the_pgf(kind, tmp_path):
+    draw(Spec(kind, SOME, title="50 % of $x_1$ & \\more"), CAPTURE, tmp_path / "f.pgf")
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass{article}\\usepackage{pgf}\\pagestyle{empty}"
+        "\\begin{document}\\noindent\\input{f.pgf}\\end{document}"
+    )
+    told("pdflatex", "-interaction=nonstopmode", "-halt-on-error",
+         f"-output-directory={tmp_path}", tmp_path / "page.tex", cwd=tmp_path)  # fmt: skip
+    assert (tmp_path / "page.pdf").exists()
 
 
 # --- what is drawn --------------------------------------------------------------------------------
