@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
@@ -49,6 +49,7 @@ class Canvas(QWidget):
         self.pixels: Pixels | None = None
         self.hidden_words = ""
         self._image: QImage | None = None
+        self._still: QPixmap | None = None
         self._thumb: QImage | None = None
         self._marks: dict[tuple[object, ...], Marks] = {}
         self.card = CellCard(self)
@@ -89,6 +90,7 @@ class Canvas(QWidget):
             return
         self.pixels = picture.pixels(self.scene, self.cache, self.view, theme.current().dark)
         self._image = picture.image(self.pixels)
+        self._still = None
         self._place_card()
         self.update()
 
@@ -216,24 +218,16 @@ class Canvas(QWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """From the ground up: picture, axes, colour bar, cross hair, chips."""
+        """From the ground up: picture and colour bar, axes, cross hair, chips."""
         if self.scene is None or self.view is None or self._image is None:
             return
+        if self._still is None or self._still.devicePixelRatio() != self._ratio:
+            self._still = self._drawn(self._image)
         painter = QPainter(self)
         rect, source = self.map_rect, self.scene.source
-        ink.unseen(painter, rect, self._ratio)
-        painter.save()
-        painter.scale(1 / self._ratio, 1 / self._ratio)
-        painter.drawImage(self._corner(), self._image)
-        painter.restore()
-        if self.scene.off:
-            ink.switched_off(painter, rect, self._ratio)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(theme.current().edge, 1))
-        painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+        painter.drawPixmap(0, 0, self._still)
         down = self._marked("down", self.cross.row)
         ink.axes(painter, rect, (LEFT, TOP), down, self._marked("across", self.cross.column))
-        self._sides(painter, rect)
         painter.save()
         painter.scale(1 / self._ratio, 1 / self._ratio)
         corner, signed = self._corner(), self.scene.signed
@@ -247,6 +241,26 @@ class Canvas(QWidget):
         self._notes(painter, rect)
         if self.card.isVisible():
             ink.shadow(painter, QRectF(self.card.geometry()), 8)
+
+    def _drawn(self, image: QImage) -> QPixmap:
+        """What stays while the pointer moves: the picture, its frame, the colour bar."""
+        assert self.scene is not None
+        out = QPixmap(self.size() * self._ratio)
+        out.setDevicePixelRatio(self._ratio)
+        out.fill(Qt.GlobalColor.transparent)
+        painter, rect = QPainter(out), self.map_rect
+        ink.unseen(painter, rect, self._ratio)
+        painter.save()
+        painter.scale(1 / self._ratio, 1 / self._ratio)
+        painter.drawImage(self._corner(), image)
+        painter.restore()
+        if self.scene.off:
+            ink.switched_off(painter, rect, self._ratio)
+        painter.setPen(QPen(theme.current().edge, 1))
+        painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+        self._sides(painter, rect)
+        painter.end()
+        return out
 
     def _corner(self) -> QPoint:
         return (self.map_rect.topLeft() * self._ratio).toPoint()

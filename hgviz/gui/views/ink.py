@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
@@ -16,6 +18,7 @@ HATCH = 8  # logical px between two lines of hatching
 TICK = 4
 AXIS = 0.85
 BAR = 13  # width of a colour bar
+SHADOW = 8  # px that a shadow reaches
 
 
 def axes(
@@ -60,14 +63,20 @@ def _lettered(painter: QPainter, label: Label, room: int) -> str:
 
 def hatching(colour: QColor, ratio: float) -> QBrush:
     """Thin diagonal lines, as sharp as the screen."""
+    return _hatching(colour.rgba(), ratio)
+
+
+@lru_cache(maxsize=16)
+def _hatching(rgba: int, ratio: float) -> QBrush:
     size = round(HATCH * ratio)
-    tile = QPixmap(size, size)
+    tile = QPixmap(16 * size, 16 * size)  # many at once: filling with a small tile is slow
     tile.fill(Qt.GlobalColor.transparent)
     painter = QPainter(tile)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(colour, ratio))
-    for shift in (-size, 0, size):
-        painter.drawLine(QPointF(shift - 1, size + 1), QPointF(shift + size + 1, -1))
+    painter.setPen(QPen(QColor.fromRgba(rgba), ratio))
+    long = 16 * size
+    for shift in range(-long, long + 1, size):
+        painter.drawLine(QPointF(shift - 1, long + 1), QPointF(shift + long + 1, -1))
     painter.end()
     tile.setDevicePixelRatio(ratio)
     return QBrush(tile)
@@ -185,10 +194,11 @@ def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:
     """Under what floats."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(Qt.PenStyle.NoPen)
-    colour = theme.current().scrim
-    for step in range(8, 0, -1):
-        painter.setBrush(faint(colour, 0.016 if not theme.current().dark else 0.05))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    strength = 0.45 if theme.current().dark else 0.16
+    for step in range(1, SHADOW + 1):  # rings, as what lies under the middle is hidden anyway
+        alpha = strength * (1 - step / (SHADOW + 1)) ** 2
+        painter.setPen(QPen(faint(theme.current().scrim, alpha), 1.5))
         painter.drawRoundedRect(
             rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Prompt
-from hgviz.gui.views.words import counted, unit
+from hgviz.gui.views.words import unit
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
@@ -125,9 +125,3 @@ def _sign(char: str) -> str:
         if kind in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn") and char != "\u200d"
         else char
     )
-
-
-__all__ = [
-    "clusters", "counted", "glyph", "marked_up", "place", "right_to_left", "shown", "unit",
-    "word_at", "word_spans",
-]  # fmt: skip

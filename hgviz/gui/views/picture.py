@@ -56,7 +56,9 @@ def pixels(scene: Scene, cache: Tiles, view: Viewport, dark: bool) -> Pixels:
     """uint8 (height, width, 4): red, green, blue, and 0 for what is not seen or not there yet."""
     values = tiles.compose(cache, scene.source, view)
     hidden = tiles.unseen(scene.source, view) | np.isnan(values)
-    return np.ascontiguousarray(tiles.spread(_coloured(scene, values, hidden, dark), view))
+    coloured = _coloured(scene, values, hidden, dark).view(np.uint32)[..., 0]
+    spread = np.ascontiguousarray(tiles.spread(coloured, view))
+    return spread.view(np.uint8).reshape(*spread.shape, 4)
 
 
 def thumbnail(scene: Scene, dark: bool) -> Pixels:

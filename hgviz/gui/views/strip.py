@@ -133,22 +133,23 @@ class Strip(QWidget):
         inks = palettes.readable(rgb) if rgb is not None else None
         of = np.full(len(self.ruler.edges), -1)
         now = theme.current()
-        for at, cell in enumerate(cells):
-            a, b = (int(one) for one in line.spans[cell])
+        within = None if line.seen is None else line.seen[cells]
+        fills = None if rgb is None else rgb.tolist()
+        plain, close = ink.faint(now.pane, 0.85), ink.faint(now.pane, 0.16)
+        for at, (a, b) in enumerate(line.spans[cells].tolist()):
             of[a:b] = at
             box = self._box(a, b, band)
-            seen = line.seen is None or bool(line.seen[cell])
-            if rgb is None or not seen:
+            seen = within is None or bool(within[at])
+            if fills is None or not seen:
                 painter.fillRect(box, now.unseen if not seen else now.hover)
             else:
-                painter.fillRect(box, QColor(*(int(one) for one in rgb[at])))
-            edge = ink.faint(now.pane, 0.16 if first and seen and rgb is not None else 0.85)
+                painter.fillRect(box, QColor(*fills[at]))
+            edge = close if first and seen and fills is not None else plain
             painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
         if line.off and len(cells):
             span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
             ink.switched_off(painter, span, self.devicePixelRatioF())
-        seen = None if line.seen is None else line.seen[cells]
-        self._letters(painter, band, written, of, inks, seen, first)
+        self._letters(painter, band, written, of, inks, within, first)
 
     def _letters(
         self,
@@ -175,7 +176,7 @@ class Strip(QWidget):
                 continue
             colour = now.secondary if not seen else now.text
             if inks is not None and seen:
-                colour = QColor(*(int(part) for part in inks[at]))
+                colour = QColor(*inks[at].tolist())
             painter.setPen(ink.faint(colour, 0.6) if one.space else colour)
             wide = metrics.horizontalAdvance(one.text)
             if wide <= box.width() + 1.5:
@@ -247,7 +248,7 @@ class Strip(QWidget):
     def _box(self, first: int, last: int, band: QRectF) -> QRectF:
         """The cells of tokens first..last-1 in a row, on whole pixels."""
         assert self.ruler is not None
-        left, right = (LEFT + round(self.ruler.x(token)) for token in (first, last))
+        left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
         return QRectF(left, band.top(), right - left, band.height())
 
     def _colours(self, line: Line, cells: np.ndarray) -> np.ndarray | None:

@@ -157,8 +157,10 @@ def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
     """Cells repeated to pixels where a cell has several; the first two axes of values."""
     if view.down.scale < 1:
         return values
-    down, across = view.down.bounds()[:-1], view.across.bounds()[:-1]
-    return values[(down - view.down.shown()[0])[:, None], across - view.across.shown()[0]]
+    for axis, along in enumerate((view.down, view.across)):
+        cells = along.bounds()[:-1] - along.shown()[0]
+        values = np.repeat(values, np.bincount(cells, minlength=values.shape[axis]), axis=axis)
+    return values
 
 
 def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
