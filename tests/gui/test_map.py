@@ -455,3 +455,11 @@ def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
         assert view.role.toolTip() == "last comma or full stop"
         assert view.export.geometry().right() < view.head.width()
         assert view.role.geometry().right() < view.level.geometry().left()
+
+
+def test_an_edited_text_keeps_its_old_map_marked(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        assert view.before.isHidden()
+        session.put(text="another")
+        view.settle()
+        assert view.before.isVisible() and view.canvas.scene is not None

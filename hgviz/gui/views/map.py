@@ -46,7 +46,7 @@ class MapView(View):
     title: ClassVar[str] = "Map"
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "selection", "hover", "display", "facts", "off",
+        "capture", "selection", "hover", "display", "facts", "off", "text",
     )  # fmt: skip
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -68,6 +68,8 @@ class MapView(View):
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
+        self.before = label("text before", factor=0.92, weight=500, kind="chip")
+        self.before.setToolTip("The text was edited since this was captured")
         self.full = QToolButton()
         self.full.setText("Full matrix")
         self.full.setCheckable(True)
@@ -81,9 +83,9 @@ class MapView(View):
         self.fit_button.clicked.connect(self.fit)
         self.export = IconButton("export", "Export figure… (Ctrl+E)")
         self.export.clicked.connect(self._export)
-        self.head.add_beside_title(self.role, self.level)
+        self.head.add_beside_title(self.role, self.level, self.before)
         self.head.add(self.full, self.scale, self.fit_button, self.export)
-        for one in (self.role, self.level, self.full):
+        for one in (self.role, self.level, self.before, self.full):
             one.hide()
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
@@ -222,12 +224,14 @@ class MapView(View):
         ends = [spec.levels[one].label for one in (layer.key_level, layer.level)]
         self.level.setText(ends[0] if ends[0] == ends[1] else " → ".join(ends))
         self.level.show()
+        self.before.setVisible(self.session.stale)
         self.full.setVisible(banded(layer))
         self._fit_role()
 
     def _fit_role(self) -> None:
         """The role in the room that the rest of the head leaves, elided."""
-        fixed = (self.head.title, self.level, self.full, self.scale, self.fit_button, self.export)
+        chips, buttons = (self.head.title, self.level, self.before), (self.fit_button, self.export)
+        fixed = (*chips, self.full, self.scale, *buttons)
         shown = [one.sizeHint().width() for one in fixed if not one.isHidden()]
         room = self.width() - sum(shown) - 8 * (len(shown) + 2) - 2 * 16 - 18
         said = self.role.fontMetrics().elidedText(self._role, Qt.TextElideMode.ElideRight, room)
