@@ -140,6 +140,8 @@ class Finder(Overlay):
         self.body.addLayout(row)
         self.body.addWidget(line())
         self.body.addSpacing(6)
+        self._session = session
+        session.changed.connect(self._changed)
         self.model = _Lines(entries(session))
         self.list = QListView()
         self.list.setModel(self.model)
@@ -156,6 +158,18 @@ class Finder(Overlay):
         """Start in the field."""
         super().open()
         self.field.setFocus()
+
+    def finish(self) -> None:
+        """Stop listening too."""
+        if self.isVisible():
+            self._session.changed.disconnect(self._changed)
+        super().finish()
+
+    def _changed(self, name: str) -> None:
+        """There may be more to find now, and other reasons."""
+        if name in ("capture", "spec", "facts", "work", "checkpoint"):
+            self.model.all = entries(self._session)
+            self._narrow(self.field.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows move in the list; Return takes what is chosen there."""

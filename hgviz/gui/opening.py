@@ -56,14 +56,15 @@ def measure(capture: Capture) -> Task[Found]:
 
     facts = yield from tasks.measure(capture)
     best = [one.head for one in worth_a_look(facts)]
-    opened = {}
+    opened: dict[int, HeadId] = {}
     for level in capture.spec.levels:
         here = {
             head: fact
             for head, fact in facts.items()
             if fact.level == level.index and capture.spec.layers[head.layer].role == "self"
         }
-        opened |= {level.index: one.head for one in worth_a_look(here, count=1)}
+        for one in worth_a_look(here, count=1):
+            opened[level.index] = one.head
     return Found(capture.path, capture, facts, clearest(capture, best), opened)
 
 

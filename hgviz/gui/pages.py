@@ -21,18 +21,10 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, IconButton, Words, label
-from hgviz.gui.panels.display import DisplayPanel
-from hgviz.gui.panels.heads import HeadPanel
-from hgviz.gui.panels.jobs import CapturingView, JobsPanel
-from hgviz.gui.panels.looks import LooksPanel
-from hgviz.gui.panels.worth import WorthPanel
+from hgviz.gui.panels import PANELS, JobsPanel
+from hgviz.gui.panels.jobs import CapturingView
+from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
-from hgviz.gui.views.map import MapView
-from hgviz.gui.views.text import TextStrip
-
-PANELS = (JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
 
 DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 150, 96, 190  # px
 TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width

@@ -108,8 +108,10 @@ class Window(QMainWindow):
         if mode in self.toolbar.modes.names:
             self.toolbar.modes.choose(mode)
         if self.pages.currentWidget() is not self._pages[mode]:
+            here = QApplication.focusWidget()
             self.pages.setCurrentWidget(self._pages[mode])
-            self._pages[mode].setFocus()
+            if here is None or here is self or self.pages.isAncestorOf(here):
+                self._pages[mode].setFocus()  # but never taken from a dialog
 
     def show_reasons(self, session: Session) -> None:
         """Grey out what cannot be done now; the tooltip says why."""

@@ -85,6 +85,18 @@ def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, fi
     assert not finder.isVisible()
 
 
+def test_what_comes_while_it_is_open_can_be_found_and_the_field_keeps_the_keyboard(
+    program, capture
+):
+    one = Finder(program.frame, program.session)
+    one.open()
+    few = one.model.rowCount()
+    program.session.put(capture=capture)
+    assert one.model.rowCount() == few + len(capture.spec.heads)
+    assert one.isAncestorOf(program.frame.focusWidget())
+    one.finish()
+
+
 def test_nothing_found_is_no_error(finder):
     finder.field.setText("qqqqqqq")
     assert finder.model.rowCount() == 0

@@ -1,1 +1,11 @@
-"""The docks at the right."""
+"""The docks at the right. A new one is one more name in PANELS, in the order they stand in."""
+
+from hgviz.gui.panels.display import DisplayPanel
+from hgviz.gui.panels.heads import HeadPanel
+from hgviz.gui.panels.jobs import JobsPanel
+from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.panels.worth import WorthPanel
+
+PANELS = (JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
+
+__all__ = ["PANELS", "DisplayPanel", "HeadPanel", "JobsPanel", "LooksPanel", "WorthPanel"]

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from PySide6.QtCore import QLocale, QSize
 from PySide6.QtGui import QDoubleValidator, QIcon, QImage, QPixmap
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLineEdit, QWidget
 
 from hgviz import palettes
 from hgviz.core import Display, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Segments, label
+from hgviz.gui.controls import Choice, Segments, label
 from hgviz.gui.views.base import View
 from hgviz.gui.views.map import SCALES
 from hgviz.session import Session
@@ -32,7 +32,7 @@ class DisplayPanel(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.palettes = QComboBox()
+        self.palettes = Choice()
         self.palettes.setIconSize(SWATCH)
         self.palettes.setAccessibleName("Palette")
         for row in palettes.PALETTES.values():

@@ -18,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
-    QComboBox,
     QFrame,
     QStyle,
     QToolTip,
@@ -28,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.core import Capture, HeadId, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import IconButton, PaneHead, Segments, label
+from hgviz.gui.controls import Choice, IconButton, PaneHead, Segments, label
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
@@ -62,7 +61,7 @@ class FollowView(View):
         self.head = PaneHead(self.title)
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
-        self.arcs = QComboBox()
+        self.arcs = Choice()
         self.arcs.setAccessibleName("Arcs")
         for count in ARCS:
             self.arcs.addItem(f"{count} strongest", count)
