@@ -18,7 +18,7 @@ Compose = Callable[["Page", Spec, Capture, Facts], None]
 
 
 def _map(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.plots import compose
+    from hgviz.figures.matrix import compose
 
     compose(page, spec, capture, facts)
 

@@ -11,50 +11,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers
+from hgviz.core import Capture
 from hgviz.figures import Facts, labels, style
+from hgviz.figures.frame import heading, legend, map_of, token_in
 from hgviz.figures.page import Page
-from hgviz.figures.plots import heading, legend, map_of, token_in
 from hgviz.figures.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures.stages import STRIP, Stage, Strip, each_token, stage_of, stages_of, strips_of
+from hgviz.figures.unseen import reason
 from hgviz.palettes import PAPER, readable
 
-SHRINK, NARROWEST = 0.88, 0.72  # of a strip from one level to the next, and of the innermost
-STRIP, BETWEEN, ARCS, LINE = 12.0, 36.0, 25.0, 8.2
+ARCS, LINE = 25.0, 8.2
 ARC_KEYS, FAINTEST = 5, 0.02
 MARGIN = 4.5
 THREAD = 7.0  # the widest it gets
 BOXES = 1.5  # points per position below which a strip is one raster
-LARGEST, LEGIBLE = 8.0, 4.9
 WIDEST_NAME = 80.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What one strip shows: weights (keys,) of a row, the tokens of each key, where it looks."""
-
-    level: int
-    head: HeadId
-    weights: Floats
-    seen: NDArray[np.bool_]
-    spans: Integers
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """Where a stage lies: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
-
-    stage: Stage
-    edges: NDArray[np.float64]
-    y: float
-    size: float
-
-    def ends(self, position: int) -> tuple[float, float]:
-        """Left and right of a position."""
-        start, end = self.stage.spans[position]
-        return float(self.edges[start]), float(self.edges[end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +43,13 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     """Place all stages of a capture on the page."""
     last = len(capture.prompt) - 1
     query = token_in(capture, last if spec.selection.query is None else spec.selection.query)
-    stages = [_stage(spec, capture, facts, layers, query) for layers in stages_of(capture)]
+    stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
     signed = any(map_of(capture, s.head.layer, s.head.head).signed for s in stages)
     shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
     top = _title(page, spec, capture, query)
     names = [_names(capture, facts, stage, page.width) for stage in stages]
     left = max(style.extent(name, style.SMALL, bold=True) for lines in names for name in lines) + 10
-    strips = _strips(capture, stages, (left, page.width - MARGIN))
+    strips = strips_of(capture, stages, (left, page.width - MARGIN))
     highest = max((arc.height for arc in _arcs_of(page, shades, strips[0])), default=0.0)
     strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
 
@@ -95,61 +67,16 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
     if not strips[-1].size:
         bottom = max(bottom, _words(page, capture, strips[-1], query))
-    bottom += 10
-    page.text(left - 4, bottom + 6, "Weight", size=style.SMALL, colour=PAPER.secondary,
-              across="right")  # fmt: skip
-    below = level_bar(page, shades, left, bottom, page.width - left)
-    notes = [reason(capture, (stage.head.layer for stage in stages))]
-    if any(len(s.stage.spans) * BOXES > s.edges[-1] - s.edges[0] for s in strips):
+    if any(len(s.stage.spans) * POINTS / style.DOTS > s.width for s in strips):
         page.notes.append("where positions are finer than dots, the largest of them is shown")
-    page.close(legend(page, notes, left, below + 2, page.width - left) + 2)
+    _foot(page, shades, reason(capture, (stage.head.layer for stage in stages)), left, bottom + 10)
 
 
-def stages_of(capture: Capture) -> list[list[int]]:
-    """The self-attention layers of each stage, in order of computation."""
-    stages: list[list[int]] = []
-    before: object = None
-    for layer in capture.spec.layers:
-        if layer.role == "self" and layer.heads:
-            here = (layer.level, capture.spec.levels[layer.level].sequence)
-            if here != before:
-                stages.append([])
-            stages[-1].append(layer.index)
-            before = here
-        elif layer.role in ("down", "up"):
-            before = None
-    if not stages:
-        raise HgvizError("this capture has no self-attention", "every head is gone", "")
-    return stages
-
-
-def _stage(spec: Spec, capture: Capture, facts: Facts, layers: list[int], query: int) -> Stage:
-    head = _head_of(spec, capture, facts, layers)
-    one = map_of(capture, head.layer, head.head)
-    row = min(capture.row(head.layer, query), one.shape[1] - 1)
-    spans = capture.key_spans(head.layer)
-    return Stage(
-        level=capture.spec.layers[head.layer].level,
-        head=head,
-        weights=one.read(head.head, rows=(row, row + 1))[0],
-        seen=seen_cells(capture, head.layer, rows=(row, row + 1))[0] & (spans[:, 1] > 0),
-        spans=spans,
-        column=min(capture.column(head.layer, query), len(spans) - 1),
-    )
-
-
-def _head_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int]) -> HeadId:
-    """The head chosen in a stage, else its clearest, else the first that is on."""
-    for head in (*spec.heads, spec.selection.head_id):
-        if head.layer in layers:
-            return head
-    heads = [HeadId(n, h) for n in layers for h in map_of(capture, n, _first(capture, n)).heads]
-    on = [head for head in heads if head not in capture.off] or heads
-    return max(on, key=lambda head: facts[head].score if head in facts else -np.inf)
-
-
-def _first(capture: Capture, layer: int) -> int:
-    return capture.spec.layers[layer].heads[0]
+def _foot(page: Page, shades: Shades, note: str, left: float, y: float) -> None:
+    """The colour bar and the legend."""
+    page.text(left - 4, y + 6, "Weight", size=style.SMALL, colour=PAPER.secondary, across="right")
+    below = level_bar(page, shades, left, y, page.width - left)
+    page.close(legend(page, [note], left, below + 2, page.width - left) + 2)
 
 
 def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
@@ -162,43 +89,6 @@ def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
     around = labels.context(prompt, query)
     place = f"{labels.unit(prompt)} {query:,}"
     return heading(page, f"From “{words}”", f"in {around}, {place}" if around else place)
-
-
-def _strips(capture: Capture, stages: list[Stage], room: tuple[float, float]) -> list[Strip]:
-    """Where every stage lies; text is printed where it is legible at every level."""
-    order = sorted({stage.level for stage in stages})
-    shrink = max(SHRINK, NARROWEST ** (1 / max(len(order) - 1, 1)))
-    widths, size = _natural(capture, room[1] - room[0], shrink ** (len(order) - 1))
-    outer = np.concatenate([[0.0], np.cumsum(widths)])
-    middle = sum(room) / 2
-    strips = []
-    for number, stage in enumerate(stages):
-        factor = shrink ** order.index(stage.level)
-        edges = middle + (outer - outer[-1] / 2) * factor
-        strips.append(Strip(stage, edges, number * (STRIP + BETWEEN), size * factor))
-    return strips
-
-
-def _natural(capture: Capture, room: float, smallest: float) -> tuple[NDArray[np.float64], float]:
-    """Widths of the tokens that fill the room, and the size their text has there, 0 for none."""
-    tokens = len(capture.prompt)
-    even = np.full(tokens, room / tokens)
-    if tokens * 3 > room:
-        return even, 0.0
-    widths = np.empty(tokens)
-    for mark in labels.singles(capture.prompt, _tokens(tokens)):
-        wide = max(style.extent(mark.words, 10.0, fixed=True), 4.0) + 2.5
-        widths[mark.start : mark.end] = wide / (mark.end - mark.start)
-    size = min(LARGEST, 10.0 * room / widths.sum())
-    if size * smallest < LEGIBLE:
-        return even, 0.0
-    return widths * min(room / widths.sum(), 3.0 * size / 10.0), size
-
-
-def _tokens(count: int) -> Integers:
-    """The spans of tokens themselves."""
-    at = np.arange(count)
-    return np.stack([at, at + 1], axis=1)
 
 
 def _silhouette(page: Page, strips: list[Strip]) -> None:
@@ -250,7 +140,7 @@ def _cells(page: Page, shades: Shades, strip: Strip) -> None:
     """The weights, each over the tokens its key stands for."""
     stage, left, right = strip.stage, strip.edges[0], strip.edges[-1]
     page.box(left, strip.y, right - left, STRIP, fill=PAPER.unseen)
-    if len(stage.spans) * BOXES > right - left:
+    if len(stage.spans) * BOXES > strip.width:
         page.image(_raster(shades, strip), left, strip.y, right - left, STRIP)
     else:
         # each a little wider than it is, so that no light shines through between two
@@ -309,7 +199,7 @@ def _letters(page: Page, shades: Shades, capture: Capture, strip: Strip) -> None
         ground[start:end] = shades.paint(strip.stage.weights[at : at + 1])[0]
         over[start:end] = True
     inks = readable(ground) / 255
-    for mark in labels.singles(capture.prompt, _tokens(tokens)):
+    for mark in labels.singles(capture.prompt, each_token(tokens)):
         x = (strip.edges[mark.start] + strip.edges[mark.end]) / 2
         page.text(
             x, strip.y + STRIP / 2, mark.words, size=strip.size, middle=True, across="center",
@@ -359,6 +249,8 @@ def _selected(page: Page, strip: Strip) -> None:
 def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[str]:
     """Level, head and what it does."""
     role = facts[stage.head].role if stage.head in facts else ""
+    if stage.head in capture.off:
+        role = "off"
     level = capture.spec.levels[stage.level].label
     return [level, f"head {stage.head}", *_folded(role, min(WIDEST_NAME, 0.22 * width))]
 
@@ -388,7 +280,7 @@ def _words(page: Page, capture: Capture, strip: Strip, query: int) -> float:
     """The words of the text under the last strip; gives where they end."""
     cell = (strip.edges[-1] - strip.edges[0]) / len(capture.prompt)
     marks = labels.axis_marks(
-        capture.prompt, _tokens(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
+        capture.prompt, each_token(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
     )
     y = strip.y + STRIP + 3
     deepest = 0.0

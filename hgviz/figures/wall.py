@@ -7,10 +7,10 @@ from math import ceil, inf
 
 import numpy as np
 
-from hgviz.core import Capture, Floats, HeadId, Map
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Map
 from hgviz.figures import Facts, style
+from hgviz.figures.frame import heading, legend, level_name, map_of, off_card, reduced, zoom_for
 from hgviz.figures.page import Page
-from hgviz.figures.plots import heading, legend, level_name, map_of, off_card, reduced, zoom_for
 from hgviz.figures.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
 from hgviz.figures.unseen import reason, seen_cells
@@ -37,6 +37,8 @@ class Row:
 def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     """Place all maps of a capture on the page."""
     layers = [layer for layer in capture.spec.layers if layer.heads]
+    if not layers:
+        raise HgvizError("this capture has no heads", "every one was removed from the model")
     maps = {layer.index: map_of(capture, layer.index, layer.heads[0]) for layer in layers}
     count = 1 + max(head for one in maps.values() for head in one.heads)
     titles = max(style.extent(f"layer {one}", style.SMALL) for one in maps) + 5

@@ -1,0 +1,120 @@
+"""What all kinds of figures share: finding their maps, their titles and their legends."""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+from hgviz.core import Capture, HgvizError, Map
+from hgviz.figures import style
+from hgviz.figures.labels import elide, visible
+from hgviz.figures.page import Page
+from hgviz.figures.spec import POINTS
+from hgviz.palettes import PAPER
+
+
+def map_of(capture: Capture, layer: int, head: int) -> Map:
+    """The maps of a layer that has this head. Errors: HgvizError when it is not there."""
+    layers = capture.spec.layers
+    if not 0 <= layer < len(layers):
+        raise HgvizError(
+            f"this capture has no layer {layer}",
+            f"its layers are 0 to {len(layers) - 1}",
+            "Choose one of these",
+        )
+    found = capture.maps[layer]
+    if found is None:
+        raise HgvizError(
+            f"layer {layer} is not in this capture",
+            "the capture was interrupted before it got there",
+            "Capture again: it goes on where it stopped",
+        )
+    if head not in found.heads:
+        raise HgvizError(
+            f"layer {layer} has no head {head}",
+            f"its heads are {', '.join(map(str, found.heads)) or 'none'}",
+            "Choose one of these",
+        )
+    return found
+
+
+def token_in(capture: Capture, token: int) -> int:
+    """The token itself. Errors: HgvizError for one beyond the text."""
+    if not 0 <= token < len(capture.prompt):
+        raise HgvizError(
+            f"this capture has no token {token}",
+            f"its text has {len(capture.prompt):,} tokens, numbered from 0",
+            "Choose one of these",
+        )
+    return token
+
+
+def zoom_for(positions: int, room: float) -> int:
+    """The zoom at which so many positions are at most one dot each over room in points."""
+    dots = max(room / POINTS * style.DOTS, 1)
+    return max(0, ceil(log2(max(positions, 1) / dots)))
+
+
+def reduced(zoom: int) -> str:
+    """What a reduced map must say."""
+    return f"each cell is the largest of {1 << zoom:,} × {1 << zoom:,} weights"
+
+
+def heading(page: Page, bold: str, plain: str) -> float:
+    """A line in bold and in grey over the page, if any; gives where it ends."""
+    if not bold:
+        return 2.0
+    bold = elide(visible(bold, space=" "), page.width, style.TITLE, bold=True)
+    page.text(0, style.TITLE, bold, size=style.TITLE, bold=True)
+    start = style.extent(bold, style.TITLE, bold=True) + 8
+    words = elide(plain, page.width - start, style.TEXT) if plain else ""
+    if words and words != "…":
+        page.text(start, style.TITLE, words, colour=PAPER.secondary)
+    return style.TITLE * 1.4 + 4
+
+
+def level_name(capture: Capture, layer: int) -> str:
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one."""
+    one = capture.spec.layers[layer]
+    levels = capture.spec.levels
+    if len(levels) == 1:
+        return ""
+    if one.level == one.key_level:
+        return levels[one.level].label
+    return f"{levels[one.key_level].label} → {levels[one.level].label}"
+
+
+def legend(
+    page: Page, notes: list[str], x: float, y: float, width: float, hatched: bool = True
+) -> float:
+    """Notes below a figure, the first with a swatch of what is not seen; gives where they end."""
+    at, line = x, y + 7
+    for number, words in enumerate(notes):
+        if not words:
+            continue
+        swatch = 12.0 if number == 0 else 0.0
+        need = swatch + style.extent(words, style.SMALL)
+        if at > x and at + need > x + width:
+            at, line = x, line + 9
+        if swatch:
+            page.box(at, line - 6, 9, 6.5, fill=PAPER.unseen)
+            if hatched:
+                page.hatch(at, line - 6, 9, 6.5, None)
+            page.box(at, line - 6, 9, 6.5, edge=PAPER.line)
+        words = elide(words, width - swatch, style.SMALL)
+        page.text(at + swatch, line, words, size=style.SMALL, colour=PAPER.secondary)
+        at += need + 12
+    return line + 2 if any(notes) else y
+
+
+def off_card(page: Page, x: float, y: float, width: float, height: float) -> None:
+    """What stands for a head that is switched off."""
+    page.box(x, y, width, height, fill=PAPER.unseen)
+    page.hatch(x, y, width, height, None)
+    page.box(x, y, width, height, edge=PAPER.secondary, line=0.8)
+    size = min(style.TEXT, width / 2.2, height)
+    if size >= 4:
+        half = style.extent("off", size) / 2 + 1.5
+        page.box(x + width / 2 - half, y + height / 2 - size * 0.6, 2 * half, size * 1.2,
+                 fill=PAPER.unseen)  # fmt: skip
+        page.text(x + width / 2, y + height / 2, "off", size=size, across="center", middle=True,
+                  colour=PAPER.secondary)  # fmt: skip

@@ -1,0 +1,189 @@
+"""The map of one head: query down, key across, the text on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Map
+from hgviz.figures import Facts, style
+from hgviz.figures.frame import (
+    heading,
+    legend,
+    level_name,
+    map_of,
+    off_card,
+    reduced,
+    token_in,
+    zoom_for,
+)
+from hgviz.figures.labels import Mark, axis_marks
+from hgviz.figures.page import Page, outline
+from hgviz.figures.shades import bar_width, shades_of, upright_bar
+from hgviz.figures.spec import Spec
+from hgviz.figures.unseen import reason, seen_cells
+from hgviz.palettes import PAPER
+
+LARGEST_CELL = 40.0
+TALLEST = 1.35  # of the page's width
+BAR_GAP = 8.0
+TICK, POINTER = 2.5, 3.5
+LABEL_GAP = POINTER + 4
+CORNER = ("Key →", "Query ↓")
+OFF = "off: this head is switched off"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the map lies (its own corner x, y), its cells, its labels and what they take at left.
+
+    row and column are the selected cell's, None where none is selected.
+    """
+
+    x: float
+    y: float
+    cell: float
+    rows: int
+    columns: int
+    left: float
+    down: list[Mark]
+    across: list[Mark]
+    flat: bool
+    row: int | None
+    column: int | None
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the map."""
+        return self.cell * self.columns, self.cell * self.rows
+
+
+def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+    """Place the map of the selected head on the page."""
+    chosen = spec.selection
+    one = map_of(capture, chosen.layer, chosen.head)
+    off = chosen.head_id in capture.off
+    zoom = 0 if off else zoom_for(max(one.shape[1:]), page.width)
+    weights = one.read(chosen.head, zoom=zoom)
+    shades = shades_of(spec.display, one.signed, [weights])
+    top = _title(page, spec, capture, facts)
+    at = _layout(page, spec, capture, one, bar_width(shades), top)
+    if off:
+        off_card(page, at.x, at.y, *at.size)
+    else:
+        seen = seen_cells(capture, chosen.layer, zoom)
+        _cells(page, at, shades.paint(weights, seen), zoom)
+        _unseen(page, at, seen, zoom)
+        page.box(at.x, at.y, *at.size, edge=PAPER.line)
+        upright_bar(page, shades, at.x + at.size[0] + BAR_GAP, at.y, at.size[1])
+    _labels(page, at)
+    _selected(page, at, _reach(capture, chosen.layer, at))
+    notes = [OFF if off else reason(capture, [chosen.layer])]
+    if zoom:
+        notes.append(reduced(zoom))
+        page.notes.append(reduced(zoom))
+    left = at.x - at.left
+    page.close(legend(page, notes, left, at.y + at.size[1] + 6, page.width - left) + 2)
+
+
+def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:
+    """Which head, where and what it does, or the title given; gives where the line ends."""
+    if spec.title is not None:
+        return heading(page, spec.title, "")
+    head = spec.selection.head_id
+    role = facts[head].role if head in facts else ""
+    parts = [level_name(capture, head.layer), role]
+    return heading(page, f"Head {head}", "  ·  ".join(filter(None, parts)))
+
+
+def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top: float) -> Layout:
+    """Where everything lies below top, with a colour bar that takes so much at right."""
+    chosen, (_, rows, columns) = spec.selection, one.shape
+    row = column = None
+    if chosen.query is not None:
+        row = capture.row(chosen.layer, token_in(capture, chosen.query))
+    if chosen.key is not None:
+        column = capture.column(chosen.layer, token_in(capture, chosen.key))
+    spans = capture.query_spans(chosen.layer), capture.key_spans(chosen.layer)
+    left = room = min(0.2 * page.width, 64.0)
+    right, prompt = BAR_GAP + bar, capture.prompt
+    for _ in range(2):  # the labels depend on the size of a cell, and that on the room they leave
+        cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
+        down = axis_marks(prompt, spans[0], cell, style.SMALL, room - LABEL_GAP, row)
+        across = axis_marks(prompt, spans[1], cell, style.SMALL, room, column)
+        left = max(_widest(down), style.extent(CORNER[1], style.SMALL)) + LABEL_GAP
+    flat = _widest(across) <= cell - 2 and cell >= 12
+    high = max(style.SMALL if flat else _widest(across), 17.0)
+    x = (page.width - left - cell * columns - right) / 2 + left
+    y = top + high + LABEL_GAP
+    return Layout(x, y, cell, rows, columns, left, down, across, flat, row, column)
+
+
+def _widest(marks: list[Mark]) -> float:
+    return max((style.extent(m.words, style.SMALL, m.chosen) for m in marks), default=0.0)
+
+
+def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
+    """The raster; its last cells may reach beyond the matrix: only the part inside shows."""
+    side = at.cell * (1 << zoom)
+    page.image(rgb, at.x, at.y, rgb.shape[1] * side, rgb.shape[0] * side, cut=at.size)
+
+
+def _unseen(page: Page, at: Layout, seen: NDArray[np.bool_], zoom: int) -> None:
+    if not seen.all():
+        side = at.cell * (1 << zoom)
+        page.hatch(at.x, at.y, *at.size, outline(~seen, at.x, at.y, (side, side)))
+
+
+def _labels(page: Page, at: Layout) -> None:
+    """The text along both axes, and which axis is which in the corner where neither has any."""
+    for mark in at.down:
+        y = at.y + mark.middle * at.cell
+        page.lines([[(at.x - TICK, y), (at.x, y)]], PAPER.line)
+        page.text(
+            at.x - POINTER - 3, y, mark.words, size=style.SMALL, across="right", middle=True,
+            bold=mark.chosen, colour=_ink(mark),
+        )  # fmt: skip
+    for mark in at.across:
+        x = at.x + mark.middle * at.cell
+        page.lines([[(x, at.y - TICK), (x, at.y)]], PAPER.line)
+        page.text(
+            x, at.y - POINTER - 3, mark.words, size=style.SMALL, bold=mark.chosen,
+            across="center" if at.flat else "left", turned=not at.flat, middle=not at.flat,
+            colour=_ink(mark),
+        )  # fmt: skip
+    for line, words in enumerate(CORNER):
+        y = at.y - 15 + 8.5 * line
+        page.text(at.x - at.left + 1, y, words, size=style.SMALL, colour=PAPER.secondary)
+
+
+def _ink(mark: Mark) -> str:
+    return PAPER.mark_text if mark.chosen else PAPER.text
+
+
+def _reach(capture: Capture, layer: int, at: Layout) -> float:
+    """The right end of what the selected row sees."""
+    if at.row is None:
+        return at.x + at.size[0]
+    seen = seen_cells(capture, layer, rows=(at.row, at.row + 1))[0]
+    return at.x + at.cell * (1 + int(np.flatnonzero(seen).max(initial=-1)))
+
+
+def _selected(page: Page, at: Layout, reach: float) -> None:
+    """Point at the selected row and column, ring the cell where they meet."""
+    half = max(at.cell, 2.0) / 2
+    x = None if at.column is None else at.x + (at.column + 0.5) * at.cell
+    y = None if at.row is None else at.y + (at.row + 0.5) * at.cell
+    if y is not None:
+        page.polygon([(at.x, y), (at.x - POINTER, y - 2), (at.x - POINTER, y + 2)], PAPER.mark)
+        end = reach if x is None else x - half
+        page.lines([[(at.x, y + side), (end, y + side)] for side in (-half, half)], PAPER.mark)
+    if x is not None:
+        page.polygon([(x, at.y), (x - 2, at.y - POINTER), (x + 2, at.y - POINTER)], PAPER.mark)
+        end = at.y + at.size[1] if y is None else y - half
+        page.lines([[(x + side, at.y), (x + side, end)] for side in (-half, half)], PAPER.mark)
+    if x is not None and y is not None:
+        for colour, line in ((PAPER.paper, 1.6), (PAPER.text, 0.7)):
+            page.box(x - half, y - half, 2 * half, 2 * half, edge=colour, line=line)
