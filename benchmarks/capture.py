@@ -1,8 +1,8 @@
 """What a capture of the sample costs on disk and how exact it is, on 2,048 bytes of English.
 
-Sizes are bytes of the file without thumbnails; "factors" are q, k and the row statistics. Exactness:
-tiles read from the file, and the weights a float32 softmax of the same model gives, both against
-float64, over every layer.
+Sizes are bytes of the file without thumbnails; "factors" are q, k and the row statistics.
+Exactness: tiles read from the file, and the weights a float32 softmax of the same model gives, both
+against float64, over every layer.
 """
 
 import tempfile

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
     except BaseException as error:  # a panic in a Rust library is no Exception
         if debug:
             traceback.print_exc()
-        terminal.complain(str(terminal.explained(error)))
+        terminal.complain(" ".join(terminal.explained(error).lines))
         return 1
     if code == INTERRUPTED:
         terminal.complain("Stopped.")

@@ -6,9 +6,8 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -28,10 +27,20 @@ class HgvizError(Exception):
         super().__init__(what, why, do, details)
         self.what, self.why, self.do, self.details = what, why, do, details
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What, why and do as sentences; those that there are."""
+        return tuple(_sentence(part) for part in (self.what, self.why, self.do) if part)
+
     def __str__(self) -> str:
-        """Everything in one line, for a terminal."""
         parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
         return " ".join(". ".join(parts).split()) + "."
+
+
+def _sentence(words: str) -> str:
+    """With a full stop, and a capital unless a name such as config.json comes first."""
+    plain = words.split(maxsplit=1)[0].isalpha()
+    return (words[0].upper() + words[1:] if plain else words).rstrip(".") + "."
 
 
 def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
@@ -108,22 +117,6 @@ class ModelSpec:
     def heads(self) -> tuple[HeadId, ...]:
         """Every head, in order of computation."""
         return tuple(HeadId(layer.index, head) for layer in self.layers for head in layer.heads)
-
-    def to_json(self) -> str:
-        """The spec as stored in a capture."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> ModelSpec:
-        """The inverse of to_json; unknown keys are ignored."""
-        data = json.loads(text)
-        levels = tuple(_build(Level, one) for one in data["levels"])
-        lists = ("heads", "activations")
-        layers = tuple(
-            _build(Layer, {**one, **{name: tuple(one[name]) for name in lists}})
-            for one in data["layers"]
-        )
-        return _build(cls, {**data, "levels": levels, "layers": layers})
 
 
 class HeadId(NamedTuple):
@@ -344,7 +337,6 @@ class Display:
 # --- work -----------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
-Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,11 +378,6 @@ def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Inte
 def _newest(spans: Integers, position: int) -> int | None:
     end = int(spans[position, 1])
     return end - 1 if end > 0 else None
-
-
-def _build(cls: type[Built], data: dict[str, Any]) -> Built:
-    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
-    return cls(**{name: value for name, value in data.items() if name in known})
 
 
 __all__ = [

@@ -216,6 +216,8 @@ class _Traced:
         self.logits: Floats | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Factors]]:
+        from hgviz.maps import settled
+
         tapped: dict[int, Factors] = {}
         steps = self.model.trace(
             self.blank.prompt.ids,
@@ -229,7 +231,7 @@ class _Traced:
             except StopIteration as end:
                 self.logits = end.value
                 return
-            yield index, tapped.pop(index)
+            yield index, settled(tapped.pop(index))
 
 
 def _spans(model: Model, tokens: int) -> tuple[Any, ...]:

@@ -55,11 +55,10 @@ class ErrorDialog(Overlay):
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         self._lines = QVBoxLayout()
         self._lines.setSpacing(8)
-        what = _sentence(error.what, stop="")
-        why, do = _sentence(error.why), _sentence(error.do)
-        for words, factor, weight in ((what, 1.15, 600), (why, 1.0, 400), (do, 1.0, 400)):
-            if words:
-                self._lines.addWidget(_wrapped(words, factor, weight))
+        what, *rest = error.lines
+        self._lines.addWidget(_wrapped(what.rstrip("."), 1.15, 600))
+        for words in rest:
+            self._lines.addWidget(_wrapped(words))
         row.addLayout(self._lines, 1)
         self.body.addLayout(row)
         if error.details:
@@ -100,7 +99,7 @@ class ErrorDialog(Overlay):
 
     def _copy(self) -> None:
         error = self.error
-        lines = filter(None, (error.what, error.why, error.do, "", error.details))
+        lines = (*error.lines, "", error.details) if error.details else error.lines
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     def _act(self) -> None:
@@ -338,14 +337,6 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     out.setWordWrap(True)
     out.setMinimumWidth(QFontMetrics(out.font()).averageCharWidth() * 20)
     return out
-
-
-def _sentence(words: str, stop: str = ".") -> str:
-    """As a sentence: a full stop, and a capital unless the name of a file comes first."""
-    first = words.split(" ")[0]
-    if first.isalpha() and first.islower():
-        words = words[0].upper() + words[1:]
-    return words + stop if words and words[-1].isalnum() else words
 
 
 __all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "TextDialog", "key_caps"]

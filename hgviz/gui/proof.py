@@ -34,7 +34,7 @@ def demo(folder: Path) -> int:
         for line in _demo(folder):
             print(line, flush=True)
     except HgvizError as error:
-        print(error, file=sys.stderr)
+        print(*error.lines, file=sys.stderr)
         return 1
     return 0
 

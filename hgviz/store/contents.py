@@ -35,7 +35,7 @@ def write_root(
 ) -> None:
     """All of a capture but its layers and its output."""
     mark(file)
-    store_json(file, "spec", json.loads(spec.to_json()))
+    store_json(file, "spec", asdict(spec))
     store_json(file, "off", sorted(off))
     store_json(file, "made", asdict(made))
     _store_text(file, "prompt/text", prompt.text)
@@ -82,7 +82,9 @@ def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
     crc = [0] * len(maps.heads)
     for name, values in (("q", factors.q), ("k", factors.k), ("stat", factors.stat)):
         _store_heads(group, name, values, crc)
-        group[name].attrs["dtype"] = np.bytes_(factors.dtype if name != "stat" else "float32")
+        group[name].attrs["dtype"] = np.bytes_(
+            factors.dtype if name != "stat" else values.dtype.name
+        )
     if rule.keep is not None:
         store(group, "keep", np.asarray(rule.keep, "u1"))
     if rule.relative is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import h5py
 import numpy as np
@@ -26,6 +26,7 @@ from hgviz.core import (
 from hgviz.store import schema
 from hgviz.store.guard import Refused, dataset, has, numbers, parsed, subgroup, text
 
+Built = TypeVar("Built")
 EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
 EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
 
@@ -53,9 +54,25 @@ def read_spec(file: h5py.File) -> ModelSpec:
     for row in data["layers"]:
         _check_layer(row, len(data["levels"]))
     try:
-        return ModelSpec.from_json(text(file, "spec"))
+        return spec_from(data)
     except (KeyError, TypeError) as error:
         raise Refused(f"its spec lacks something ({error})") from None
+
+
+def spec_from(data: dict[str, Any]) -> ModelSpec:
+    """The spec that its table describes; keys that a later version may add are passed over."""
+    lists = ("heads", "activations")
+    levels = tuple(_build(Level, one) for one in data["levels"])
+    layers = tuple(
+        _build(Layer, {**one, **{name: tuple(one[name]) for name in lists}})
+        for one in data["layers"]
+    )
+    return _build(ModelSpec, {**data, "levels": levels, "layers": layers})
+
+
+def _build(cls: type[Built], data: dict[str, Any]) -> Built:
+    known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+    return cls(**{name: value for name, value in data.items() if name in known})
 
 
 def _typed(cls: type[Any], row: Any, name: str) -> None:

@@ -28,8 +28,8 @@ the relative terms of that head, in this order).
 
     q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
     k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it
-    stat  (heads, queries) float32   log-sum-exp of the scaled scores, +inf for a row without keys;
-                                     the row's norm for normalised activations; else 0
+    stat  (heads, queries) float64   (or float32) log-sum-exp of the scaled scores, +inf for a row
+                                     without keys; the norm for normalised activations; else 0
     keep  (keys,) uint8              0 for padded keys; optional
     relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
@@ -79,7 +79,7 @@ SUMMARY: dict[str, Row] = {
 LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
     "k": (("heads", "keys", "d_head"), OPERANDS, True),
-    "stat": (("heads", "queries"), ("f4",), True),
+    "stat": (("heads", "queries"), ("f4", "f8"), True),
     "keep": (("keys",), ("u1",), False),
     "proof/rows": (("rows",), ("i8",), True),
     "proof/values": (("heads", "rows", "keys"), ("f4",), True),

@@ -179,7 +179,7 @@ def _identity(spec: ModelSpec, prompt: Prompt, off: Off, made: Provenance) -> di
     return {
         "format": schema.FORMAT,
         "format version": list(schema.VERSION),
-        "model": hashlib.sha256(spec.to_json().encode()).hexdigest(),
+        "model": hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest(),
         "text": hashlib.sha256((prompt.digest + prompt.text).encode(errors="replace")).hexdigest(),
         "set of heads switched off": sorted(map(str, off)),
         "masking": made.masking,

@@ -331,7 +331,7 @@ def test_a_title_can_be_given_or_left_out():
 def test_what_cannot_be_drawn_is_said_in_words(spec, name, said, tmp_path):
     if said == "is a folder":
         (tmp_path / name).mkdir()
-    with pytest.raises(HgvizError, match=said):
+    with pytest.raises(HgvizError, match=f"(?i){said}"):
         draw(spec, CAPTURE, tmp_path / name)
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
@@ -339,7 +339,7 @@ def test_what_cannot_be_drawn_is_said_in_words(spec, name, said, tmp_path):
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_layer_that_is_not_there_yet_is_said(kind, tmp_path):
     partial = replace(CAPTURE, maps=(*CAPTURE.maps[:12], None))
-    with pytest.raises(HgvizError, match="layer 12 is not in this capture"):
+    with pytest.raises(HgvizError, match="Layer 12 is not in this capture"):
         draw(Spec(kind, Selection(12, 0)), partial, tmp_path / "f.pdf")
     assert not list(tmp_path.iterdir())
     if kind == "map":
@@ -357,7 +357,7 @@ def test_a_full_disk_leaves_the_old_figure(number, said, tmp_path, monkeypatch):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(export.os, "fsync", fail)
-    with pytest.raises(HgvizError, match=said):
+    with pytest.raises(HgvizError, match=f"(?i){said}"):
         draw(Spec("map"), CAPTURE, path)
     assert [p.name for p in tmp_path.iterdir()] == ["f.pdf"]
     assert path.read_bytes() == b"before"

@@ -33,7 +33,8 @@ from hgviz.gui.views.base import View
 from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
 from hgviz.gui.views.naming import place, shown, word_spans
 from hgviz.gui.views.strips import Story
-from hgviz.gui.views.trace import Choice, Look, Trace, Wish, follow
+from hgviz.gui.views.trace import Choice as Chosen
+from hgviz.gui.views.trace import Look, Trace, Wish, follow
 from hgviz.gui.views.trail import Pen
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class FollowView(View):
             return None
         token = session.selection.query
         token = len(capture.prompt) - 1 if token is None else token
-        choice: Choice = self.choice.choice  # type: ignore[assignment]
+        choice: Chosen = self.choice.choice  # type: ignore[assignment]
         wish = Wish(
             session.selection, session.opened, session.facts, choice, self.arcs.currentData()
         )

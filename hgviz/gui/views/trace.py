@@ -245,8 +245,7 @@ def _together(capture: Capture, token: int) -> Task[tuple[Floats | None, str]]:
     try:
         rows = yield from tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
-        said = (one[:1].upper() + one[1:] for one in (error.what, error.why, error.do) if one)
-        return None, ". ".join(said) + "."
+        return None, " ".join(error.lines)
     found = rows[0]
     order = [int(one) for one in np.argsort(-found, kind="stable") if found[one] > 0]
     spans = word_spans(capture.prompt)
