@@ -54,6 +54,8 @@ def window(paths: Sequence[Path]) -> int:
     frame.show()
     code = app.exec()
     starter.close()
+    if starter.error is not None:
+        raise starter.error
     return code
 
 
@@ -127,16 +129,21 @@ class Starter(QObject):
         super().__init__(frame)
         self._frame, self._paths = frame, paths
         self.program: Program | None = None
+        self.error: Exception | None = None
         if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
             frame.painted.connect(self.furnish)
 
     @Slot()
     def furnish(self) -> None:
         """Import what is heavy and show the first capture."""
-        from hgviz.gui.program import Program
+        try:
+            from hgviz.gui.program import Program
 
-        self.program = Program(self._frame)
-        self.program.open_first(self._paths)
+            self.program = Program(self._frame)
+            self.program.open_first(self._paths)
+        except Exception as error:  # Qt would print it and leave an empty window standing
+            self.error = error
+            QApplication.exit(1)
 
     def close(self) -> None:
         """Stop whatever still runs."""

@@ -213,7 +213,7 @@ class Segments(QFrame):
                 button.setIcon(theme.icon(icon, now.press if on else now.secondary, GAP))
 
 
-class Choice(QComboBox):
+class Picker(QComboBox):
     """A list to choose from, with a chevron of its own: a stylesheet takes Fusion's away."""
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 import hgviz
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.controls import Button, Choice, Words, label
+from hgviz.gui.controls import Button, Picker, Words, label
 from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class ExportDialog(Overlay):
         self._session = session
         self._shown = {spec.kind: spec for spec in reversed(shown)}
         self.body.addWidget(label("Export figure", factor=1.15, weight=600))
-        self.kind, self.width_, self.form = Choice(), Choice(), Choice()
+        self.kind, self.width_, self.form = Picker(), Picker(), Picker()
         for one in FIGURES.values():
             self.kind.addItem(one.label, one.name)
         for name, (size, words) in WIDTHS.items():

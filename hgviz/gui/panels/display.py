@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLineEdit, QWidget
 from hgviz import palettes
 from hgviz.core import Display, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Choice, Segments, label
+from hgviz.gui.controls import Picker, Segments, label
 from hgviz.gui.views.base import View
 from hgviz.gui.views.map import SCALES
 from hgviz.session import Session
@@ -32,7 +32,7 @@ class DisplayPanel(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.palettes = Choice()
+        self.palettes = Picker()
         self.palettes.setIconSize(SWATCH)
         self.palettes.setAccessibleName("Palette")
         for row in palettes.PALETTES.values():

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.core import Capture, HeadId, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Choice, IconButton, PaneHead, Segments, label
+from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
@@ -62,7 +62,7 @@ class FollowView(View):
         self.head = PaneHead(self.title)
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
-        self.arcs = Choice()
+        self.arcs = Picker()
         self.arcs.setAccessibleName("Arcs")
         for count in ARCS:
             self.arcs.addItem(f"{count} strongest", count)
