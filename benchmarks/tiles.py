@@ -1,7 +1,7 @@
 """How long a viewport of 1000 x 800 cells takes that nobody looked at before, at 1x to 8x.
 
-Beside the matrix products it cannot do without: the same 256 x 256 tiles, nothing else, one BLAS
-thread. Processor time, taken in turn, medians. The head is causal and the viewport lies under its diagonal.
+Beside the matrix products it cannot do without: the same 256 x 256 tiles and nothing else. One BLAS
+thread, processor time, taken in turn, medians. The head is causal, the viewport under its diagonal.
 """
 
 import statistics

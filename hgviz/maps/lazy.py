@@ -15,7 +15,7 @@ from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps.cache import Cache
 from hgviz.maps.pooling import fold_ends, fold_max, larger
 from hgviz.maps.relative import Distances
-from hgviz.maps.rule import Factors, Relative
+from hgviz.maps.rule import Factors
 from hgviz.maps.summary import Summary, summarise
 from hgviz.maps.tiles import TILE, Tiled
 
@@ -26,17 +26,17 @@ _numbers = itertools.count()
 @dataclass(frozen=True, slots=True)
 class _Queries:
     """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
-    the factor and the shift of each row's scores (rows, 1).
+    the factor of each row's scores and what is added to them in one or two parts (rows, 1).
     """
 
     content: NDArray[Any]
     position: NDArray[Any] | None
     factor: NDArray[Any]
-    shift: NDArray[Any] | None
+    shift: tuple[NDArray[Any], ...]
 
     @property
     def nbytes(self) -> int:
-        parts = (self.content, self.position, self.factor, self.shift)
+        parts = (self.content, self.position, self.factor, *self.shift)
         return sum(part.nbytes for part in parts if part is not None)
 
 
@@ -129,8 +129,8 @@ class LazyMap(Tiled):
         # in the model's own order: scaling q first, or the statistic as one more column of the
         # product, rounds differently than the statistic did and was up to 8 times less exact
         tile *= block.factor
-        if block.shift is not None:
-            tile += block.shift
+        for part in block.shift:
+            tile += part
         if exists is None:
             hidden = ~self._rule.sees(np.asarray(rows), np.asarray(columns))
             np.copyto(tile, -np.inf if self._acts[place].pooling == "max" else 0.0, where=hidden)
@@ -183,7 +183,7 @@ class LazyMap(Tiled):
         factors, relative = self.factors, self._rule.relative
         part = slice(rows.start, rows.stop)
         q = plain(factors.q[place, part], self._dtype)
-        stat = np.asarray(factors.stat[place, part], self._dtype)[:, None]
+        stat = np.asarray(factors.stat[place, part], np.float64)[:, None]
         factor, shift = self._row_terms(place, stat)
         if relative is None:
             return _Queries(q, None, factor, shift)
@@ -192,18 +192,23 @@ class LazyMap(Tiled):
         return _Queries(content, position, factor, shift)
 
     def _row_terms(
-        self, place: int, stat: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        self, place: int, stat: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...]]:
         """(rows, 1) each: what multiplies the scores of a row, and what is added to them."""
-        scale, norm = self._dtype(self._rule.scale), self._rule.norms[place]
+        scale, norm, dtype = self._rule.scale, self._rule.norms[place], self._dtype
         if self._acts[place].statistic == "lse":
-            return np.full_like(stat, scale), -stat
+            # a weight near 1 feels the rounding of a large statistic: the rest follows
+            whole: NDArray[np.float64] = -stat
+            high = whole.astype(dtype)
+            rest = np.subtract(whole, high, where=np.isfinite(whole), out=np.zeros_like(whole))
+            shift = (high, rest.astype(dtype)) if rest.any() else (high,)
+            return np.full(stat.shape, scale, dtype), shift
         if norm == "l2":
-            return scale / (stat + self._dtype(NORM_EPSILON)), None
+            return (scale / (stat + NORM_EPSILON)).astype(dtype), ()
         if norm == "l2-literal":
             with np.errstate(divide="ignore"):
-                return scale / stat, np.full_like(stat, NORM_EPSILON)
-        return np.full_like(stat, scale), None
+                return (scale / stat).astype(dtype), (np.full(stat.shape, NORM_EPSILON, dtype),)
+        return np.full(stat.shape, scale, dtype), ()
 
     def _keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
         def made() -> NDArray[Any]:
@@ -243,6 +248,3 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     if values.dtype == np.uint16:
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
-
-
-__all__ = ["LazyMap", "Relative", "plain"]

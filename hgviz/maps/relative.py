@@ -42,9 +42,8 @@ class Distances:
         sin, cos = _turn(lowest * self.size * _frequencies(self.width))
         sines, cosines = weight[:, :half], weight[:, half:]
         turned = np.concatenate([sines * cos - cosines * sin, sines * sin + cosines * cos], axis=1)
-        table = _table(count, self.size, self.width, bias.dtype.str)
-        band: NDArray[Any] = table @ turned.astype(bias.dtype).T + bias
-        return band
+        band: NDArray[Any] = _table(count, self.size, self.width) @ turned.T + bias
+        return band.astype(bias.dtype)
 
     def skewed(self, scores: NDArray[Any], rows: int, columns: int) -> NDArray[Any]:
         """Scores by distance (rows, count) read along the slants: a view (rows, columns)."""
@@ -63,7 +62,7 @@ def _turn(angles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 @lru_cache(maxsize=32)
-def _table(count: int, size: float, width: int, dtype: str) -> NDArray[Any]:
-    """phi(0), phi(1 step), .. (count, width); at 256 rows about half a megabyte."""
+def _table(count: int, size: float, width: int) -> NDArray[np.float64]:
+    """phi(0), phi(1 step), .. (count, width); for 256 rows less than a megabyte."""
     sin, cos = _turn(np.arange(count)[:, None] * size * _frequencies(width))
-    return np.concatenate([sin, cos], axis=1).astype(dtype)
+    return np.concatenate([sin, cos], axis=1)

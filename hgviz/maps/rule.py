@@ -89,10 +89,10 @@ class Factors:
     """What a layer attended with: everything needed to compute any tile of its maps.
 
     q (heads, queries, d_head), k (heads, keys, d_head): the operands of the product, in the dtype
-    the model computed in, after rotation. stat (heads, queries) float32: log-sum-exp of the
-    scaled scores for softmax (+inf for a row without keys), the row norm for l2, 0 where none is
-    needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32: rows recomputed in
-    float64 by the program that made the capture.
+    the model computed in, after rotation. stat (heads, queries) float32 or, settled, float64:
+    log-sum-exp of the scaled scores for softmax (+inf for a row without keys), the row norm for
+    l2, 0 where none is needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32:
+    rows recomputed in float64 by the program that made the capture.
     """
 
     q: NDArray[Any]

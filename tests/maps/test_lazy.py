@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hgviz.maps import Factors, LazyMap, Relative, Rule
+from hgviz.maps import Factors, LazyMap, Relative, Rule, settled
 from tests.maps.reference import FORMULAS, pooled, scores, statistic, visible, whole_map
 
 slow = settings(
@@ -295,3 +295,30 @@ def test_the_proof_rows_are_compared_with_the_tiles():
     proof[0, 1, 7] += 0.25
     bad = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0,))
     assert bad.verify_max_abs == pytest.approx(0.25, abs=1e-6)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_settled_statistic_makes_rows_sum_to_one_and_forgives_that_of_another_machine(relative):
+    random = np.random.default_rng(1)
+    terms = (
+        random.normal(size=shape).astype(np.float32) for shape in [(2, 32, 48), *[(2, 32)] * 3]
+    )
+    rule = Rule(
+        32**-0.5, ("softmax", "tanh"), (None, None), causal=True,
+        keep=np.arange(400) > 2, relative=Relative(*terms) if relative else None,
+    )  # fmt: skip
+    factors = make(rule, 400, 400, width=32)
+    factors = replace(factors, q=3 * factors.q)
+    exact = whole_map(factors.q[0], factors.k[0], rule, 0)
+    model = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
+    seen = visible(rule, 400, 400)
+    stat = np.stack([statistic(model, seen, "softmax", None), np.zeros(400)]).astype(np.float32)
+    weights = np.where(seen, np.exp(model - np.where(np.isinf(stat[0]), 0, stat[0])[:, None]), 0)
+    error = np.abs(weights / np.maximum(weights.sum(1, keepdims=True), 1e-30) - exact).max()
+    noise = 1 + random.normal(size=stat.shape).astype(np.float32) * 1e-6
+    found = settled(replace(factors, stat=stat * noise))
+    read = LazyMap(found, (0, 1)).read(0)
+    np.testing.assert_allclose(read[3:].sum(1), 1, atol=1e-6)
+    assert (read[:3] == 0).all() and np.isinf(found.stat[0, :3]).all()
+    assert np.abs(read - exact).max() <= max(1.3 * error, 5e-7)
+    assert (found.stat[1] == 0).all()

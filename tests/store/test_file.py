@@ -61,7 +61,7 @@ def same(a: Capture, b: Capture) -> None:
     "options", [{}, {"signed": True}, {"windowed": True}, {"relative": True}, {"logits": False}]
 )
 def test_a_capture_comes_back_as_it_was(tmp_path, options):
-    capture = make_capture("Hourglasses. " * 20, heads=2, **options)
+    capture = make_capture("Hourglasses. " * 6, heads=2, **options)
     path = write_capture(tmp_path / "a.h5", capture)
     opened = open_capture(path)
     same(capture, opened)
