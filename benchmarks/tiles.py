@@ -57,7 +57,7 @@ def factors(width, kind):
         relative=Relative(*terms) if kind == "relative" else None,
     )
     none = np.zeros(0, np.int64), np.zeros((1, 0, POSITIONS), np.float32)
-    stat = np.full((1, POSITIONS), 9.0, np.float32)
+    stat = np.full((1, POSITIONS), 9.1)  # as settled: not a float32
     return Factors(draw(1, POSITIONS, width), draw(1, POSITIONS, width), stat, rule, *none)
 
 
