@@ -117,7 +117,7 @@ def explained(error: BaseException) -> HgvizError:
     if isinstance(error, OSError) and error.strerror:
         return HgvizError(f"Cannot use {error.filename or 'a file'}", error.strerror.lower())
     return HgvizError(
-        "hgviz failed in a way that nobody foresaw",
+        "Something failed that nobody foresaw",
         f"{type(error).__name__}: {error}",
         "Run it again with --debug and report what it shows",
     )
