@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-WIDTH = 1400  # px: sharp enough to read, small enough for a page
+WIDTH = 1200  # px: sharp enough to read, small enough for a page
 
 
 def main() -> None:

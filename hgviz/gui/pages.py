@@ -26,7 +26,7 @@ from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
 
-DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 150, 96, 190  # px
+DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 160, 96, 190  # px
 TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
 FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
 

@@ -175,7 +175,9 @@ class View(QWidget):
         if task is None:
             lane.cancel(key)
             self._busy.stop()
-            self._show_empty()
+            # What is being opened will be here in a moment: no "nothing to show" flashes before.
+            if self.session.capture is not None or not self.session.work:
+                self._show_empty()
             return
         self._busy.begin()
         lane.submit(
