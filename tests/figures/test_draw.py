@@ -339,7 +339,7 @@ def test_what_cannot_be_drawn_is_said_in_words(spec, name, said, tmp_path):
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_layer_that_is_not_there_yet_is_said(kind, tmp_path):
     partial = replace(CAPTURE, maps=(*CAPTURE.maps[:12], None))
-    with pytest.raises(HgvizError, match="Layer 12 is not in this capture"):
+    with pytest.raises(HgvizError, match="layer 12 is not in this capture"):
         draw(Spec(kind, Selection(12, 0)), partial, tmp_path / "f.pdf")
     assert not list(tmp_path.iterdir())
     if kind == "map":
