@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import METRICS, HeadFacts, place
@@ -25,6 +25,7 @@ SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
 PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
+ROW = 20  # px: a line of ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,17 @@ class HeadPanel(View):
             value.setToolTip(tip)
         many = words.counted(len(result.others["focus"]), "self-attention head")
         self.count.setText(f"Each line: all {many}")
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other widths wrap the words otherwise."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        # a scroll area asks nobody how high they are when so wide: wrapped words squeeze the rest
+        if self.evidence.text():
+            self.setMinimumHeight(self.content.layout().totalHeightForWidth(self.width()))
 
 
 class Ticks(QWidget):
@@ -104,7 +116,7 @@ class Ticks(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFixedHeight(20)
+        self.setFixedHeight(ROW)
         self.setMinimumWidth(40)
         self._values: Sequence[float] = ()
         self._mine = 0.0
