@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, Selection, Step
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.asking import ask_for, ask_where
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels.jobs import keeps_words, layer_words
 from hgviz.gui.views.words import counted, unit
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hgviz.gui.views.base import View
     from hgviz.gui.window import Window
 
-FILES = "Checkpoints and captures (*.h5 *.hdf5 *.json *.safetensors *.pt *.bin);;All files (*)"
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 
 
@@ -99,9 +98,8 @@ class Commands:
 
     def save(self) -> None:
         """Ask where, and write the capture."""
-        dialog = self._save_dialog("Save capture", "Captures (*.h5)", f"{self._plain_name()}.h5")
-        dialog.fileSelected.connect(self._save)
-        dialog.open()
+        name = f"{self.session.capture.spec.name or 'capture'}.h5"
+        ask_where(self.window, "Save capture", "Captures (*.h5)", name, self._save)
 
     def _save(self, path: str) -> None:
         self._remember(path)
@@ -123,10 +121,10 @@ class Commands:
 
     def _export(self, spec: Spec) -> None:
         head = f"-{self.session.selection.head_id}" if spec.kind == "map" else ""
-        name = f"{self._plain_name()}-{spec.kind}{head}.{spec.format}"
-        dialog = self._save_dialog("Export figure", f"Figures (*.{spec.format})", name)
-        dialog.fileSelected.connect(partial(self._export_to, spec))
-        dialog.open()
+        made = self.session.capture.spec.name or "capture"
+        name = f"{made}-{spec.kind}{head}.{spec.format}"
+        chosen = partial(self._export_to, spec)
+        ask_where(self.window, "Export figure", f"Figures (*.{spec.format})", name, chosen)
 
     def _export_to(self, spec: Spec, path: str) -> None:
         self._remember(path)
@@ -383,23 +381,11 @@ class Commands:
         dialog.open()
 
     def _ask(self, title: str, mode: QFileDialog.FileMode) -> None:
-        dialog = QFileDialog(self.window, title, settings.load().folder, FILES)
-        dialog.setFileMode(mode)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self._path_chosen)
-        dialog.open()
+        ask_for(self.window, title, mode, self._path_chosen)
 
     def _path_chosen(self, path: str) -> None:
         self._remember(path)
         self.open_path(path)
-
-    def _save_dialog(self, title: str, kinds: str, name: str) -> QFileDialog:
-        dialog = QFileDialog(self.window, title, settings.load().folder, kinds)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(name.rpartition(".")[2])
-        dialog.selectFile(name)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        return dialog
 
     def _remember(self, path: str) -> None:
         self._keep(folder=str(Path(path).parent))
@@ -410,7 +396,3 @@ class Commands:
             settings.save(structs.replace(settings.load(), **fields))
         except OSError as error:
             self.say(f"The settings could not be kept: {error.strerror}")
-
-    def _plain_name(self) -> str:
-        name = self.session.capture.spec.name
-        return "".join(one if one.isalnum() or one in "-_." else "-" for one in name) or "capture"

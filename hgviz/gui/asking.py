@@ -1,0 +1,38 @@
+"""The dialogs that ask for a file, in the folder that was used last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from hgviz import settings
+
+FILES = "Checkpoints and captures (*.h5 *.hdf5 *.json *.safetensors *.pt *.bin);;All files (*)"
+
+
+def ask_for(
+    parent: QWidget, title: str, mode: QFileDialog.FileMode, chosen: Callable[[str], None]
+) -> None:
+    """Ask for a checkpoint or a capture, a file or a folder."""
+    dialog = QFileDialog(parent, title, settings.load().folder, FILES)
+    dialog.setFileMode(mode)
+    _open(dialog, chosen)
+
+
+def ask_where(
+    parent: QWidget, title: str, kinds: str, name: str, chosen: Callable[[str], None]
+) -> None:
+    """Ask where to write, from a suggested name whose ending is added where none is given."""
+    dialog = QFileDialog(parent, title, settings.load().folder, kinds)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(name.rpartition(".")[2])
+    dialog.selectFile("".join(one if one.isalnum() or one in "-_." else "-" for one in name))
+    _open(dialog, chosen)
+
+
+def _open(dialog: QFileDialog, chosen: Callable[[str], None]) -> None:
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(chosen)
+    dialog.open()
