@@ -25,6 +25,10 @@ def main():
     from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication
 
+    from hgviz.gui import app
+
+    app.application()  # first, as in the program: it leaves a core to the window
+
     from hgviz.gui import opening
     from hgviz.gui.proof import opened
     from hgviz.gui.working import GOING

@@ -219,9 +219,9 @@ class Picker(QComboBox):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the chevron over the field."""
         super().paintEvent(event)
-        painter = QPainter(self)
         mark = theme.icon("chevron", theme.current().secondary)
-        mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
+        with QPainter(self) as painter:
+            mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
 
 
 class PaneHead(QWidget):
@@ -255,11 +255,11 @@ class Progress(QWidget):
     def __init__(self, height: int = 6) -> None:
         super().__init__()
         self.setFixedHeight(height)
-        self._part: float | None = 0.0
+        self._part = 0.0
         self._done = False
 
-    def show_part(self, part: float | None, done: bool = False) -> None:
-        """part in 0..1, None while nobody knows."""
+    def show_part(self, part: float, done: bool = False) -> None:
+        """part in 0..1."""
         if (part, done) != (self._part, self._done):
             self._part, self._done = part, done
             self.update()
@@ -267,14 +267,12 @@ class Progress(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the track and the part that is done."""
         now = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        self._bar(painter, now.hover, 1.0)
-        if self._part is None:
-            self._bar(painter, now.press, 0.08)
-        elif self._part > 0:
-            self._bar(painter, now.good if self._done else now.press, min(1.0, self._part))
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            self._bar(painter, now.hover, 1.0)
+            if self._part > 0:
+                self._bar(painter, now.good if self._done else now.press, min(1.0, self._part))
 
     def _bar(self, painter: QPainter, colour: QColor, part: float) -> None:
         round_ = self.height() / 2

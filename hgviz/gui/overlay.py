@@ -121,7 +121,8 @@ class Overlay(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The scrim."""
-        QPainter(self).fillRect(self.rect(), theme.current().scrim)
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), theme.current().scrim)
 
     def _stops(self) -> list[QWidget]:
         return [

@@ -200,8 +200,6 @@ class Ghost(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the outline, then six blanks in every row."""
         now = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         y, left, right, blanks = 6.0, [], [], []
         for _, layers, side in self.ROWS:
             half = (6 * (side + 6) + 8) / 2
@@ -214,13 +212,15 @@ class Ghost(QWidget):
                     x = self.width() / 2 - half + 7 + head * (side + 6)
                     blanks.append(QRectF(x, top + 7 + layer * (side + 6), side, side))
             y += 16
-        painter.setPen(QPen(now.edge, 1))
-        painter.setBrush(now.raised)
-        painter.drawPolygon(QPolygonF([*left, *reversed(right)]))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.hover)
-        for box in blanks:
-            painter.drawRoundedRect(box, 3, 3)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(now.edge, 1))
+            painter.setBrush(now.raised)
+            painter.drawPolygon(QPolygonF([*left, *reversed(right)]))
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.hover)
+            for box in blanks:
+                painter.drawRoundedRect(box, 3, 3)
 
 
 class DockColumn(QScrollArea):

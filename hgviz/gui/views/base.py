@@ -336,9 +336,9 @@ class Busy(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The bar; the part that is done is blue."""
         now = theme.current()
-        painter = QPainter(self)
-        painter.fillRect(0, 0, self.width(), 2, now.hover)
-        painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
+        with QPainter(self) as painter:
+            painter.fillRect(0, 0, self.width(), 2, now.hover)
+            painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
 
 
 def time_left(seconds: float | None) -> str:
