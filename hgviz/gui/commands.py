@@ -10,13 +10,14 @@ from msgspec import structs
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, Selection, Step
+from hgviz.core import HeadId
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import ask_for, ask_where
+from hgviz.gui.capturing import Capturing
 from hgviz.gui.finder import Finder
-from hgviz.gui.panels.jobs import keeps_words, layer_words
-from hgviz.gui.views.words import counted, unit
+from hgviz.gui.panels.table import HeadTable
+from hgviz.gui.views.base import View
 from hgviz.gui.working import Working
 from hgviz.resources import resource
 from hgviz.session import Session, step_head, step_layer, step_level, step_token
@@ -24,10 +25,7 @@ from hgviz.session import Session, step_head, step_layer, step_level, step_token
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.views.base import View
     from hgviz.gui.window import Window
-
-QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 
 
 class Commands:
@@ -36,10 +34,11 @@ class Commands:
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
         self.window, self.session, self.lanes = window, session, lanes
         self.views: tuple[View, ...] = ()
+        self.at_hand: View | None = None
         self.sample = str(resource(opening.SAMPLE))
         self.opened_before: dict[str, str] = {self.sample: opening.name_of(self.sample)}
         self.working = Working(session, lanes, self.show_error)
-        self._given: Selection | None = None
+        self.capturing = Capturing(session, lanes, self.working, self.opened_before)
 
     def run(self, name: str) -> None:
         """Do an action by its name; where it cannot be done, say why."""
@@ -49,6 +48,12 @@ class Commands:
             self.say(reason)
         else:
             getattr(self, name)()
+
+    def run_for(self, view: View, name: str) -> None:
+        """Do what a pane asks for: the pane is at hand meanwhile."""
+        self.at_hand = view
+        self.run(name)
+        self.at_hand = None
 
     def say(self, words: str) -> None:
         """Say something in the status bar."""
@@ -76,7 +81,7 @@ class Commands:
 
     def _looked(self, found: opening.Found) -> None:
         if found.capture is None:
-            self._capture_with(found.path, fresh=True)
+            self.capturing.start_fresh(found.path, self._not_opened)
         else:
             self.show_found(found)
 
@@ -94,7 +99,7 @@ class Commands:
             fields["checkpoint"] = self.sample
         self.session.put(**fields)
         if not found.facts and capture.complete:
-            self._measure()
+            self.capturing.measure()
 
     def save(self) -> None:
         """Ask where, and write the capture."""
@@ -110,14 +115,13 @@ class Commands:
         )
 
     def export(self) -> None:
-        """Ask what and how wide, then where, and draw a figure."""
-        shown = [one for view in self.views if view.isVisible() if (one := self._figure(view))]
+        """Ask what and how wide, then where, and draw a figure; the pane at hand comes first."""
+        visible = [view for view in self.views if view.isVisible()]
+        visible.sort(key=lambda view: view is not self.at_hand and view.title != "Map")
+        shown = [one for view in visible if (one := view.figure(self.session))]
         dialog = dialogs.ExportDialog(self.window, self.session, shown)
         dialog.chosen.connect(self._export)
         dialog.open()
-
-    def _figure(self, view: View) -> Spec | None:
-        return view.figure(self.session)
 
     def _export(self, spec: Spec) -> None:
         head = f"-{self.session.selection.head_id}" if spec.kind == "map" else ""
@@ -173,9 +177,8 @@ class Commands:
 
     def fit(self) -> None:
         """Show everything in every pane again."""
-        for view in self.views:
-            if view.isVisible():
-                view.fit()
+        for view in filter(View.isVisible, self.views):
+            view.fit()
 
     def next_pane(self) -> None:
         """Give the keyboard to the next pane."""
@@ -202,12 +205,14 @@ class Commands:
 
     def full_screen(self) -> None:
         """The whole screen, or back."""
-        if self.window.isFullScreen():
-            self.window.showNormal()
-        else:
-            self.window.showFullScreen()
+        window = self.window
+        (window.showNormal if window.isFullScreen() else window.showFullScreen)()
 
     # --- Heads ------------------------------------------------------------------------------------
+
+    def table(self) -> None:
+        """List every number of every head, to sort."""
+        HeadTable(self.session, self.window).show()
 
     def next_head(self) -> None:
         """One head to the right."""
@@ -267,83 +272,11 @@ class Commands:
 
     def capture(self) -> None:
         """Capture the text at hand with the checkpoint at hand."""
-        self._capture_with(self.session.checkpoint)
+        self.capturing.start(self.session.checkpoint)
 
     def stop(self) -> None:
         """Stop the capture; the layers that are done stay."""
-        self.working.stop("capture")
-
-    def _capture_with(self, path: str, fresh: bool = False) -> None:
-        model = None if fresh or path != self.session.checkpoint else self.session.model
-        off = frozenset() if fresh else self.session.off
-        device = settings.load().device
-        self.working.start(
-            self.lanes.engine,
-            "capture",
-            f"Opening {opening.name_of(path)}" if fresh else "Capturing",
-            opening.capture_text(path, model, self.session.text, off, device),
-            on_step=self._captured_part,
-            on_done=self._captured,
-            on_error=self._not_opened if fresh else self.show_error,
-            keeps=keeps_words(0),
-        )
-
-    def _captured_part(self, step: Step) -> None:
-        """Show the layers that are done, unless all of them will be in a moment."""
-        if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
-            done, total, prompt = int(step.done), int(step.total), step.value.prompt
-            self.working.tell(
-                "capture",
-                title=f"Capturing {counted(len(prompt), unit(prompt))}",
-                note=layer_words(done, total) if done < total else "Finishing",
-                keeps=keeps_words(done),
-            )
-            self._take(step.value)
-
-    def _captured(self, result: tuple[str, Any, Capture]) -> None:
-        path, model, capture = result
-        self.opened_before.setdefault(path, opening.name_of(path))
-        self.session.put(model=model, checkpoint=path)
-        self._take(capture)
-        self._measure()
-
-    def _take(self, capture: Capture) -> None:
-        old = self.session.capture
-        self.session.put(capture=capture)
-        if old is None or old.spec != capture.spec:
-            self._given = self.session.selection
-
-    def _measure(self) -> None:
-        task = opening.measure(self.session.capture)
-        self.working.start(self.lanes.files, "measure", "Measuring heads", task, self._measured)
-
-    def _measured(self, found: opening.Found) -> None:
-        fields: dict[str, Any] = {"facts": found.facts}
-        # Only a selection nobody has touched gives way to a better one.
-        if found.selection is not None and self._given == self.session.selection:
-            fields |= {"selection": found.selection, "opened": found.opened}
-        self._given = None
-        self.session.put(**fields)
-
-    def warm_up(self) -> None:
-        """Load torch and the checkpoint at hand while nothing else happens."""
-        if self.session.checkpoint and self.session.model is None:
-            self.lanes.engine.submit(
-                "warm up",
-                "Loading torch",
-                tasks.load(self.session.checkpoint, settings.load().device),
-                on_done=self._warmed,
-                on_error=self._not_warmed,
-                post=self.lanes.bridge.post,
-            )
-
-    def _warmed(self, model: Any) -> None:
-        capture = self.session.capture
-        if self.session.model is None and capture and capture.spec.digest == model.spec.digest:
-            self.session.put(model=model)
-
-    def _not_warmed(self, error: BaseException) -> None:
-        """Capture will say it when somebody asks for it."""
+        self.capturing.stop()
 
     # --- Help -------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec import structs
 from PySide6.QtCore import QByteArray, QTimer
@@ -47,7 +48,7 @@ class Program:
         frame.furnish({"empty": self.empty, "inspect": self.inspect, "follow": self.follow})
         for view in self.views:
             view.bind(self.session, self.lanes)
-            view.asked.connect(self.commands.run)
+            view.asked.connect(partial(self.commands.run_for, view))
         self.empty.asked.connect(self.commands.run)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.working.stop)
@@ -163,7 +164,7 @@ class Program:
         if self.lanes.files.jobs or self.lanes.engine.jobs:
             QTimer.singleShot(IDLE, self._idle)
         else:
-            self.commands.warm_up()
+            self.commands.capturing.warm_up()
 
     def _keep_settings(self) -> None:
         kept = structs.replace(

@@ -195,3 +195,15 @@ def test_one_pane_can_be_copied(opened):
 
     opened.inspect.map.copy()
     assert QGuiApplication.clipboard().pixmap().width() == opened.inspect.map.width()
+
+
+@pytest.mark.parametrize(("pane", "kind"), [("map", "map"), ("hourglass", "wall"), (None, "map")])
+def test_export_offers_first_what_the_pane_at_hand_shows(opened, pane, kind):
+    from hgviz.gui.dialogs import ExportDialog
+
+    if pane:
+        getattr(opened.inspect, pane).asked.emit("export")
+    else:
+        opened.commands.run("export")
+    (dialog,) = opened.frame.findChildren(ExportDialog)
+    assert dialog.kind.currentData() == kind

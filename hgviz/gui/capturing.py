@@ -1,0 +1,117 @@
+"""Capturing a text, from the loaded checkpoint to the measured heads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hgviz import settings, tasks
+from hgviz.core import Capture, Off, Selection, Step
+from hgviz.gui import opening
+from hgviz.gui.panels.jobs import keeps_words, layer_words
+from hgviz.gui.views.words import counted, unit
+from hgviz.gui.working import OnError, Working
+from hgviz.session import Session
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.models.model import Model
+
+QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
+
+
+class Capturing:
+    """Puts captures of session.text into the session, layer by layer."""
+
+    def __init__(
+        self, session: Session, lanes: Lanes, working: Working, opened_before: dict[str, str]
+    ) -> None:
+        self.session, self.lanes, self.working = session, lanes, working
+        self._opened_before = opened_before
+        self._given: Selection | None = None
+
+    def start(self, path: str) -> None:
+        """Capture the text with the checkpoint at hand, as it is pruned."""
+        self._start(path, self.session.model, self.session.off, "Capturing")
+
+    def start_fresh(self, path: str, on_error: OnError) -> None:
+        """Open a checkpoint and capture the text with the whole of it."""
+        title = f"Opening {opening.name_of(path)}"
+        self._start(path, None, frozenset(), title, on_error)
+
+    def stop(self) -> None:
+        """The layers that are done stay."""
+        self.working.stop("capture")
+
+    def measure(self) -> None:
+        """Measure the heads of the capture on screen."""
+        task = opening.measure(self.session.capture)
+        self.working.start(self.lanes.files, "measure", "Measuring heads", task, self._measured)
+
+    def warm_up(self) -> None:
+        """Load torch and the checkpoint at hand while nothing else happens."""
+        if self.session.checkpoint and self.session.model is None:
+            self.lanes.engine.submit(
+                "warm up",
+                "Loading torch",
+                tasks.load(self.session.checkpoint, settings.load().device),
+                on_done=self._warmed,
+                on_error=self._not_warmed,
+                post=self.lanes.bridge.post,
+            )
+
+    def _start(
+        self, path: str, model: Model | None, off: Off, title: str, on_error: OnError | None = None
+    ) -> None:
+        self.working.start(
+            self.lanes.engine,
+            "capture",
+            title,
+            opening.capture_text(path, model, self.session.text, off, settings.load().device),
+            on_step=self._part,
+            on_done=self._done,
+            on_error=on_error,
+            keeps=keeps_words(0),
+        )
+
+    def _part(self, step: Step) -> None:
+        """Show the layers that are done, unless all of them will be in a moment."""
+        if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
+            done, total, prompt = int(step.done), int(step.total), step.value.prompt
+            self.working.tell(
+                "capture",
+                title=f"Capturing {counted(len(prompt), unit(prompt))}",
+                note=layer_words(done, total) if done < total else "Finishing",
+                keeps=keeps_words(done),
+            )
+            self._take(step.value)
+
+    def _done(self, result: tuple[str, Model, Capture]) -> None:
+        path, model, capture = result
+        self._opened_before.setdefault(path, opening.name_of(path))
+        self.session.put(model=model, checkpoint=path)
+        self._take(capture)
+        self.measure()
+
+    def _take(self, capture: Capture) -> None:
+        old = self.session.capture
+        self.session.put(capture=capture)
+        if old is None or old.spec != capture.spec:
+            self._given = self.session.selection
+
+    def _measured(self, found: opening.Found) -> None:
+        if found.capture is not self.session.capture:
+            return  # of a text that has gone
+        fields: dict[str, Any] = {"facts": found.facts}
+        # Only a selection nobody has touched gives way to a better one.
+        if found.selection is not None and self._given == self.session.selection:
+            fields |= {"selection": found.selection, "opened": found.opened}
+        self._given = None
+        self.session.put(**fields)
+
+    def _warmed(self, model: Model) -> None:
+        capture = self.session.capture
+        if self.session.model is None and capture and capture.spec.digest == model.spec.digest:
+            self.session.put(model=model)
+
+    def _not_warmed(self, error: BaseException) -> None:
+        """Capture will say it when somebody asks for it."""
