@@ -58,6 +58,10 @@ def _busy(session: Session) -> bool:
     return any(one.state in ("waiting", "running") and one.keeps for one in session.work)
 
 
+def _measured(session: Session) -> str:
+    return "" if session.facts else "The heads are not measured yet"
+
+
 class Action(NamedTuple):
     """One thing to do. name: the method of Commands that does it; why_off: "" while it can be done.
 
@@ -100,6 +104,7 @@ ACTIONS = (
     Action("next_key", "Next key", "arrow-down", ("Down",), "Heads", _capture, 2),
     Action("last_key", "Key before", "arrow-up", ("Up",), "Heads", _capture, 2),
     Action("strongest", "Go to the strongest key", "eye", ("Shift+S",), "Heads", _capture, 2),
+    Action("table", "All heads in a table…", "table", ("T",), "Heads", _measured, 3),
     Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
     Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),

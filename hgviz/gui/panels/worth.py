@@ -15,7 +15,6 @@ from hgviz.analysis.heads import HeadFacts, worth_a_look
 from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button
-from hgviz.gui.panels.table import HeadTable
 from hgviz.gui.views import atlas, words
 from hgviz.gui.views.base import View
 
@@ -51,7 +50,7 @@ class WorthPanel(View):
         self._column.setContentsMargins(8, 6, 8, 6)
         self._column.setSpacing(1)
         self._all = Button("All heads in a table…", "table", kind="link", weight=400)
-        self._all.clicked.connect(self.open_table)
+        self._all.clicked.connect(self._ask_for_table)
         for _ in range(WORTH):
             row = WorthRow()
             row.clicked.connect(self._clicked)
@@ -83,10 +82,8 @@ class WorthPanel(View):
                 row.show_head(one)
         self.noticed("selection")
 
-    def open_table(self) -> None:
-        """Every head with every number, to sort."""
-        if self.session is not None and self.session.facts:
-            HeadTable(self.session, self).show()
+    def _ask_for_table(self) -> None:
+        self.asked.emit("table")
 
     def _clicked(self) -> None:
         row = self.sender()

@@ -101,8 +101,8 @@ def test_heads_worth_a_look_are_four_and_open(session, qtbot):
 
 def test_the_table_holds_every_head_and_opens_one(session):
     with showing(WorthPanel, session, 304, 320) as view:
-        view.open_table()
-        table = view.findChild(HeadTable)
+        table = HeadTable(session, view)
+        table.show()
         assert table.model.rowCount() == len(session.facts)
         focus = 5
         table.table.sortByColumn(focus, _order(descending=True))
@@ -118,8 +118,8 @@ def test_the_table_holds_every_head_and_opens_one(session):
 
 def test_the_table_sorts_heads_by_number(session):
     with showing(WorthPanel, session, 304, 320) as view:
-        view.open_table()
-        table = view.findChild(HeadTable)
+        table = HeadTable(session, view)
+        table.show()
         shown = [table.table.model().index(row, 0).data() for row in range(14)]
         assert shown[:7] == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "1.0"]
         assert shown[12] == "2.0"
