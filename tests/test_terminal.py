@@ -30,7 +30,15 @@ def test_a_terminal_sees_a_bar(monkeypatch):
     assert "Counting" in screen.getvalue()
 
 
-def test_ctrl_c_ends_the_task_and_says_what_is_kept():
+@pytest.fixture
+def interruptible():
+    """Ctrl+C as at a terminal; what runs in the background is started deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_the_task_and_says_what_is_kept(interruptible):
     ended = []
 
     def task():
