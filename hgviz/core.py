@@ -232,7 +232,7 @@ class Capture:
     spans: tuple[Integers, ...]
     maps: tuple[Map | None, ...]
     off: Off = frozenset()
-    logits: Floats | None = None
+    logits: NDArray[Any] | None = None
     made: Provenance = field(default_factory=Provenance)
     path: str = ""
 

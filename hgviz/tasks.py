@@ -32,6 +32,8 @@ from hgviz.core import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Spec
     from hgviz.maps import Factors
@@ -213,7 +215,7 @@ class _Traced:
 
     def __init__(self, model: Model, blank: Capture) -> None:
         self.model, self.blank = model, blank
-        self.logits: Floats | None = None
+        self.logits: NDArray[Any] | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Factors]]:
         from hgviz.maps import settled

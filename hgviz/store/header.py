@@ -171,7 +171,7 @@ def read_logits(file: h5py.File) -> NDArray[Any] | None:
     """What the model gave, None where it was not kept."""
     if not has(file, "output/logits"):
         return None
-    found = dataset(file, "output/logits", (("positions", "vocabulary"), ("f4",), True), {})
+    found = dataset(file, "output/logits", (("positions", "vocabulary"), ("f4", "f8"), True), {})
     return None if found is None else readonly(numbers(found))
 
 

@@ -17,7 +17,7 @@ refuses a higher major version and ignores names it does not know.
     /prompt/token_type_ids   (tokens,) int64, optional
     /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...
     /layers/000       one group per layer, in order of computation; what it holds is below
-    /output/logits    (positions, vocabulary) float32, optional
+    /output/logits    (positions, vocabulary) float32, float64 of a float64 model; optional
 
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,

@@ -95,7 +95,9 @@ class Writer:
         with writing(self.path, self._kept()), whole_hdf5(self.path, scratch) as file:
             self._merge(file, replace(self.made, seconds=seconds))
             if logits is not None:
-                values = np.asarray(logits, np.float32)
+                values = np.asarray(logits)
+                if values.dtype != np.float64:
+                    values = values.astype(np.float32)
                 store(file, "output/logits", values, axis=0)
             file.attrs["complete"] = 1
         _remove(self.part)

@@ -404,3 +404,10 @@ def test_only_its_own_files_are_removed(tmp_path, small):
 
 def test_an_empty_text_has_a_capture_too():
     assert len(Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))) == 0
+
+
+def test_logits_of_a_float64_model_keep_every_digit(tmp_path, capture):
+    exact = np.linspace(0, 1, 256 * len(capture.prompt)).reshape(-1, 256)
+    write_capture(tmp_path / "a.h5", replace(capture, logits=exact))
+    found = open_capture(tmp_path / "a.h5").logits
+    assert found.dtype == np.float64 and (found == exact).all()
