@@ -25,7 +25,7 @@ SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
 PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
-ROW = 20  # px: a line of ticks
+ROW = 18  # px: a line of ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class HeadPanel(View):
         self.lines: dict[str, tuple[Words, Ticks, QLabel]] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(4)
+        grid.setVerticalSpacing(2)
         grid.setColumnStretch(1, 1)
         grid.setColumnMinimumWidth(0, NAMED)
         for row, name in enumerate(SHOWN):

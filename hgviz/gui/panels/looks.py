@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TOP = 5  # keys that are listed
 PAD = 16
-HIGH = 22  # px: a row
+HIGH = 20  # px: a row
 GLYPH, WORD, VALUE = 28, 108, 44  # px: the columns beside the bar
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
