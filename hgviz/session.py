@@ -136,7 +136,9 @@ class Session:
         query = len(new.prompt) * 3 // 5 if len(new.prompt) else None
         if old is not None and old.spec == new.spec:
             return replace(self.selection, query=query, key=None)
-        layer = next((one for one in reversed(new.spec.layers) if one.role == "self"), None)
+        layers = [one for one in reversed(new.spec.layers) if one.role == "self"]
+        there = (one for one in layers if new.maps[one.index] is not None)
+        layer = next(there, layers[0] if layers else None)
         if layer is None or not layer.heads:
             return Selection(query=query)
         return Selection(layer.index, layer.heads[0], query)

@@ -53,6 +53,13 @@ def test_a_new_capture_brings_spec_text_and_a_sensible_selection(session, captur
     assert not session.stale
 
 
+def test_an_interrupted_capture_shows_the_last_layer_it_reached(capture):
+    session = Session()
+    done = (*capture.maps[:2], *(None for _ in capture.maps[2:]))
+    session.put(capture=dataclasses.replace(capture, maps=done))
+    assert session.selection.layer == 1
+
+
 def test_every_level_has_a_head_open_and_the_chosen_one_is_recorded(session, capture):
     assert set(session.opened) == {level.index for level in capture.spec.levels}
     session.select(layer=6, head=3)
