@@ -20,6 +20,9 @@ Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
 
+_OPENINGS = ("a", "an", "the", "this", "these", "there", "no", "only", "unknown", "training")
+
+
 class HgvizError(Exception):
     """Something a person can act on: what went wrong, why, and what to do, one line each."""
 
@@ -30,7 +33,10 @@ class HgvizError(Exception):
     @property
     def lines(self) -> tuple[str, ...]:
         """What, why and do as sentences; those that there are."""
-        return tuple(_sentence(part) for part in (self.what, self.why, self.do) if part)
+        # what went wrong often begins with the name of a file, which must stay as it is
+        opening = self.what.split(maxsplit=1)[0]
+        what = _sentence(self.what) if opening in _OPENINGS else self.what.rstrip(".") + "."
+        return (what, *(_sentence(part) for part in (self.why, self.do) if part))
 
     def __str__(self) -> str:
         parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
