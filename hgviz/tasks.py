@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -283,11 +283,18 @@ def rollout(capture: Capture, rows: tuple[int, int] | None = None) -> Task[Float
     return resolution.rollout(capture, rows)
 
 
-def figure(spec: Spec, capture: Capture, path: Path_, command: str = "") -> Task[str]:
-    """Draw a figure for a paper."""
+def figure(
+    spec: Spec,
+    capture: Capture,
+    path: Path_,
+    command: str = "",
+    facts: Mapping[HeadId, HeadFacts] | None = None,
+) -> Task[str]:
+    """Draw a figure for a paper; facts: what is known of the heads, measured where it is needed."""
     from hgviz import figures
 
-    facts = (yield from measure(capture)) if spec.kind == "levels" else None
+    if not facts and spec.kind == "levels":
+        facts = yield from measure(capture)
     yield Step(0, 1, f"drawing {Path(path).name}")
     return str(figures.draw(spec, capture, path, facts=facts, command=command))
 

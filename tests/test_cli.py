@@ -10,8 +10,8 @@ import pytest
 
 import hgviz
 from hgviz import cli, tasks
-from hgviz.core import HeadId, HgvizError, Step
-from hgviz.figures import FIGURES
+from hgviz.core import HeadId, HgvizError, Selection, Step, finish
+from hgviz.figures import FIGURES, Spec
 from hgviz.store import write_capture
 
 
@@ -324,3 +324,10 @@ def test_it_works_as_a_module(saved):
     )
     assert done.returncode == 0
     assert json.loads(done.stdout)["kind"] == "capture"
+
+
+def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
+    facts = finish(tasks.measure(capture))
+    monkeypatch.setattr(tasks, "measure", None)
+    spec = Spec("levels", Selection(0, 0, 5))
+    assert finish(tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts))

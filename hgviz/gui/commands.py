@@ -132,7 +132,7 @@ class Commands:
 
     def _export_to(self, spec: Spec, path: str) -> None:
         self._remember(path)
-        task = tasks.figure(spec, self.session.capture, path)
+        task = tasks.figure(spec, self.session.capture, path, facts=self.session.facts)
         title = f"Export {Path(path).name}"
         self.working.start(
             self.lanes.files, f"export {path}", title, task, partial(self._written, "Exported")
