@@ -52,7 +52,7 @@ def sizes(out):
 def errors(model, prompt, capture):
     """Largest error of tiles and of the float32 softmax, per layer, against float64."""
     tapped = {}
-    list(model.trace(prompt.ids, tap=tapped.__setitem__))
+    list(model.trace(prompt, tap=tapped.__setitem__))
     print(f"{'layer':>5}{'tile error':>14}{'model error':>14}{'limit':>14}   holds")
     for index, factors in tapped.items():
         exact, single = (weights(factors, dtype) for dtype in (np.float64, np.float32))

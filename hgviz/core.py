@@ -6,47 +6,22 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.errors import HgvizError
+
 Role = Literal["self", "down", "up", "cross"]
+Side = Literal["source", "target", "slots"]
+Goal = Literal["next", "masked", "classes", "states"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
-
-
-_OPENINGS = ("a", "an", "the", "this", "these", "there", "no", "only", "unknown", "training")
-
-
-class HgvizError(Exception):
-    """Something a person can act on: what went wrong, why, and what to do, one line each."""
-
-    def __init__(self, what: str, why: str = "", do: str = "", details: str = "") -> None:
-        super().__init__(what, why, do, details)
-        self.what, self.why, self.do, self.details = what, why, do, details
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What, why and do as sentences; those that there are."""
-        # what went wrong often begins with the name of a file, which must stay as it is
-        opening = self.what.split(maxsplit=1)[0]
-        what = _sentence(self.what) if opening in _OPENINGS else self.what.rstrip(".") + "."
-        return (what, *(_sentence(part) for part in (self.why, self.do) if part))
-
-    def __str__(self) -> str:
-        parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
-        return " ".join(". ".join(parts).split()) + "."
-
-
-def _sentence(words: str) -> str:
-    """With a full stop, and a capital unless a name such as config.json comes first."""
-    plain = words.split(maxsplit=1)[0].isalpha()
-    return (words[0].upper() + words[1:] if plain else words).rstrip(".") + "."
 
 
 def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
@@ -65,13 +40,14 @@ class Level:
 
     stride: tokens per position, None where segments differ in length.
     shift: the causal shift (k - 1) applied before shortening INTO this level, in positions of the
-    level above; 0 at full resolution and in bidirectional models.
+    level above; 0 at full resolution and in bidirectional models. sequence: whose tokens its spans
+    count; "slots" are the rows that a projected sequence is mixed into, which are no tokens.
     """
 
     index: int
     stride: int | None = 1
     shift: int = 0
-    sequence: Literal["source", "target"] = "source"
+    sequence: Side = "source"
 
     @property
     def label(self) -> str:
@@ -105,6 +81,8 @@ class ModelSpec:
     """What a model is, without its weights.
 
     upsampling "none": going up, attention alone brings the inner level back (models.md A.4).
+    goal: what it gives: logits of the next token or of masked tokens (positions, vocabulary), of
+    classes (classes,) named by labels, or its last hidden states (positions, width).
     """
 
     family: str
@@ -118,6 +96,13 @@ class ModelSpec:
     max_positions: int | None = None
     form: str = ""
     upsampling: str = ""
+    goal: Goal = "next"
+    labels: tuple[str, ...] = ()
+
+    @property
+    def two_texts(self) -> bool:
+        """Whether a decoder attends to a second text."""
+        return any(level.sequence == "target" for level in self.levels)
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
@@ -147,6 +132,7 @@ class Prompt:
 
     spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
     label by offsets, never by token strings. attention_mask: True where a token is real.
+    states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
     """
 
     text: str
@@ -155,6 +141,7 @@ class Prompt:
     spans: Integers
     attention_mask: NDArray[np.bool_] | None = None
     token_type_ids: Integers | None = None
+    states: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -165,6 +152,8 @@ class Prompt:
         parts = [np.asarray(self.ids, np.int64).tobytes()]
         for extra in (self.attention_mask, self.token_type_ids):
             parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
+        if self.states is not None:
+            parts.append(np.asarray(self.states, np.float32).tobytes())
         return hashlib.sha256(b"|".join(parts)).hexdigest()
 
     def label(self, token: int) -> str:
@@ -177,6 +166,13 @@ class Prompt:
         spans = self.spans[max(start, 0) : end]
         spans = spans[spans[:, 0] >= 0]
         return self.text[spans[:, 0].min() : spans[:, 1].max()] if len(spans) else ""
+
+
+def slots(count: int) -> Prompt:
+    """What stands in place of a text for the rows of a projected sequence."""
+    nowhere = np.full((count, 2), -1, np.int64)
+    pieces = tuple(f"slot {i}" for i in range(count))
+    return Prompt("", readonly(np.zeros(count, np.int64)), pieces, readonly(nowhere))
 
 
 class Map(Protocol):
@@ -228,6 +224,8 @@ class Provenance:
 class Capture:
     """The attention of every head of one model on one text.
 
+    prompt is the text of the levels whose sequence is "source", target that of those whose
+    sequence is "target", None where there is no decoder with a second text.
     spans[level] (positions, 2): the half-open range of tokens that each position stands for,
     (-1, -1) for null groups and padding. maps[layer] is a Map, or None for a layer that an
     interrupted capture has not reached. logits (positions, vocabulary) or None.
@@ -241,11 +239,32 @@ class Capture:
     logits: NDArray[Any] | None = None
     made: Provenance = field(default_factory=Provenance)
     path: str = ""
+    target: Prompt | None = None
 
     @property
     def complete(self) -> bool:
         """Whether every layer is there."""
         return bool(self.maps) and all(one is not None for one in self.maps)
+
+    @property
+    def main(self) -> Prompt:
+        """The text that the model speaks about: a decoder's own, else the only one."""
+        return self.target if self.target is not None else self.prompt
+
+    def prompt_of(self, level: int) -> Prompt:
+        """The text whose tokens the spans of a level count."""
+        sequence = self.spec.levels[level].sequence
+        if sequence == "slots":
+            return slots(len(self.spans[level]))
+        return self.prompt if sequence == "source" or self.target is None else self.target
+
+    def query_prompt(self, layer: int) -> Prompt:
+        """The text that a layer's queries come from: Selection.query counts its tokens."""
+        return self.prompt_of(self.spec.layers[layer].level)
+
+    def key_prompt(self, layer: int) -> Prompt:
+        """The text that a layer's keys come from: Selection.key counts its tokens."""
+        return self.prompt_of(self.spec.layers[layer].key_level)
 
     def query_spans(self, layer: int) -> Integers:
         """(rows, 2): the tokens behind each row of a layer's map, (-1, -1) for padding."""
@@ -315,7 +334,8 @@ class Score:
 class Selection:
     """What is chosen. query and key are TOKENS; Capture.row and .column find their cells.
 
-    key None: no key chosen. beside: a second head to compare with.
+    They count the tokens of Capture.query_prompt and key_prompt of the layer: in cross-attention
+    two different texts. key None: no key chosen. beside: a second head to compare with.
     """
 
     layer: int = 0
@@ -367,27 +387,13 @@ def finish(task: Task[Result]) -> Result:
             return end.value  # type: ignore[no-any-return]
 
 
-# --- spans of an hourglass ------------------------------------------------------------------------
-
-
-def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Integers, ...]:
-    """The tokens behind every position of every level, models.md A.7: [gK-K+1, gK] when causal."""
-    out = []
-    for stride in strides:
-        first = np.arange(-(-tokens // stride), dtype=np.int64) * stride
-        start = np.maximum(first - stride + 1, 0) if causal else first
-        end = first + 1 if causal else np.minimum(first + stride, tokens)
-        out.append(readonly(np.stack([start, end], axis=1)))
-    return tuple(out)
-
-
 def _newest(spans: Integers, position: int) -> int | None:
     end = int(spans[position, 1])
     return end - 1 if end > 0 else None
 
 
 __all__ = [
-    "Capture", "Display", "Floats", "HeadId", "HgvizError", "Integers", "Interval", "Layer",
+    "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Layer",
     "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
-    "Selection", "Step", "Task", "finish", "level_spans", "readonly", "replace",
+    "Selection", "Step", "Task", "finish", "readonly", "replace", "slots",
 ]  # fmt: skip

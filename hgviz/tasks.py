@@ -28,7 +28,6 @@ from hgviz.core import (
     Provenance,
     Step,
     Task,
-    level_spans,
 )
 
 if TYPE_CHECKING:
@@ -158,6 +157,7 @@ def capture(
     out: Path_ | None = None,
     off: Off = frozenset(),
     force: bool = False,
+    target: Prompt | None = None,
 ) -> Task[Capture]:
     """Run a model on a prompt and keep what every layer attended with.
 
@@ -169,10 +169,11 @@ def capture(
     blank = Capture(
         spec=model.spec,
         prompt=prompt,
-        spans=_spans(model, len(prompt)),
+        spans=model.spans(prompt, target),
         maps=(None,) * len(model.spec.layers),
         off=off,
         made=_provenance(model),
+        target=target,
     )
     if out is None:
         return (yield from _capture_in_memory(model, blank, started))
@@ -221,12 +222,8 @@ class _Traced:
         from hgviz.maps import settled
 
         tapped: dict[int, Factors] = {}
-        steps = self.model.trace(
-            self.blank.prompt.ids,
-            attention_mask=self.blank.prompt.attention_mask,
-            off=self.blank.off,
-            tap=tapped.__setitem__,
-        )
+        blank = self.blank
+        steps = self.model.trace(blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__)
         while True:
             try:
                 index = next(steps)
@@ -234,11 +231,6 @@ class _Traced:
                 self.logits = end.value
                 return
             yield index, settled(tapped.pop(index))
-
-
-def _spans(model: Model, tokens: int) -> tuple[Any, ...]:
-    strides = [level.stride or 1 for level in model.spec.levels]
-    return level_spans(tokens, strides, any(layer.causal for layer in model.spec.layers))
 
 
 def _provenance(model: Model) -> Provenance:

@@ -31,7 +31,8 @@ class Relative:
 class Rule:
     """How scores become weights in one layer.
 
-    scale multiplies q.k; activations and norms have one entry per stored head. Row i stands at
+    scale multiplies q.k; activations and norms have one entry per stored head; top_k is how many
+    keys a row of the activation topk keeps. Row i stands at
     token i stride_q, column j at j stride_k (after the causal shift). Causal: column j is seen
     where j stride_k < (i + 1) stride_q, which is j <= i in self attention, j < s (i + 1) going
     down and j <= i // s going up. Windowed: only where both lie in the same group of
@@ -50,6 +51,7 @@ class Rule:
     empty_rows: Literal["zeros", "uniform"] = "zeros"
     keep: NDArray[np.bool_] | None = None
     relative: Relative | None = None
+    top_k: int | None = None
 
     def window(self, row: int, keys: int) -> tuple[int, int]:
         """The columns (first, stop) of a row's window; all keys where there are no windows."""

@@ -6,33 +6,27 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
-import msgspec
 import torch
 from torch import Tensor
 
-from hgviz.activations import ACTIVATIONS
-from hgviz.core import HgvizError
 from hgviz.models import package
-from hgviz.models.config import HourglassConfig
+from hgviz.models.config import Config, HourglassConfig
 from hgviz.models.files import read_tensors, require_finite, require_fit
-from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.models.hourglass import Hourglass
+from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import (
     CONFIG,
     WEIGHTS,
-    converted,
     located,
     path_errors,
     read_config,
     shown,
     weights_of,
 )
-
-USABLE = tuple(name for name in ACTIVATIONS if name != "topk")  # the config has no place for its k
+from hgviz.models.transformer import Transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +36,13 @@ class Checkpoint:
     digest: sha256 of both, whatever file they came from. folder: where a tokenizer.json may lie.
     """
 
-    config: HourglassConfig
+    config: Config
     tensors: dict[str, Tensor]
     digest: str
     folder: Path
 
 
-def save(folder: str | Path, config: HourglassConfig, tensors: Mapping[str, Tensor]) -> None:
+def save(folder: str | Path, config: Config, tensors: Mapping[str, Tensor]) -> None:
     """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
 
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
@@ -60,7 +54,7 @@ def save(folder: str | Path, config: HourglassConfig, tensors: Mapping[str, Tens
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / WEIGHTS, packed(kept))
-        _write(folder / CONFIG, (json.dumps(_config_json(config), indent=2) + "\n").encode())
+        _write(folder / CONFIG, (json.dumps(config_json(config), indent=2) + "\n").encode())
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -73,84 +67,6 @@ def _write(path: Path, data: bytes) -> None:
 
 
 # --- hgviz's own folder ---------------------------------------------------------------------------
-
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
-Width = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
-Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
-Chosen = Annotated[int, msgspec.Meta(ge=0, le=2**20)]  # 0: from the other widths
-
-
-class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """config.json of hgviz's own folder; what is left out has HourglassConfig's default."""
-
-    vocab_size: Count
-    d_model: Width
-    n_heads: Heads
-    hierarchy: str
-    model_type: Literal["hgviz"] = "hgviz"
-    family: Literal["hourglass"] = "hourglass"
-    vanilla_layers: tuple[int, int] | None = None
-    form: Literal["official", "windowed"] = "official"
-    d_head: Chosen = 0
-    d_ff: Chosen = 0
-    downsampling: Literal["average", "linear", "attention"] = "attention"
-    upsampling: Literal["repeat", "linear", "attention"] = "attention"
-    attention_downsampling: Literal["average", "linear"] = "average"
-    attention_upsampling: Literal["repeat", "linear", "none"] = "linear"
-    positions: Literal["learned", "relative", "rotary", "none"] = "relative"
-    max_positions: Count | None = None
-    causal: bool = True
-    activations: str | list[str | list[str]] = "softmax"
-    masking: Literal["strict", "compat"] = "strict"
-
-
-_SHARED = tuple(f.name for f in fields(HourglassConfig) if f.name in _Own.__struct_fields__)
-
-
-def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> HourglassConfig:
-    """The configuration that the keys of hgviz's own config.json describe.
-
-    Errors: HgvizError for unknown or missing keys, wrong types, and models that cannot be built.
-    """
-    own = converted(dict(data), _Own, where)
-    shape = parse_hierarchy(own.hierarchy, own.vanilla_layers)
-    named = {name: getattr(own, name) for name in _SHARED}
-    activations = _activations(own.activations)
-    config = HourglassConfig(**{**named, "hierarchy": shape, "activations": activations})
-    _require_activations(config, where)
-    return config
-
-
-def _config_json(config: HourglassConfig) -> dict[str, Any]:
-    kept = {name: getattr(config, name) for name in _SHARED}
-    return {
-        "model_type": "hgviz",
-        "family": "hourglass",
-        **kept,
-        "hierarchy": str(config.hierarchy),
-    }
-
-
-def _activations(given: str | list[str | list[str]]) -> tuple[Any, ...]:
-    if isinstance(given, str):
-        return (given,)
-    return tuple(one if isinstance(one, str) else tuple(one) for one in given)
-
-
-def _require_activations(config: HourglassConfig, where: str) -> None:
-    given = config.activations
-    lists = given if any(isinstance(one, tuple) for one in given) else (given,)
-    if lists is given and len(lists) != len(replace(config, activations=("softmax",)).layers):
-        why = "a list of lists needs one list per layer"
-    elif not all(isinstance(one, tuple) and len(one) in (1, config.n_heads) for one in lists):
-        why = f"a list needs one name, or one for each of the {config.n_heads} heads"
-    elif unknown := [name for one in lists for name in one if name not in USABLE]:
-        why = f"there is no activation {unknown[0][:40]!r}"
-    else:
-        return
-    raise HgvizError(
-        f"the activations in {where} cannot be used", why, f"Choose from {', '.join(USABLE)}"
-    )
 
 
 def read_own(path: Path) -> Checkpoint:
@@ -191,20 +107,25 @@ def read_package(path: Path) -> Checkpoint:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def shapes_of(config: HourglassConfig) -> dict[str, tuple[int, ...]]:
+def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of a model, by neutral names; no tensor is made."""
     with torch.device("meta"):
-        model = Hourglass(config)
+        model = build(config)
     return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
-def _checkpoint(config: HourglassConfig, tensors: dict[str, Tensor], weights: Path) -> Checkpoint:
+def build(config: Config) -> Hourglass | Transformer:
+    """The module that a configuration describes, its weights as torch initialises them."""
+    return Hourglass(config) if isinstance(config, HourglassConfig) else Transformer(config)
+
+
+def _checkpoint(config: Config, tensors: dict[str, Tensor], weights: Path) -> Checkpoint:
     require_finite(weights, tensors)
     return Checkpoint(config, tensors, _digest(config, tensors), weights.parent)
 
 
-def _digest(config: HourglassConfig, tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256(json.dumps(_config_json(config), sort_keys=True).encode())
+def _digest(config: Config, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps(config_json(config), sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

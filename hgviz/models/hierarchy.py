@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.core import HgvizError
+import numpy as np
+
+from hgviz.core import HgvizError, Integers, readonly
 
 _TOKEN = re.compile(r"([0-9]{1,7})@([0-9]{1,7})")
 MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # far above any use: a stranger may have written these
@@ -128,6 +130,17 @@ def _factors(depth: Any, given: Any, levels: int) -> tuple[int, ...]:
         why = f"shorten_factor {str(given)[:40]} is no number >= 2 for each of its {levels} levels"
         raise _illegal(depth, why)
     return factors
+
+
+def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Integers, ...]:
+    """The tokens behind every position of every level, models.md A.7: [gK-K+1, gK] when causal."""
+    out = []
+    for stride in strides:
+        first = np.arange(-(-tokens // stride), dtype=np.int64) * stride
+        start = np.maximum(first - stride + 1, 0) if causal else first
+        end = first + 1 if causal else np.minimum(first + stride, tokens)
+        out.append(readonly(np.stack([start, end], axis=1)))
+    return tuple(out)
 
 
 def _illegal(given: Any, why: str) -> HgvizError:

@@ -8,7 +8,6 @@ N tokens padded to the factor, m groups, d width.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,88 +15,34 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Layer, Off
-from hgviz.models.attention import Bias, Tap, attend, rotate
+from hgviz.core import Layer
+from hgviz.models.blocks import (
+    Attention,
+    FeedForward,
+    Pass,
+    Relative,
+    Steps,
+    Tokens,
+    finish_steps,
+    too_long,
+)
 from hgviz.models.config import HourglassConfig
-
-Steps = Generator[int, None, Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What one forward pass is asked for besides logits: heads off, and the tap."""
-
-    off: Off = frozenset()
-    tap: Tap | None = None
-
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
-class Attention(nn.Module):
-    """Queries, keys and values of one layer around the one function that attends."""
-
-    def __init__(self, config: HourglassConfig, layer: Layer) -> None:
-        super().__init__()
-        inner = config.n_heads * config.d_head
-        biased = config.form == "official"
-        self.config, self.layer, self.rule = config, layer, config.rule(layer)
-        self.q = nn.Linear(config.d_model, inner, bias=biased)
-        self.k = nn.Linear(config.d_model, inner, bias=biased)
-        self.v = nn.Linear(config.d_model, inner, bias=biased)
-        self.o = nn.Linear(inner, config.d_model)
-        # windows are as the package computes them: no positions inside
-        self.relative = config.positions == "relative" and layer.window is None
-        if self.relative:
-            self.r = nn.Linear(config.d_model, inner)
-
-    def forward(
-        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
-    ) -> Tensor:
-        """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
-        q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
-        if self.config.positions == "rotary":
-            q, k = rotate(q, self._tokens(q, key=False)), rotate(k, self._tokens(k, key=True))
-        layer, tap = self.layer, run.tap
-        out = attend(
-            q, k, v, self.rule,
-            keep=keep,
-            relative=self._bias(rel) if self.relative and rel is not None else None,
-            off=[layer.heads.index(one.head) for one in run.off if one.layer == layer.index],
-            tap=None if tap is None else lambda found: tap(layer.index, found),
-        )  # fmt: skip
-        return self.o(out.transpose(1, 2).flatten(2))
-
-    def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
-        return x.unflatten(-1, (self.config.n_heads, -1)).transpose(1, 2)
-
-    def _tokens(self, x: Tensor, key: bool) -> Tensor:
-        """The token each row stands for; a shifted key keeps its original position."""
-        numbers = torch.arange(x.shape[-2], device=x.device)
-        if key and self.layer.role == "down":
-            numbers = numbers - self.config.levels[self.layer.level].shift
-        return numbers * (self.rule.stride_k if key else self.rule.stride_q)
-
-    def _bias(self, rel: Relative) -> Bias:
-        heads = (self.config.n_heads, self.config.d_head)
-        unit = self.rule.stride_q if self.layer.role == "up" else 1
-        return Bias(
-            self.r.weight.unflatten(0, heads), self.r.bias.view(heads),
-            rel.content_bias, rel.position_bias, unit,
-        )  # fmt: skip
+def _attention(config: HourglassConfig, layer: Layer) -> Attention:
+    shift = config.levels[layer.level].shift if layer.role == "down" else 0
+    bias = config.form == "official"
+    return Attention(
+        layer, config.rule(layer), config.d_model, config.d_head, config.positions, bias, shift
+    )
 
 
-class FeedForward(nn.ModuleDict):
-    """in, gelu, out; the official form's gelu is the tanh approximation."""
-
-    def __init__(self, config: HourglassConfig) -> None:
-        inner = nn.Linear(config.d_model, config.d_ff)
-        super().__init__({"in": inner, "out": nn.Linear(config.d_ff, config.d_model)})
-        self.approximate = "tanh" if config.form == "official" else "none"
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, n, d) -> (B, n, d)"""
-        return self["out"](F.gelu(self["in"](x), approximate=self.approximate))
+def _feed_forward(config: HourglassConfig) -> FeedForward:
+    # the official form's gelu is the tanh approximation
+    kind = "gelu_tanh" if config.form == "official" else "gelu"
+    return FeedForward(config.d_model, config.d_ff, kind)
 
 
 class Block(nn.Module):
@@ -106,7 +51,7 @@ class Block(nn.Module):
     def __init__(self, config: HourglassConfig, layer: Layer) -> None:
         super().__init__()
         self.ln_attn, self.ln_ff = _norm(config), _norm(config)
-        self.attn, self.ff = Attention(config, layer), FeedForward(config)
+        self.attn, self.ff = _attention(config, layer), _feed_forward(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
     def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
@@ -147,8 +92,8 @@ class Down(nn.Module):
         if layer is None:
             return
         self.attn, self.ff, self.ln_ff = (
-            Attention(config, layer),
-            FeedForward(config),
+            _attention(config, layer),
+            _feed_forward(config),
             _norm(config),
         )
         if config.form == "official":
@@ -199,8 +144,8 @@ class Up(nn.Module):
         if layer is None:
             return
         self.attn, self.ff, self.ln_ff = (
-            Attention(config, layer),
-            FeedForward(config),
+            _attention(config, layer),
+            _feed_forward(config),
             _norm(config),
         )
         if official:
@@ -248,15 +193,6 @@ class Mask:
     groups: Tensor | None
 
 
-class Relative(nn.Module):
-    """The biases u and v of relative attention, shared by every layer."""
-
-    def __init__(self, config: HourglassConfig) -> None:
-        super().__init__()
-        self.content_bias = nn.Parameter(torch.zeros(config.n_heads, config.d_head))
-        self.position_bias = nn.Parameter(torch.zeros(config.n_heads, config.d_head))
-
-
 # --- the whole ------------------------------------------------------------------------------------
 
 
@@ -275,7 +211,9 @@ class Hourglass(nn.Module):
         self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
         if config.positions == "learned":
             self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
-        self.rel = Relative(config) if config.positions == "relative" else None
+        self.rel = (
+            Relative(config.n_heads, config.d_head) if config.positions == "relative" else None
+        )
         self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
         self.down = nn.ModuleList(
             Down(config, shape.factors[i], layers.get(f"down.{i}")) for i in depth
@@ -289,11 +227,11 @@ class Hourglass(nn.Module):
 
     def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
         """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
-        return finish_steps(self.steps(ids, keep, run))
+        return finish_steps(self.steps(Tokens(ids, keep), run))
 
-    def steps(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""
-        return self.steps_from(self.embed["token"](ids), keep, run)
+        return self.steps_from(self.embed["token"](tokens.ids), tokens.keep, run)
 
     def steps_from(self, x: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
         """As steps, from token embeddings (B, n, d)."""
@@ -345,24 +283,6 @@ class Hourglass(nn.Module):
         keys = F.pad(real, (shift, -shift), value=not windowed)
         shifted = F.pad(real, (shift, -shift), value=False)
         return Mask(keys, shifted.unflatten(1, (-1, factor)).any(-1))
-
-
-def finish_steps(steps: Steps) -> Tensor:
-    """Run to the end and give the result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def too_long(length: int, limit: int) -> HgvizError:
-    """A text the model has no positions for."""
-    return HgvizError(
-        f"the text has {length:,} tokens and this model reads at most {limit:,}",
-        "its learned positions end there",
-        "Shorten the text",
-    )
 
 
 def _norm(config: HourglassConfig) -> nn.LayerNorm:

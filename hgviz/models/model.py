@@ -22,12 +22,17 @@ from hgviz.core import (
     Off,
     Prompt,
     readonly,
+    slots,
 )
 from hgviz.models.attention import Tap
-from hgviz.models.config import HourglassConfig
-from hgviz.models.hourglass import Hourglass, Pass, Steps
+from hgviz.models.blocks import Pass, Steps, Tokens
+from hgviz.models.checkpoint import build
+from hgviz.models.config import Config, TransformerConfig
+from hgviz.models.hourglass import Hourglass
+from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
 from hgviz.models.readers import read
-from hgviz.models.text import Tokenizer, require_room, require_text, tokenizer_of
+from hgviz.models.text import Tokenizer, require_room, tokenizer_of
+from hgviz.models.transformer import Transformer
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {
@@ -53,29 +58,72 @@ class Model:
     """A checkpoint with its tokenizer, on a device; made by open_model."""
 
     def __init__(
-        self, module: Hourglass, spec: ModelSpec, tokenizer: Tokenizer, device: str, dtype: str
+        self,
+        module: Hourglass | Transformer,
+        spec: ModelSpec,
+        tokenizer: Tokenizer,
+        device: str,
+        dtype: str,
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
         self.device, self.dtype = device, dtype
 
     @property
+    def config(self) -> Config:
+        """What the model is built from."""
+        return self.module.config
+
+    @property
     def masking(self) -> str:
         """strict, or compat: masks as the package computes them that the model comes from."""
-        return self.module.config.masking
+        return getattr(self.config, "masking", "strict")
 
-    def tokenize(self, text: str) -> Prompt:
-        """The prompt of a text. Errors: HgvizError where it is empty or too long."""
-        prompt = self.tokenizer.encode(require_text(text))
+    @property
+    def takes_states(self) -> bool:
+        """Whether it is a decoder alone, which attends to given states of an encoder."""
+        return isinstance(self.config, TransformerConfig) and self.config.cross
+
+    def tokenize(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text, or of two that belong together.
+
+        Errors: HgvizError where it has no tokens, too many, or the model has no token types.
+        """
+        if pair is not None and not self._segments:
+            raise HgvizError(
+                "this model does not read pairs of texts",
+                "it has no token types to tell them apart",
+                "Give one text",
+            )
+        prompt = self.tokenizer.encode(text, pair)
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 
-    def from_ids(self, ids: Any, attention_mask: Any = None) -> Prompt:
+    def from_ids(self, ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Prompt:
         """The prompt of ids (n,), with as much text as they stand for. Errors as run."""
-        found, mask = self._checked(ids, attention_mask)
+        found, mask = ids_and_mask(self.spec, ids, attention_mask)
         if found.ndim != 1:
             raise HgvizError("a prompt is one text", f"these ids have the shape {found.shape}")
+        kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
+        return replace(
+            self.tokenizer.decode(found),
+            attention_mask=None if mask is None else readonly(mask),
+            token_type_ids=None if kinds is None else readonly(kinds),
+        )
+
+    def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
+        """What stands for the text behind an encoder's states (n, width). Errors as run."""
+        found = encoder_states(self.spec, states)
+        if found.ndim != 2:
+            raise HgvizError("one text is captured at a time", f"states have {found.ndim} axes")
+        mask = None if attention_mask is None else mask_of(attention_mask, found.shape[:1])
+        blank = slots(len(found))
+        pieces = tuple(f"state {i}" for i in range(len(found)))
         kept = None if mask is None else readonly(mask)
-        return replace(self.tokenizer.decode(found), attention_mask=kept)
+        return replace(blank, pieces=pieces, attention_mask=kept, states=readonly(found))
+
+    def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
+        """The tokens behind every position of every level."""
+        return self.config.spans(len(prompt), 0 if target is None else len(target))
 
     def run(
         self,
@@ -86,73 +134,102 @@ class Model:
         encoder_states: Any = None,
         encoder_mask: Any = None,
         off: Collection[HeadId] = frozenset(),
+        decoder_mask: Any = None,
     ) -> Result:
         """Logits of ids (n,) or (batch, n); attention_mask of the same shape, True where real.
 
-        off: heads whose part of the layer's output is zero. Errors: HgvizError for ids outside
-        the vocabulary, a text too long, unknown heads, and arguments this family does not have.
+        decoder_ids, decoder_mask: the second text of an encoder-decoder. encoder_states (m, width)
+        or (batch, m, width), encoder_mask: what a decoder alone attends to. off: heads whose part
+        of the layer's output is zero. Errors: HgvizError for ids outside the vocabulary, a text
+        too long, unknown heads, and arguments this family does not have.
         """
+        both = self.spec.form == "encoder-decoder"
         foreign = {
-            "token_type_ids": token_type_ids,
-            "decoder_ids": decoder_ids,
-            "encoder_states": encoder_states,
-            "encoder_mask": encoder_mask,
+            "token_type_ids": None if self._segments else token_type_ids,
+            "decoder_ids": None if both else decoder_ids,
+            "decoder_mask": None if both else decoder_mask,
+            "encoder_states": None if self.takes_states else encoder_states,
+            "encoder_mask": None if self.takes_states else encoder_mask,
         }
-        _require_none(foreign, self.spec.family)
-        found, mask = self._checked(ids, attention_mask)
-        trace = self._trace(np.atleast_2d(found), mask, Pass(self._off(off)))
-        logits = _last(trace)
-        return Result(logits if found.ndim == 2 else logits[0])
+        require_none(foreign, self.spec.family)
+        given = self._tokens(ids, attention_mask, token_type_ids)
+        if both and decoder_ids is not None:
+            given = replace(self._tokens(decoder_ids, decoder_mask, None), source=given)
+        elif both:
+            raise HgvizError(
+                "this model needs decoder_ids", "it reads one text and writes another", "Give both"
+            )
+        elif self.takes_states and encoder_states is not None:
+            source = self._given_states(encoder_states, encoder_mask)
+            given = replace(given, source=source)
+        require_one_batch(given)
+        logits = _last(self._trace(given, Pass(self._off(off))))
+        return Result(logits if np.ndim(ids) == 2 else logits[0])
 
     def trace(
         self,
-        ids: Any,
+        prompt: Prompt,
+        target: Prompt | None = None,
         *,
-        attention_mask: Any = None,
         off: Collection[HeadId] = frozenset(),
         tap: Tap | None = None,
     ) -> Trace:
         """One text, layer by layer: yields the index of each layer when it is done.
 
-        ids (n,); tap(index, factors) gets what each layer attended with. Returns the logits
-        (n, vocabulary). Errors as run, from the first step.
+        target: the decoder's text, where there are two; prompt is then the encoder's, or its
+        states. tap(index, factors) gets what each layer attended with. Returns what the model
+        gives: logits (n, vocabulary) or (classes,), or states. Errors as run, from the first step.
         """
-        found, mask = self._checked(ids, attention_mask)
-        if found.ndim != 1:
-            raise HgvizError("one text is traced at a time", f"ids have the shape {found.shape}")
-        logits = yield from self._trace(found[None], mask, Pass(self._off(off), tap))
+        if self.spec.two_texts != (target is not None):
+            what = "needs a second text for its decoder" if target is None else "reads one text"
+            raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")
+        given = self._of(prompt)
+        if target is not None:
+            given = replace(self._of(target), source=given)
+        logits = yield from self._trace(given, Pass(self._off(off), tap))
         return logits[0]
 
-    def _trace(self, ids: Integers, mask: NDArray[np.bool_] | None, run: Pass) -> Trace:
-        keep = None if mask is None else torch.tensor(np.atleast_2d(mask), device=self.device)
-        steps = self.module.steps(torch.tensor(ids, device=self.device), keep, run)
+    def _trace(self, given: Tokens, run: Pass) -> Trace:
+        steps = self.module.steps(given, run)
+        texts = [
+            part.ids.shape[-1] for part in (given, given.source) if part and part.ids is not None
+        ]
         while True:
-            with _room(self.device, f"the text has {ids.shape[-1]:,} tokens"):
+            with _room(self.device, f"the text has {max(texts):,} tokens"):
                 found = _advance(steps)
             if isinstance(found, Tensor):
                 return _logits(found)
             yield found
 
-    def _checked(self, ids: Any, attention_mask: Any) -> tuple[Integers, NDArray[np.bool_] | None]:
-        """Ids and mask as arrays of the same shape, (n,) or (batch, n)."""
-        found = _integers(ids, "ids")
-        require_room(found.shape[-1] if found.size else 0, self.spec.max_positions)
-        low, high = int(found.min()), int(found.max())
-        if low < 0 or high >= self.spec.vocabulary:
-            raise HgvizError(
-                f"there is no token {low if low < 0 else high}",
-                f"this model's ids go from 0 to {self.spec.vocabulary - 1:,}",
-                "Use the tokenizer the model was trained with",
-            )
-        if attention_mask is None:
-            return readonly(found), None
-        mask = _integers(attention_mask, "attention_mask")
-        if mask.shape != found.shape or not np.isin(mask, (0, 1)).all():
-            raise HgvizError(
-                "the attention_mask does not fit the ids",
-                f"it needs one 0 or 1 for each: ids {found.shape}, mask {mask.shape}",
-            )
-        return readonly(found), mask.astype(bool)
+    # --- what is given ----------------------------------------------------------------------------
+
+    def _of(self, prompt: Prompt) -> Tokens:
+        if prompt.states is not None:
+            return self._given_states(prompt.states, prompt.attention_mask)
+        return self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids)
+
+    def _tokens(self, ids: Any, attention_mask: Any, token_type_ids: Any) -> Tokens:
+        found, mask = ids_and_mask(self.spec, ids, attention_mask)
+        kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
+        parts = (found, mask, kinds)
+        return Tokens(*(None if one is None else self._tensor(one) for one in parts))
+
+    def _given_states(self, states: Any, mask: Any) -> Tokens:
+        found = encoder_states(self.spec, states)
+        keep = None if mask is None else self._tensor(mask_of(mask, found.shape[:-1]))
+        batch = found if found.ndim == 3 else found[None]
+        return Tokens(keep=keep, states=torch.tensor(batch, device=self.device, dtype=self._float))
+
+    def _tensor(self, values: NDArray[Any]) -> Tensor:
+        return torch.tensor(np.atleast_2d(values), device=self.device)
+
+    @property
+    def _float(self) -> torch.dtype:
+        return next(self.module.parameters()).dtype
+
+    @property
+    def _segments(self) -> int:
+        return getattr(self.config, "segments", 0)
 
     def _off(self, off: Collection[HeadId]) -> Off:
         chosen = frozenset(HeadId(*one) for one in off)
@@ -180,21 +257,8 @@ def open_model(
     found = read(path)
     config = _masked(found.config, masking)
     module = _module(config, found.tensors, place, kind)
-    spec = ModelSpec(
-        family="hourglass",
-        name=found.folder.resolve().name,
-        levels=config.levels,
-        layers=config.layers,
-        width=config.d_model,
-        vocabulary=config.vocab_size,
-        digest=found.digest,
-        parameters=sum(tensor.numel() for tensor in found.tensors.values()),
-        max_positions=config.max_positions,
-        form=config.form,
-        upsampling=(
-            config.attention_upsampling if config.upsampling == "attention" else config.upsampling
-        ),
-    )
+    parameters = sum(tensor.numel() for tensor in found.tensors.values())
+    spec = config.spec(found.folder.resolve().name, found.digest, parameters)
     tokenizer = tokenizer_of(found.folder, config.vocab_size)
     return Model(module, spec, tokenizer, place, dtype)
 
@@ -203,10 +267,10 @@ def open_model(
 
 
 def _module(
-    config: HourglassConfig, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
-) -> Hourglass:
+    config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
+) -> Hourglass | Transformer:
     with torch.device("meta"):
-        module = Hourglass(config)
+        module = build(config)
     with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
@@ -235,8 +299,8 @@ def _dtype(name: str) -> torch.dtype:
     return DTYPES[name]
 
 
-def _masked(config: HourglassConfig, masking: str | None) -> HourglassConfig:
-    chosen = masking or config.masking
+def _masked(config: Config, masking: str | None) -> Config:
+    chosen = masking or getattr(config, "masking", "strict")
     if chosen not in MASKINGS:
         raise HgvizError(f"there is no masking {chosen!r}", f"it is {' or '.join(MASKINGS)}")
     if chosen == "compat" and config.form != "windowed":
@@ -245,7 +309,7 @@ def _masked(config: HourglassConfig, masking: str | None) -> HourglassConfig:
             "compat masking repeats what hourglass-transformer-pytorch does",
             "Leave masking out",
         )
-    return replace(config, masking=chosen)  # type: ignore[arg-type]
+    return replace(config, masking=chosen) if config.form == "windowed" else config
 
 
 @torch.inference_mode()
@@ -273,24 +337,15 @@ def _logits(logits: Tensor) -> NDArray[Any]:
     return found
 
 
-def _integers(values: Any, name: str) -> Integers:
-    try:
-        found = np.asarray(values)
-    except ValueError:
-        raise HgvizError(f"the {name} are no array", "their rows differ in length") from None
-    if found.size and found.dtype.kind not in "iub":
-        raise HgvizError(f"the {name} are no integers", f"they are {found.dtype}")
-    if found.ndim not in (1, 2):
-        raise HgvizError(f"the {name} are no sequence", f"they have {found.ndim} dimensions")
-    return found.astype(np.int64)
-
-
-def _require_none(arguments: dict[str, Any], family: str) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise HgvizError(
-                f"this model does not take {name}", f"its family is {family}", f"Leave {name} out"
-            )
+def require_one_batch(given: Tokens) -> None:
+    if given.source is None or given.ids is None:
+        return
+    held = given.source.ids if given.source.states is None else given.source.states
+    if held is not None and len(held) != len(given.ids):
+        raise HgvizError(
+            "the two texts differ in number",
+            f"there are {len(held)} on the encoder's side and {len(given.ids)} on the decoder's",
+        )
 
 
 @contextmanager

@@ -24,8 +24,9 @@ class Tokenizer(Protocol):
 
     unit: str  # what one token is called: "byte", "token"
 
-    def encode(self, text: str) -> Prompt:
-        """The prompt of a text; spans are character offsets into it."""
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text, or of two; spans are character offsets into it, or into both
+        joined by a line break."""
         ...
 
     def decode(self, ids: Integers) -> Prompt:
@@ -46,7 +47,7 @@ class Bytes:
 
     unit = "byte"
 
-    def encode(self, text: str) -> Prompt:
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text. Errors: HgvizError for an empty or unpaired-surrogate text."""
         try:
             parts = [char.encode() for char in require_text(text)]
@@ -87,17 +88,21 @@ class Pieces:
                 "Put the model's own tokenizer.json beside it",
             )
 
-    def encode(self, text: str) -> Prompt:
-        """The prompt of a text; special tokens have the span (-1, -1)."""
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text or two; special tokens have the span (-1, -1)."""
         with _guarded(f"{self._name} could not read this text"):
-            encoding = self._tokenizer.encode(require_text(text))
+            encoding = self._tokenizer.encode(text, pair)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        second = np.array([one == 1 for one in encoding.sequence_ids], bool)
+        spans[second] += len(text) + 1
         spans[np.array(encoding.special_tokens_mask, bool)] = -1
+        kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
         return Prompt(
-            text=text,
+            text=text if pair is None else f"{text}\n{pair}",
             ids=readonly(encoding.ids, np.int64),
             pieces=tuple(encoding.tokens),
             spans=readonly(spans),
+            token_type_ids=kinds,
         )
 
     def decode(self, ids: Integers) -> Prompt:
@@ -110,7 +115,7 @@ class Bare:
 
     unit = "token"
 
-    def encode(self, text: str) -> Prompt:
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
         """Errors: always HgvizError."""
         raise HgvizError(
             "this model cannot read text",

@@ -23,8 +23,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.core import HgvizError, Step, Task
-from hgviz.models.checkpoint import parse_config, save
+from hgviz.models.checkpoint import save
 from hgviz.models.hourglass import Hourglass
+from hgviz.models.own import parse_config
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

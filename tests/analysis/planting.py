@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, level_spans
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt
+from hgviz.models.hierarchy import level_spans
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
-from hgviz.core import Capture, Display, HeadId, Selection, level_spans
+from hgviz.core import Capture, Display, HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
 from hgviz.maps import DenseMap, LazyMap
+from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
 from tests.making import byte_prompt, make_capture, make_factors
 

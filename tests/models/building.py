@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from hgviz.models.checkpoint import parse_config, save
+from hgviz.models.checkpoint import build, save
 from hgviz.models.hourglass import Hourglass
+from hgviz.models.own import parse_config
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 
@@ -30,4 +31,28 @@ def write_checkpoint(folder, seed=0, dtype=torch.float64, **changes):
     config = make_config(**changes)
     tensors = make_hourglass(config, seed).state_dict()
     save(folder, config, {name: tensor.to(dtype) for name, tensor in tensors.items()})
+    return folder
+
+
+# --- the plain Transformer ------------------------------------------------------------------------
+
+PLAIN = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "n_layers": 2}
+
+
+def make_transformer(seed=0, **keys):
+    """A float64 Transformer with no parameter at its initial 0 or 1; keys as config.json's."""
+    config = parse_config({**PLAIN, "family": "transformer", **keys})
+    torch.manual_seed(seed)
+    model = build(config).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    return model
+
+
+def write_transformer(folder, seed=0, dtype=torch.float64, **keys):
+    """hgviz's own folder with such a model; family "transformer" unless keys say another."""
+    model = make_transformer(seed, **keys)
+    tensors = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
+    save(folder, model.config, tensors)
     return folder

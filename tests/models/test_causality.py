@@ -122,7 +122,7 @@ def test_rotary_scores_depend_only_on_the_distance_in_tokens(tmp_path):
     changes = {"hierarchy": NESTED, "positions": "rotary"}
     model = open_model(write_checkpoint(tmp_path, **changes), dtype="float64")
     tapped = {}
-    for _ in model.trace(np.full(36, 3), tap=tapped.__setitem__):
+    for _ in model.trace(model.from_ids(np.full(36, 3)), tap=tapped.__setitem__):
         pass
     for name, first in (("pre.0.0", 0), ("down.0", 1)):  # the first group averages zeros too
         layer = next(one for one in model.spec.layers if one.name == name)

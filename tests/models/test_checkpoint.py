@@ -257,7 +257,7 @@ def test_a_config_of_the_package_is_checked(tmp_path, reference, changes, words)
         ({"vocab_size": -1}, "vocab_size: Expected int >= 1"),
         ({"form": "dynamic"}, "form: Invalid enum value 'dynamic'"),
         ({"activations": "relu"}, "there is no activation 'relu'"),
-        ({"activations": ["tanh", "tanh", "tanh"]}, "one for each of the 2 heads"),
+        ({"activations": ["tanh", "tanh", "tanh"]}, "a number of names that divides the 2 heads"),
         ({"activations": [["tanh"]]}, "one list per layer"),
         ({"positions": "learned"}, "learned positions need max_positions"),
         ({"masking": "compat"}, "always masked strictly"),

@@ -63,7 +63,7 @@ def test_a_batch_reads_like_its_rows(model):
 
 def test_a_trace_names_every_layer_and_gives_the_same_logits(model):
     ids, tapped, order = np.arange(13), {}, []
-    trace = model.trace(ids, tap=tapped.__setitem__)
+    trace = model.trace(model.from_ids(ids), tap=tapped.__setitem__)
     while True:
         try:
             order.append(next(trace))
@@ -76,7 +76,7 @@ def test_a_trace_names_every_layer_and_gives_the_same_logits(model):
 
 
 def test_between_two_steps_of_a_trace_gradients_still_work(model):
-    trace = model.trace(np.arange(5))
+    trace = model.trace(model.from_ids(np.arange(5)))
     next(trace)
     assert not torch.is_inference_mode_enabled()
     trace.close()
@@ -88,7 +88,7 @@ def test_between_two_steps_of_a_trace_gradients_still_work(model):
 def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tolerance):
     other = open_model(folder, dtype=dtype)
     ids, tapped = np.arange(13), {}
-    for _ in other.trace(ids, tap=tapped.__setitem__):
+    for _ in other.trace(other.from_ids(ids), tap=tapped.__setitem__):
         pass
     assert {one.dtype for one in tapped.values()} == {dtype}
     for layer in model.spec.layers:
@@ -111,7 +111,7 @@ def test_the_callers_arrays_stay_theirs(model):
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_the_shortest_texts_are_read(model, size):
     tapped = {}
-    for _ in model.trace(np.arange(size), tap=tapped.__setitem__):
+    for _ in model.trace(model.from_ids(np.arange(size)), tap=tapped.__setitem__):
         pass
     for layer in model.spec.layers:
         assert LazyMap(tapped[layer.index], layer.heads).read(0).sum(-1) == pytest.approx(1.0)
@@ -174,7 +174,7 @@ def test_what_cannot_be_run_is_one_error(model, arguments, words):
 
 def test_one_text_is_traced_at_a_time(model):
     with pytest.raises(HgvizError, match="one text is traced at a time"):
-        next(model.trace([[1, 2]]))
+        model.from_ids([[1, 2]])
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried 3 GiB")])
@@ -257,7 +257,7 @@ def test_cuda_computes_what_the_cpu_does(tmp_path, form):
     for device in ("cpu", "cuda"):
         tapped = {}
         model = open_model(folder, device=device)
-        for _ in model.trace(ids, tap=tapped.__setitem__):
+        for _ in model.trace(model.from_ids(ids), tap=tapped.__setitem__):
             pass
         tiles = [LazyMap(one, (0, 1)).read(1) for one in tapped.values()]
         found[device] = [model.run(ids).logits, *tiles]

@@ -79,7 +79,7 @@ def test_logits_and_maps_are_those_of_the_description(tmp_path, hierarchy, chang
     other = reference(config, make_hourglass(config).state_dict())
     ids, mask = np.random.default_rng(0).integers(0, 23, length), mask_of(kind, length)
     tapped = {}
-    trace = model.trace(ids, attention_mask=mask, tap=tapped.__setitem__)
+    trace = model.trace(model.from_ids(ids, mask), tap=tapped.__setitem__)
     order = []
     try:
         while True:

@@ -1,0 +1,31 @@
+"""The one error people see: what went wrong, why, and what to do."""
+
+from __future__ import annotations
+
+_OPENINGS = ("a", "an", "the", "this", "these", "there", "no", "only", "unknown", "training")
+
+
+class HgvizError(Exception):
+    """Something a person can act on: what went wrong, why, and what to do, one line each."""
+
+    def __init__(self, what: str, why: str = "", do: str = "", details: str = "") -> None:
+        super().__init__(what, why, do, details)
+        self.what, self.why, self.do, self.details = what, why, do, details
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What, why and do as sentences; those that there are."""
+        # what went wrong often begins with the name of a file, which must stay as it is
+        opening = self.what.split(maxsplit=1)[0]
+        what = _sentence(self.what) if opening in _OPENINGS else self.what.rstrip(".") + "."
+        return (what, *(_sentence(part) for part in (self.why, self.do) if part))
+
+    def __str__(self) -> str:
+        parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
+        return " ".join(". ".join(parts).split()) + "."
+
+
+def _sentence(words: str) -> str:
+    """With a full stop, and a capital unless a name such as config.json comes first."""
+    plain = words.split(maxsplit=1)[0].isalpha()
+    return (words[0].upper() + words[1:] if plain else words).rstrip(".") + "."

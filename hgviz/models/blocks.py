@@ -1,0 +1,150 @@
+"""What models of every family are made of, and what goes through them.
+
+Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgviz.core import HgvizError, Layer, Off
+from hgviz.maps.rule import Rule
+from hgviz.models.attention import Bias, Tap, attend, rotate
+
+Steps = Generator[int, None, Tensor]
+
+NON_LINEARITIES = {
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A batch of texts: ids (B, n); keep (B, n), False where padded; segments (B, n), the token
+    types; or an encoder's states (B, n, d) in place of ids. source: the texts a decoder looks at.
+    """
+
+    ids: Tensor | None = None
+    keep: Tensor | None = None
+    segments: Tensor | None = None
+    states: Tensor | None = None
+    source: Tokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one forward pass is asked for besides logits: heads off, and the tap."""
+
+    off: Off = frozenset()
+    tap: Tap | None = None
+
+
+class Relative(nn.Module):
+    """The biases u and v of relative attention, shared by every layer."""
+
+    def __init__(self, heads: int, d_head: int) -> None:
+        super().__init__()
+        self.content_bias = nn.Parameter(torch.zeros(heads, d_head))
+        self.position_bias = nn.Parameter(torch.zeros(heads, d_head))
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of one layer around the one function that attends.
+
+    shift: how many zeros the keys were shifted by (a shifted key keeps its rotary position).
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        rule: Rule,
+        width: int,
+        d_head: int,
+        positions: str,
+        bias: bool = True,
+        shift: int = 0,
+    ) -> None:
+        super().__init__()
+        inner = len(layer.heads) * d_head
+        self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
+        self.q = nn.Linear(width, inner, bias=bias)
+        self.k = nn.Linear(width, inner, bias=bias)
+        self.v = nn.Linear(width, inner, bias=bias)
+        self.o = nn.Linear(inner, width)
+        self.rotary = positions == "rotary"
+        # windows are as the package computes them: no positions inside
+        self.relative = positions == "relative" and layer.window is None
+        if self.relative:
+            self.r = nn.Linear(width, inner)
+
+    def forward(
+        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
+    ) -> Tensor:
+        """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
+        q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
+        if self.rotary:
+            q = rotate(q, self._tokens(q, self.rule.stride_q))
+            k = rotate(k, self._tokens(k, self.rule.stride_k, self.shift))
+        layer, tap = self.layer, run.tap
+        out = attend(
+            q, k, v, self.rule,
+            keep=keep,
+            relative=self._bias(rel) if self.relative and rel is not None else None,
+            off=[layer.heads.index(one.head) for one in run.off if one.layer == layer.index],
+            tap=None if tap is None else lambda found: tap(layer.index, found),
+        )  # fmt: skip
+        return self.o(out.transpose(1, 2).flatten(2))
+
+    def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
+        return x.unflatten(-1, (len(self.layer.heads), self.d_head)).transpose(1, 2)
+
+    def _tokens(self, x: Tensor, stride: int, shift: int = 0) -> Tensor:
+        """The token each row stands for."""
+        return (torch.arange(x.shape[-2], device=x.device) - shift) * stride
+
+    def _bias(self, rel: Relative) -> Bias:
+        heads = (len(self.layer.heads), self.d_head)
+        unit = self.rule.stride_q if self.layer.role == "up" else 1
+        return Bias(
+            self.r.weight.unflatten(0, heads), self.r.bias.view(heads),
+            rel.content_bias, rel.position_bias, unit,
+        )  # fmt: skip
+
+
+class FeedForward(nn.ModuleDict):
+    """in, a non-linearity, out."""
+
+    def __init__(self, width: int, d_ff: int, kind: str) -> None:
+        super().__init__({"in": nn.Linear(width, d_ff), "out": nn.Linear(d_ff, width)})
+        self.kind = kind
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
+        return self["out"](NON_LINEARITIES[self.kind](self["in"](x)))
+
+
+def finish_steps(steps: Steps) -> Tensor:
+    """Run to the end and give the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def too_long(length: int, limit: int) -> HgvizError:
+    """A text the model has no positions for."""
+    return HgvizError(
+        f"the text has {length:,} tokens and this model reads at most {limit:,}",
+        "its learned positions end there",
+        "Shorten the text",
+    )

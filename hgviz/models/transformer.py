@@ -1,0 +1,265 @@
+"""The plain Transformer: an encoder, a decoder, or both (Vaswani et al. 2017).
+
+BERT (Devlin et al. 2019), GPT-2 (Radford et al. 2019) and YUBERT (models.md B) are settings of it.
+Every parameter bears its neutral name of models.md D. Shapes: B batch, n tokens, m tokens of the
+source or slots, d width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+import torch
+from torch import Tensor, nn
+
+from hgviz.core import HgvizError, Layer
+from hgviz.models.blocks import (
+    NON_LINEARITIES,
+    Attention,
+    FeedForward,
+    Pass,
+    Steps,
+    Tokens,
+    finish_steps,
+    too_long,
+)
+from hgviz.models.config import TransformerConfig
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class Embed(nn.Module):
+    """Token, position and segment embeddings, added up."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config, width = config, config.d_model
+        self.token = nn.Embedding(config.vocab_size, width)
+        if config.positions == "learned":
+            self.position = nn.Embedding(config.max_positions or 0, width)
+        if config.segments:
+            self.segment = nn.Embedding(config.segments, width)
+        if config.embed_norm:
+            self.ln = _norm(config)
+        self.drop = nn.Dropout(0.0)  # training sets it
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(B, n, d)"""
+        return self.placed(self.token(tokens.ids), tokens.segments)
+
+    def placed(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
+        """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
+        n, limit = x.shape[1], self.config.max_positions
+        if limit is not None and n > limit:
+            raise too_long(n, limit)
+        numbers = torch.arange(n, device=x.device)
+        if self.config.positions == "learned":
+            x = x + self.position(numbers)
+        elif self.config.positions == "sinusoidal":
+            x = x + sinusoids(numbers, self.config.d_model, x.dtype)
+        if self.config.segments:
+            kinds = torch.zeros_like(numbers) if segments is None else segments
+            x = x + self.segment(kinds)
+        if self.config.embed_norm:
+            x = self.ln(x)
+        return self.drop(x)
+
+
+def sinusoids(numbers: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """(n, width): sin(t f_c), cos(t f_c) by turns, f_c = 10000^(-2c / width) (Vaswani, 3.5)."""
+    steps = torch.arange(-(-width // 2), dtype=torch.float64)
+    angles = numbers.cpu().double()[:, None] * 10000.0 ** (-2 * steps / width)
+    turned = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    return turned.to(dtype).to(numbers.device)
+
+
+class Projection(nn.Module):
+    """A sequence mixed into r slots before the heads are split (models.md B.5)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        longest = config.max_positions or 0
+        self.weight = nn.Parameter(torch.empty(config.slots, longest))
+        nn.init.normal_(self.weight, std=1 / math.sqrt(max(longest, 1)))
+
+    def forward(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """(B, n, d) -> (B, r, d); padded tokens are zero before they are mixed."""
+        if keep is not None:
+            x = x * keep[..., None]
+        return self.weight[:, : x.shape[1]] @ x
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention where there is a source, and feed-forward."""
+
+    def __init__(self, config: TransformerConfig, layer: Layer, cross: Layer | None) -> None:
+        super().__init__()
+        self.first = config.norm_first
+        self.ln_attn, self.attn = _norm(config), _attention(config, layer)
+        self.layers = [layer]
+        if cross is not None:
+            self.ln_cross, self.cross = _norm(config), _attention(config, cross)
+            self.layers.append(cross)
+        self.projection = Projection(config) if config.slots and not config.slots_shared else None
+        self.ln_ff = _norm(config)
+        self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
+        self.drop = nn.Dropout(0.0)
+
+    def steps(
+        self, x: Tensor, tokens: Tokens, memory: Tensor | None, shared: Projection | None, run: Pass
+    ) -> Steps:
+        """x (B, n, d), memory (B, m, d) of the source -> (B, n, d)"""
+        projection = self.projection or shared
+
+        def attend(y: Tensor) -> Tensor:
+            if projection is None:
+                return self.attn(y, y, tokens.keep, None, run)
+            return self.attn(y, projection(y, tokens.keep), None, None, run)
+
+        x = self._added(x, self.ln_attn, attend)
+        yield self.layers[0].index
+        if memory is not None:
+            keep = tokens.source.keep if tokens.source else None
+            x = self._added(x, self.ln_cross, lambda y: self.cross(y, memory, keep, None, run))
+            yield self.layers[1].index
+        return self._added(x, self.ln_ff, self.ff)
+
+    def _added(self, x: Tensor, norm: nn.Module, part: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.first:
+            return x + self.drop(part(norm(x)))
+        return norm(x + self.drop(part(x)))
+
+
+class Head(nn.ModuleDict):
+    """Hidden states to logits, as config.goal says; the vocabulary's own matrix lies outside."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config, width = config, config.d_model
+        if config.goal == "classes":
+            if config.pooler == "shared":
+                self["pooler"] = nn.Linear(width, width)
+            elif config.pooler == "separate":
+                self["pooler"] = nn.ModuleList(nn.Linear(width, width) for _ in range(config.cls))
+            self["classifier"] = nn.Linear(config.cls * width, len(config.labels))
+        elif config.transform and config.goal != "states":
+            parts = {"dense": nn.Linear(width, width), "ln": _norm(config)}
+            self["mlm"] = nn.ModuleDict(parts)
+            self["mlm"].bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, x: Tensor, vocabulary: Tensor | None) -> Tensor:
+        """x (B, n, d), vocabulary (V, d) -> (B, n, V), (B, classes) or x itself"""
+        if self.config.goal == "states":
+            return x
+        if self.config.goal == "classes":
+            return self._classes(x)
+        if "mlm" not in self:
+            return x @ vocabulary.T
+        mlm = self["mlm"]
+        x = mlm["ln"](NON_LINEARITIES[self.config.feed_forward](mlm["dense"](x)))
+        return x @ vocabulary.T + mlm.bias
+
+    def _classes(self, x: Tensor) -> Tensor:
+        first = x[:, : self.config.cls]  # (B, c, d)
+        if first.shape[1] < self.config.cls:
+            raise HgvizError(
+                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}",
+                "its first tokens are put side by side",
+                "Begin the text with its special tokens, as its tokenizer does",
+            )
+        if self.config.pooler == "shared":
+            first = torch.tanh(self["pooler"](first))
+        elif self.config.pooler == "separate":
+            each = [part(first[:, i]) for i, part in enumerate(self["pooler"])]
+            first = torch.tanh(torch.stack(each, dim=1))
+        return self["classifier"](first.flatten(1))
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+class Transformer(nn.Module):
+    """Tokens to what config.goal says."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        layers = {layer.name: layer for layer in config.layers}
+
+        def stack(name: str, count: int) -> nn.ModuleDict:
+            names = [f"{name}.{i}" for i in range(count)]
+            return nn.ModuleDict(
+                {str(i): Block(config, layers[one], layers.get(f"{one}.cross"))
+                 for i, one in enumerate(names)}
+            )  # fmt: skip
+
+        self.embed = Embed(config)
+        if config.form == "encoder-decoder":
+            self.encoder = stack("encoder", config.n_layers)
+            if config.final_norm:
+                self.encoder["ln_out"] = _norm(config)
+            self.decoder = stack("decoder", config.decoder_layers)
+        else:
+            self.middle = stack("middle", config.n_layers)
+        self.projection = Projection(config) if config.slots and config.slots_shared else None
+        if config.final_norm:
+            self.ln_f = _norm(config)
+        self.head = Head(config)
+        if config.goal in ("next", "masked") and not config.tied:
+            self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
+        given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
+        return finish_steps(self.steps(given, run))
+
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """As forward, yielding the index of each layer when it is done."""
+        return self.steps_from(self.embed(tokens), tokens, run)
+
+    def steps_from(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """As steps, from the placed embeddings (B, n, d) of tokens."""
+        run = run or Pass()
+        memory = yield from self._memory(tokens.source, run)
+        stack = self.decoder if self.config.form == "encoder-decoder" else self.middle
+        x = yield from self._stack(stack, x, tokens, memory, run)
+        if self.config.final_norm:
+            x = self.ln_f(x)
+        tied = self.embed.token.weight if self.config.tied else None
+        return self.head(x, self.lm_head.weight if hasattr(self, "lm_head") else tied)
+
+    def _memory(self, source: Tokens | None, run: Pass) -> Generator[int, None, Tensor | None]:
+        """What the decoder attends to (B, m, d): given states, the encoder's, or nothing."""
+        if not self.config.two_texts:
+            return None
+        if source is None:
+            raise HgvizError(
+                "this decoder looks at a second text, and there is none",
+                f"its family is {self.config.family}, its form {self.config.form}",
+                "Give the decoder's text as well, or the states of an encoder",
+            )
+        if self.config.cross:
+            return source.states
+        x = yield from self._stack(self.encoder, self.embed(source), source, None, run)
+        return x
+
+    def _stack(
+        self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Pass
+    ) -> Steps:
+        for block in stack.values():
+            if isinstance(block, Block):
+                x = yield from block.steps(x, tokens, memory, self.projection, run)
+            else:
+                x = block(x)
+        return x
+
+
+def _attention(config: TransformerConfig, layer: Layer) -> Attention:
+    # in cross-attention the two texts' positions have nothing to do with each other
+    positions = "none" if layer.role == "cross" else config.positions
+    return Attention(layer, config.rule(layer), config.d_model, config.d_head, positions)
+
+
+def _norm(config: TransformerConfig) -> nn.LayerNorm:
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
