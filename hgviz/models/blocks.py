@@ -5,7 +5,7 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +19,7 @@ from hgviz.models.attention import Bias, Tap, attend, rotate
 
 Steps = Generator[int, None, Tensor]
 
-NON_LINEARITIES = {
+NON_LINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "relu": F.relu,

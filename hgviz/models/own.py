@@ -110,11 +110,14 @@ def _hourglass(data: Mapping[str, Any], where: str) -> HourglassConfig:
 
 def config_json(config: Config) -> dict[str, Any]:
     """The keys of config.json that describe a configuration, none left out."""
-    hourglass = isinstance(config, HourglassConfig)
-    known = (_Hourglass if hourglass else _Transformer).__struct_fields__
-    kept = {f.name: getattr(config, f.name) for f in fields(config) if f.name in known}
-    found = {"model_type": "hgviz", "family": config.family, **kept}
-    return {**found, "hierarchy": str(config.hierarchy)} if hourglass else found
+    found: dict[str, Any] = {"model_type": "hgviz", "family": config.family}
+    kind = _Hourglass if isinstance(config, HourglassConfig) else _Transformer
+    for one in fields(config):
+        if one.name in kind.__struct_fields__:
+            found[one.name] = getattr(config, one.name)
+    if isinstance(config, HourglassConfig):
+        found["hierarchy"] = str(config.hierarchy)
+    return found
 
 
 def _activations(given: str | list[str | list[str]]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -131,49 +132,47 @@ class Block(nn.Module):
         return norm(x + self.drop(part(x)))
 
 
-class Head(nn.ModuleDict):
-    """Hidden states to logits, as config.goal says; the vocabulary's own matrix lies outside."""
+class Transform(nn.Module):
+    """What BERT does to hidden states before the vocabulary's matrix, and a bias after it."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.config, width = config, config.d_model
-        if config.goal == "classes":
-            if config.pooler == "shared":
-                self["pooler"] = nn.Linear(width, width)
-            elif config.pooler == "separate":
-                self["pooler"] = nn.ModuleList(nn.Linear(width, width) for _ in range(config.cls))
-            self["classifier"] = nn.Linear(config.cls * width, len(config.labels))
-        elif config.transform and config.goal != "states":
-            parts = {"dense": nn.Linear(width, width), "ln": _norm(config)}
-            self["mlm"] = nn.ModuleDict(parts)
-            self["mlm"].bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.dense, self.ln = nn.Linear(config.d_model, config.d_model), _norm(config)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.kind = config.feed_forward
 
-    def forward(self, x: Tensor, vocabulary: Tensor | None) -> Tensor:
-        """x (B, n, d), vocabulary (V, d) -> (B, n, V), (B, classes) or x itself"""
-        if self.config.goal == "states":
-            return x
-        if self.config.goal == "classes":
-            return self._classes(x)
-        if "mlm" not in self:
-            return x @ vocabulary.T
-        mlm = self["mlm"]
-        x = mlm["ln"](NON_LINEARITIES[self.config.feed_forward](mlm["dense"](x)))
-        return x @ vocabulary.T + mlm.bias
+    def forward(self, x: Tensor, vocabulary: Tensor) -> Tensor:
+        """x (B, n, d), vocabulary (V, d) -> (B, n, V)"""
+        return self.ln(NON_LINEARITIES[self.kind](self.dense(x))) @ vocabulary.T + self.bias
 
-    def _classes(self, x: Tensor) -> Tensor:
-        first = x[:, : self.config.cls]  # (B, c, d)
-        if first.shape[1] < self.config.cls:
+
+class Classifier(nn.Module):
+    """The first c tokens, side by side, to classes (models.md B.4); BERT is c = 1."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.count, self.pooling, width = config.cls, config.pooler, config.d_model
+        if config.pooler == "shared":
+            self.pooler: nn.Module = nn.Linear(width, width)
+        elif config.pooler == "separate":
+            self.pooler = nn.ModuleList(nn.Linear(width, width) for _ in range(config.cls))
+        self.classifier = nn.Linear(config.cls * width, len(config.labels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, n, d) -> (B, classes). Errors: HgvizError for fewer than c tokens."""
+        if x.shape[1] < self.count:
             raise HgvizError(
-                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}",
+                f"the text has {x.shape[1]} tokens and this classifier reads {self.count}",
                 "its first tokens are put side by side",
                 "Begin the text with its special tokens, as its tokenizer does",
             )
-        if self.config.pooler == "shared":
-            first = torch.tanh(self["pooler"](first))
-        elif self.config.pooler == "separate":
-            each = [part(first[:, i]) for i, part in enumerate(self["pooler"])]
-            first = torch.tanh(torch.stack(each, dim=1))
-        return self["classifier"](first.flatten(1))
+        first = x[:, : self.count]  # (B, c, d)
+        if self.pooling == "shared":
+            first = torch.tanh(self.pooler(first))
+        elif self.pooling == "separate":
+            each = cast(nn.ModuleList, self.pooler)
+            first = torch.stack([torch.tanh(part(first[:, i])) for i, part in enumerate(each)], 1)
+        return self.classifier(first.flatten(1))
 
 
 # --- the whole ------------------------------------------------------------------------------------
@@ -205,9 +204,13 @@ class Transformer(nn.Module):
         self.projection = Projection(config) if config.slots and config.slots_shared else None
         if config.final_norm:
             self.ln_f = _norm(config)
-        self.head = Head(config)
-        if config.goal in ("next", "masked") and not config.tied:
+        speaks = config.goal in ("next", "masked")
+        if speaks and not config.tied:
             self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        if speaks and config.transform:
+            self.head: nn.Module = nn.ModuleDict({"mlm": Transform(config)})
+        elif config.goal == "classes":
+            self.head = Classifier(config)
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
@@ -226,8 +229,18 @@ class Transformer(nn.Module):
         x = yield from self._stack(stack, x, tokens, memory, run)
         if self.config.final_norm:
             x = self.ln_f(x)
-        tied = self.embed.token.weight if self.config.tied else None
-        return self.head(x, self.lm_head.weight if hasattr(self, "lm_head") else tied)
+        return self._said(x)
+
+    def _said(self, x: Tensor) -> Tensor:
+        """Hidden states (B, n, d) to what config.goal asks for."""
+        if self.config.goal == "states":
+            return x
+        if self.config.goal == "classes":
+            return self.head(x)
+        vocabulary = self.embed.token.weight if self.config.tied else self.lm_head.weight
+        if self.config.transform:
+            return cast(nn.ModuleDict, self.head)["mlm"](x, vocabulary)
+        return x @ vocabulary.T
 
     def _memory(self, source: Tokens | None, run: Pass) -> Generator[int, None, Tensor | None]:
         """What the decoder attends to (B, m, d): given states, the encoder's, or nothing."""
