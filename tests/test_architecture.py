@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "hgviz").rglob("*.py"))
 COLOUR = re.compile(r"#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 COLOUR_MODULES = {"hgviz/gui/theme.py", "hgviz/palettes.py"}
-TABLES = ("ACTIVATIONS", "PALETTES", "FIGURES", "READERS", "METRICS", "VIEWS", "PANELS", "ACTIONS")
+TABLES = (
+    "ACTIVATIONS", "PALETTES", "FIGURES", "READERS", "METRICS", "VIEWS", "PANELS", "ACTIONS",
+    "VERBS",
+)  # fmt: skip
 
 
 def name(path):

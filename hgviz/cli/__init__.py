@@ -1,0 +1,92 @@
+"""The verbs from a terminal. Everything heavy is imported by the verb that needs it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import hgviz
+from hgviz import terminal
+from hgviz.cli import looking, making
+from hgviz.cli.options import Window
+
+INTERRUPTED = 130
+VERBS = (
+    looking.demo,
+    looking.info,
+    making.capture,
+    looking.map_,
+    looking.logits,
+    looking.rollout,
+    making.train,
+    looking.figure,
+    looking.selftest,
+)
+
+app = typer.Typer(
+    name="hgviz",
+    help="Look into transformer attention at every resolution.\n\n"
+    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints and captures. "
+    "A file with the name of a command needs ./ before it.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _verb in VERBS:
+    app.command(_verb.__name__.rstrip("_"))(_verb)
+
+
+def main(arguments: Sequence[str], window: Window) -> int:
+    """Run one command line and give its exit code: 0 done, 2 wrong use, 1 anything else."""
+    debug = "--debug" in arguments
+    given = [one for one in arguments if one != "--debug"]
+    try:
+        code = app(args=given, prog_name="hgviz", standalone_mode=False, obj=window) or 0
+    except typer.TyperException as error:
+        verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
+        terminal.complain(f"{error.format_message()} `{verb} --help` shows what it takes.")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic in a Rust library is no Exception
+        if debug:
+            traceback.print_exc()
+        terminal.complain(" ".join(terminal.explained(error).lines))
+        return 1
+    if code == INTERRUPTED:
+        terminal.complain("Stopped.")
+        return 1
+    return int(code)
+
+
+def verbs() -> frozenset[str]:
+    """The names of all commands."""
+    return frozenset(one.__name__.rstrip("_") for one in VERBS)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        terminal.say(f"hgviz {hgviz.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def always(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Say the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from; may stand anywhere.")
+    ] = False,
+) -> None:
+    """The options of no verb; main takes --debug out, it stands here for the help."""
+
+
+__all__ = ["VERBS", "Window", "app", "main", "verbs"]

@@ -1,0 +1,163 @@
+"""The verbs that look: at a checkpoint, at a capture, at the window."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.options import Head, Layer, Npy, Rows, Source, Window, ends_in, interval
+
+if TYPE_CHECKING:
+    from hgviz.core import Capture, Map
+
+
+def demo(
+    context: typer.Context,
+    headless: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Do the same work off screen and leave it in DIR."),
+    ] = None,
+) -> int:
+    """Open the window on the sample; off screen into ./hgviz-demo where there is no display."""
+    window: Window = context.obj
+    return window.demo(headless)
+
+
+def info(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A checkpoint or a capture.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a checkpoint or a capture holds: its levels, layers and heads."""
+    from hgviz import tasks
+
+    facts = tasks.info(path)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        terminal.show(facts)
+
+
+def map_(
+    source: Source,
+    layer: Layer,
+    head: Head,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="OUT.npy|.csv", callback=ends_in(".npy", ".csv"), help="Where."
+        ),
+    ],
+    rows: Rows = None,
+    columns: Annotated[
+        range | None,
+        typer.Option(parser=interval, metavar="A:B", help="Only columns from A up to B."),
+    ] = None,
+    zoom: Annotated[
+        int, typer.Option(min=0, metavar="Z", help="A cell covers 2^Z x 2^Z weights.")
+    ] = 0,
+    reduce: Annotated[Literal["max", "mean"], typer.Option(help="What a cell shows.")] = "max",
+) -> None:
+    """Write the weights of one head, queries down and keys across, in float32."""
+    found = _map(_open(source), layer, head)
+    for name, asked, size in zip(("row", "column"), (rows, columns), found.shape[1:], strict=True):
+        _require_within(name, asked, size)
+    terminal.write(out, found.read(head, rows, columns, zoom, reduce))
+
+
+def logits(source: Source, out: Npy) -> None:
+    """Write what the model gave: logits, or the last hidden states where it has no head."""
+    from hgviz.core import HgvizError
+
+    opened = _open(source)
+    if opened.logits is None:
+        raise HgvizError(
+            f"{source} holds no logits",
+            "its capture was interrupted before the end of the model",
+            "Run the same capture again to complete it",
+        )
+    terminal.write(out, opened.logits)
+
+
+def rollout(source: Source, out: Npy, rows: Rows = None) -> None:
+    """Write all maps composed: how much of each token reaches each token."""
+    from hgviz import tasks
+
+    limits = (rows.start, rows.stop) if rows else None
+    terminal.write(out, terminal.run(tasks.rollout(_open(source), limits), "Composing the maps"))
+
+
+def figure(
+    source: Source,
+    kind: Annotated[str, typer.Option(metavar="K", help="What: map, wall or levels.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FIG.pdf", help="Where to.")],
+    layer: Layer = 0,
+    head: Head = 0,
+    query: Annotated[
+        int | None, typer.Option(min=0, help="A token, from 0; the last one when left out.")
+    ] = None,
+    width: Annotated[
+        str, typer.Option(metavar="W", help="Of the page: 3.25in, 89mm, or a preset such as acl.")
+    ] = "neurips",
+) -> None:
+    """Draw a figure for a paper; every kind ignores the options it does not use."""
+    from hgviz import tasks
+    from hgviz.core import Selection
+    from hgviz.figures import FIGURES, Spec
+
+    if kind not in FIGURES:
+        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
+    command = ["hgviz", "figure", source.name, "--kind", kind, "--layer", layer, "--head", head]
+    command += [] if query is None else ["--query", query]
+    command += ["--width", width, "-o", out.name]
+    spec = Spec(kind, Selection(layer, head, query), width=width)
+    task = tasks.figure(spec, _open(source), out, shlex.join(map(str, command)))
+    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
+
+
+def selftest(context: typer.Context) -> int:
+    """Prove that this installation works: model, capture, file, figure and window."""
+    window: Window = context.obj
+    return window.selftest()
+
+
+def _open(path: Path) -> Capture:
+    from hgviz.store import open_capture
+
+    return open_capture(path)
+
+
+def _map(opened: Capture, layer: int, head: int) -> Map:
+    """The maps of a layer that is there and has that head; raises HgvizError."""
+    from hgviz.core import HgvizError
+
+    look = f"Run `hgviz info {opened.path}` to see every layer"
+    if layer >= len(opened.maps):
+        last = len(opened.maps) - 1
+        raise HgvizError(f"There is no layer {layer}", f"the layers are 0 to {last}", look)
+    found = opened.maps[layer]
+    if found is None:
+        raise HgvizError(
+            f"Layer {layer} is not in {opened.path}",
+            "its capture was interrupted before it came so far",
+            "Run the same capture again to complete it",
+        )
+    if head not in found.heads:
+        heads = ", ".join(map(str, found.heads)) or "none"
+        raise HgvizError(f"Layer {layer} has no head {head}", f"its heads are {heads}", look)
+    return found
+
+
+def _require_within(name: str, asked: range | None, size: int) -> None:
+    from hgviz.core import HgvizError
+
+    if asked and asked.stop > size:
+        raise HgvizError(
+            f"There is no {name} {asked.stop - 1:,}",
+            f"this map has {size:,} {name}s, 0 to {size - 1:,}",
+            f"End the interval at {size} or before",
+        )

@@ -1,0 +1,66 @@
+"""The verbs that make something with a model: a capture, a checkpoint, a score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hgviz import terminal
+
+
+def capture(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A checkpoint: a folder or a weights file.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT.h5", help="Where to.")],
+    text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
+    text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
+    ids: Annotated[Path | None, typer.Option(metavar="F.json", help='{"input_ids": [...]}')] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
+    off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
+    masking: Annotated[
+        Literal["compat", "strict"] | None,
+        typer.Option(help="Treat masks as the model's own package does, or strictly."),
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"],
+        typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
+    ] = "auto",
+    dtype: Annotated[
+        Literal["float64", "float32", "bfloat16", "float16"],
+        typer.Option(help="What the model computes in."),
+    ] = "float32",
+) -> None:
+    """Run a model on one text and keep the attention of every head.
+
+    Give the text by --text, --text-file or --ids. An interrupted capture leaves OUT.h5.part; the
+    same command goes on from there.
+    """
+    from hgviz import tasks
+
+    if sum(one is not None for one in (text, text_file, ids)) != 1:
+        raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
+    loaded = terminal.run(tasks.load(model, device, dtype, masking), f"Opening {model.name}")
+    prompt = tasks.prompt_from(loaded, text, text_file, ids)
+    task = tasks.capture(loaded, prompt, out, tasks.heads_from(off, loaded.spec), force)
+    kept = f"The layers that were done are kept in {out}.part; the same command goes on from there"
+    made = terminal.run(task, "Capturing", kept)
+    heads, layers = len(made.spec.heads), len(made.maps)
+    terminal.say(f"{out}: {heads:,} heads in {layers} layers on {len(prompt):,} tokens.")
+
+
+def train(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The checkpoint.")],
+) -> None:
+    """Train a small Hourglass on text files; after a kill, the same command goes on."""
+    from hgviz import tasks
+
+    kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
+    report = terminal.run(tasks.train(config, out), "Training", kept)
+    terminal.say(
+        f"{out}: {report.bits_per_byte:.3f} bits per byte on the held-out text "
+        f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
+    )

@@ -1,0 +1,47 @@
+"""The options that several verbs share, and what a verb gets from the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the verbs of the window do; __main__ brings it, since no face knows the other."""
+
+    demo: Callable[[Path | None], int]
+    selftest: Callable[[], int]
+
+
+def interval(text: str) -> range:
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise typer.BadParameter(f"{text!r} is no interval; it is A:B, from A up to B, A below B.")
+    return range(int(first), int(last))
+
+
+def ends_in(*endings: str) -> Callable[[Path], Path]:
+    def check(path: Path) -> Path:
+        if not path.name.endswith(endings):
+            raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
+        return path
+
+    return check
+
+
+Source = Annotated[Path, typer.Argument(metavar="CAPTURE", help="A capture (.h5).")]
+Rows = Annotated[
+    range | None,
+    typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
+]
+Layer = Annotated[int, typer.Option("--layer", min=0, help="Its number, from 0.")]
+Head = Annotated[int, typer.Option("--head", min=0, help="Its number, from 0.")]
+Npy = Annotated[
+    Path,
+    typer.Option("-o", "--out", metavar="OUT.npy", callback=ends_in(".npy"), help="Where to."),
+]
