@@ -200,7 +200,7 @@ def _capture_to_file(
 
     total = len(blank.maps)
     with Writer(
-        out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force=force
+        out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
     ) as writer:
         layers = _Traced(model, blank)
         for index, factors in layers:

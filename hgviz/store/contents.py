@@ -32,22 +32,29 @@ def write_root(
     spans: tuple[Integers, ...],
     off: Off,
     made: Provenance,
+    target: Prompt | None = None,
 ) -> None:
     """All of a capture but its layers and its output."""
     mark(file)
     store_json(file, "spec", asdict(spec))
     store_json(file, "off", sorted(off))
     store_json(file, "made", asdict(made))
-    _store_text(file, "prompt/text", prompt.text)
-    store_json(file, "prompt/pieces", prompt.pieces)
-    store(file, "prompt/ids", np.asarray(prompt.ids, "<i8"))
-    store(file, "prompt/spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
-    if prompt.attention_mask is not None:
-        store(file, "prompt/attention_mask", np.asarray(prompt.attention_mask, "u1"))
-    if prompt.token_type_ids is not None:
-        store(file, "prompt/token_type_ids", np.asarray(prompt.token_type_ids, "<i8"))
+    _write_prompt(file.create_group("prompt"), prompt)
+    if target is not None:
+        _write_prompt(file.create_group("target"), target)
     for level, one in enumerate(spans):
         store(file, f"levels/{level}/spans", np.asarray(one, "<i8").reshape(-1, 2))
+
+
+def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
+    _store_text(group, "text", prompt.text)
+    store_json(group, "pieces", prompt.pieces)
+    store(group, "ids", np.asarray(prompt.ids, "<i8"))
+    store(group, "spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
+    optional = {"attention_mask": "u1", "token_type_ids": "<i8", "states": "<f4"}
+    for name, dtype in optional.items():
+        if (values := getattr(prompt, name)) is not None:
+            store(group, name, np.asarray(values, dtype), axis=0)
 
 
 def write_layer(group: h5py.Group, layer: Layer, maps: LazyMap | DenseMap) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
+    Goal,
     HeadId,
     Integers,
     Layer,
@@ -21,6 +22,7 @@ from hgviz.core import (
     Prompt,
     Provenance,
     Role,
+    Side,
     readonly,
 )
 from hgviz.store import schema
@@ -36,6 +38,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "int | None": (int, NoneType),
     "Role": (str,),
+    "Goal": (str,),
+    "Side": (str,),
 }
 
 
@@ -51,6 +55,7 @@ def read_spec(file: h5py.File) -> ModelSpec:
             _require(row["index"] == index, f"{name} says that it is number {row['index']}")
     _typed(ModelSpec, data, "its spec")
     _check_levels(data)
+    _check_goal(data)
     for row in data["layers"]:
         _check_layer(row, len(data["levels"]))
     try:
@@ -62,12 +67,13 @@ def read_spec(file: h5py.File) -> ModelSpec:
 def spec_from(data: dict[str, Any]) -> ModelSpec:
     """The spec that its table describes; keys that a later version may add are passed over."""
     lists = ("heads", "activations")
+    labels = tuple(data.get("labels", ()))
     levels = tuple(_build(Level, one) for one in data["levels"])
     layers = tuple(
         _build(Layer, {**one, **{name: tuple(one[name]) for name in lists}})
         for one in data["layers"]
     )
-    return _build(ModelSpec, {**data, "levels": levels, "layers": layers})
+    return _build(ModelSpec, {**data, "levels": levels, "layers": layers, "labels": labels})
 
 
 def _build(cls: type[Built], data: dict[str, Any]) -> Built:
@@ -93,7 +99,14 @@ def _check_levels(data: dict[str, Any]) -> None:
         good = (stride is None or stride >= 1) and 0 <= shift < 1 << 31
         _require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
         sequence = row.get("sequence", "source")
-        _require(sequence in ("source", "target"), f"its spec knows a sequence {sequence!r:.40}")
+        _require(sequence in get_args(Side), f"its spec knows a sequence {sequence!r:.40}")
+
+
+def _check_goal(data: dict[str, Any]) -> None:
+    goal, labels = data.get("goal", "next"), data.get("labels", [])
+    _require(goal in get_args(Goal), f"its spec has a goal {goal!r:.40}")
+    good = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
+    _require(good, "the labels of its spec are no names")
 
 
 def _check_layer(row: dict[str, Any], levels: int) -> None:
@@ -136,9 +149,9 @@ def read_made(file: h5py.File) -> Provenance:
     return Provenance(**rest, versions=tuple((name, version) for name, version in versions))
 
 
-def read_prompt(file: h5py.File) -> Prompt:
-    """The text and its tokens."""
-    group = subgroup(file, "prompt")
+def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
+    """A text and its tokens."""
+    group = subgroup(file, name)
     sizes = {"two": 2}
     found = {name: dataset(group, name, row, sizes) for name, row in schema.PROMPT.items()}
     values = {name: None if one is None else numbers(one) for name, one in found.items()}
@@ -146,7 +159,7 @@ def read_prompt(file: h5py.File) -> Prompt:
     good = isinstance(pieces, list) and all(isinstance(one, str) for one in pieces)
     _require(good and len(pieces) == sizes["tokens"], "it does not name every token")
     spans = _spans(values["spans"], len(content))
-    mask, types = values["attention_mask"], values["token_type_ids"]
+    mask, types, states = (values[one] for one in ("attention_mask", "token_type_ids", "states"))
     return Prompt(
         text=content,
         ids=readonly(values["ids"]),
@@ -154,24 +167,39 @@ def read_prompt(file: h5py.File) -> Prompt:
         spans=spans,
         attention_mask=None if mask is None else readonly(mask, bool),
         token_type_ids=None if types is None else readonly(types),
+        states=None if states is None else readonly(states),
     )
 
 
-def read_levels(file: h5py.File, spec: ModelSpec, tokens: int) -> tuple[Integers, ...]:
-    """The tokens behind every position of every level."""
+def read_target(file: h5py.File, spec: ModelSpec) -> Prompt | None:
+    """The decoder's text, None where there is one text only."""
+    there = has(file, "target")
+    _require(there == spec.two_texts, "its spec and its texts disagree about a second text")
+    return read_prompt(file, "target") if there else None
+
+
+def read_levels(
+    file: h5py.File, spec: ModelSpec, prompt: Prompt, target: Prompt | None
+) -> tuple[Integers, ...]:
+    """The tokens behind every position of every level, each within its own sequence."""
     group, out = subgroup(file, "levels"), []
-    for level in range(len(spec.levels)):
+    sizes = {"source": len(prompt), "target": 0 if target is None else len(target)}
+    for level in spec.levels:
         row = (("positions", "two"), ("i8",), True)
-        found = dataset(group, f"{level}/spans", row, {"two": 2})
-        out.append(_spans(None if found is None else numbers(found), tokens))
+        found = dataset(group, f"{level.index}/spans", row, {"two": 2})
+        values = np.empty((0, 2), np.int64) if found is None else numbers(found)
+        # slots are no tokens: as many as there are
+        out.append(_spans(values, sizes.get(level.sequence, len(values))))
     return tuple(out)
 
 
-def read_logits(file: h5py.File) -> NDArray[Any] | None:
+def read_logits(file: h5py.File, spec: ModelSpec) -> NDArray[Any] | None:
     """What the model gave, None where it was not kept."""
     if not has(file, "output/logits"):
         return None
-    found = dataset(file, "output/logits", (("positions", "vocabulary"), ("f4", "f8"), True), {})
+    shape = ("classes",) if spec.goal == "classes" else ("positions", "vocabulary")
+    sizes = {"classes": len(spec.labels)} if spec.labels else {}
+    found = dataset(file, "output/logits", (shape, ("f4", "f8"), True), sizes)
     return None if found is None else readonly(numbers(found))
 
 

@@ -34,6 +34,7 @@ from hgviz.store.header import (
     read_off,
     read_prompt,
     read_spec,
+    read_target,
 )
 from hgviz.store.layers import read_layer
 
@@ -93,12 +94,15 @@ def describe(path: str | Path) -> dict[str, Any]:
         "family": spec.family,
         "name": spec.name,
         "form": spec.form,
+        "goal": spec.goal,
+        "labels": list(spec.labels),
         "levels": levels,
         "layers": [
             _described(layer, one) for layer, one in zip(spec.layers, capture.maps, strict=True)
         ],
         "items": 1,
         "tokens": len(capture.prompt),
+        "target_tokens": None if capture.target is None else len(capture.target),
         "complete": capture.complete and not os.path.isdir(path),
         "off": sorted(map(str, capture.off)),
         "masking": capture.made.masking,
@@ -108,6 +112,7 @@ def describe(path: str | Path) -> dict[str, Any]:
             "versions": dict(capture.made.versions),
             "model": spec.digest,
             "text": capture.prompt.digest,
+            "target": None if capture.target is None else capture.target.digest,
         },
     }
 
@@ -194,12 +199,14 @@ def _closed_on_error(file: h5py.File) -> Iterator[h5py.File]:
 
 def _opened(file: h5py.File, path: str, layer_of: Callable[[int], h5py.Group | None]) -> Capture:
     spec, prompt = read_spec(file), read_prompt(file)
-    spans = read_levels(file, spec, len(prompt))
+    target = read_target(file, spec)
+    spans = read_levels(file, spec, prompt, target)
     groups = [layer_of(layer.index) for layer in spec.layers]
     maps = tuple(
         None if group is None else read_layer(group, path, layer, len(spans[layer.level]))
         for layer, group in zip(spec.layers, groups, strict=True)
     )
     return Capture(
-        spec, prompt, spans, maps, read_off(file), read_logits(file), read_made(file), path
-    )
+        spec, prompt, spans, maps, read_off(file), read_logits(file, spec), read_made(file), path,
+        target,
+    )  # fmt: skip

@@ -15,9 +15,14 @@ refuses a higher major version and ignores names it does not know.
     /prompt/spans     (tokens, 2) int64: half-open character offsets into text, -1 -1 for none
     /prompt/attention_mask   (tokens,) uint8, optional
     /prompt/token_type_ids   (tokens,) int64, optional
-    /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...
+    /prompt/states    (tokens, width) float32, optional: an encoder's states in place of a text
+    /target           the decoder's text, with the same names, where there are two texts
+    /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...; of the
+                      prompt, of the target, or slots, as the level's sequence in the spec says
     /layers/000       one group per layer, in order of computation; what it holds is below
-    /output/logits    (positions, vocabulary) float32, float64 of a float64 model; optional
+    /output/logits    float32, float64 of a float64 model; optional. As the spec's goal says: "next"
+                      and "masked" (positions, vocabulary), "classes" (classes,), "states"
+                      (positions, width)
 
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
@@ -52,7 +57,7 @@ layers and output) and one layer-000.h5 for each layer done, with the group /lay
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 0)
+VERSION = (1, 1)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
 
@@ -70,6 +75,7 @@ PROMPT: dict[str, Row] = {
     "spans": (("tokens", "two"), ("i8",), True),
     "attention_mask": (("tokens",), ("u1",), False),
     "token_type_ids": (("tokens",), ("i8",), False),
+    "states": (("tokens", "width"), ("f4",), False),
 }
 SUMMARY: dict[str, Row] = {
     "thumb": (("heads", "thumb_rows", "thumb_columns"), ("f2",), True),

@@ -48,6 +48,7 @@ class Writer:
         off: Off = frozenset(),
         made: Provenance | None = None,
         force: bool = False,
+        target: Prompt | None = None,
     ) -> None:
         self.path = Path(path)
         self.part = self.path.with_name(self.path.name + schema.PART)
@@ -55,12 +56,12 @@ class Writer:
         self.committed: set[int] = set()
         self._layers = {layer.index: layer for layer in spec.layers}
         _refuse_existing(self.path, force)
-        identity = _identity(spec, prompt, off, self.made)
+        identity = _identity(spec, prompt, off, self.made, target)
         with writing(self.path):
             if not self._resumed(identity, force):
                 self.part.mkdir(exist_ok=True)
                 with whole_hdf5(self.part / schema.ROOT) as file:
-                    write_root(file, spec, prompt, spans, off, self.made)
+                    write_root(file, spec, prompt, spans, off, self.made, target)
                 whole_text(self.part / schema.MANIFEST, json.dumps(identity, indent=2))
 
     def __enter__(self) -> Writer:
@@ -151,10 +152,8 @@ def write_capture(path: str | Path, capture: Capture, force: bool = False) -> Pa
             f"{sum(one is None for one in capture.maps)} of its layers are missing",
             "Capture the text again to the end, then save it",
         )
-    made = capture.made
-    with Writer(
-        path, capture.spec, capture.prompt, capture.spans, capture.off, made, force
-    ) as writer:
+    made, parts = capture.made, (capture.spec, capture.prompt, capture.spans, capture.off)
+    with Writer(path, *parts, made, force, capture.target) as writer:
         for index, one in enumerate(capture.maps):
             if index not in writer.committed:
                 writer.add(index, one.factors if isinstance(one, LazyMap) else _dense(one))
@@ -176,17 +175,24 @@ def _refuse_existing(path: Path, force: bool) -> None:
         )
 
 
-def _identity(spec: ModelSpec, prompt: Prompt, off: Off, made: Provenance) -> dict[str, Any]:
+def _identity(
+    spec: ModelSpec, prompt: Prompt, off: Off, made: Provenance, target: Prompt | None
+) -> dict[str, Any]:
     """What two captures must have in common to be one; the names are shown to people."""
     return {
         "format": schema.FORMAT,
         "format version": list(schema.VERSION),
         "model": hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest(),
-        "text": hashlib.sha256((prompt.digest + prompt.text).encode(errors="replace")).hexdigest(),
+        "text": _fingerprint(prompt),
+        "text of the decoder": None if target is None else _fingerprint(target),
         "set of heads switched off": sorted(map(str, off)),
         "masking": made.masking,
         "number format": made.dtype,
     }
+
+
+def _fingerprint(prompt: Prompt) -> str:
+    return hashlib.sha256((prompt.digest + prompt.text).encode(errors="replace")).hexdigest()
 
 
 def _remove(part: Path) -> None:
