@@ -22,7 +22,7 @@ BYTES = 2048
 def main():
     """Print sizes with their limits, then the errors of each layer."""
     model = finish(tasks.load(resource("sample/hourglass"), "cpu"))
-    prompt = tasks.prompt_from(model, "".join(topics.values()).encode()[:BYTES].decode())
+    prompt, _ = tasks.prompt_from(model, "".join(topics.values()).encode()[:BYTES].decode())
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "capture.h5"
         finish(tasks.capture(model, prompt, out))

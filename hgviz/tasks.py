@@ -110,14 +110,18 @@ def prompt_from(
     text: str | None = None,
     text_file: Path_ | None = None,
     ids_file: Path_ | None = None,
-) -> Prompt:
-    """The prompt of one of the three; errors name what is wrong with it."""
-    from hgviz.models import text as texts
+    pair: str | None = None,
+    target: str | None = None,
+) -> tuple[Prompt, Prompt | None]:
+    """What a model is to read: the text and, where there is a decoder with a second, its text.
 
-    if ids_file is not None:
-        ids = texts.read_ids(ids_file)
-        return model.from_ids(ids.input_ids, ids.attention_mask)
-    return model.tokenize(texts.read_text(text_file) if text_file is not None else text or "")
+    One of text, text_file and ids_file is given; pair is a second text for the same input. For a
+    decoder over given states the first is what stands for these. Errors: HgvizError naming what
+    is wrong, and what a model of this form needs.
+    """
+    from hgviz.models import prompts
+
+    return prompts.given(model, text, text_file, ids_file, pair, target)
 
 
 def heads_from(text: str, spec: ModelSpec) -> Off:

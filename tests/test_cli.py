@@ -47,11 +47,11 @@ def model(monkeypatch, capture):
         yield Step(1, 1)
         return asked
 
-    def prompt_from(model, text, text_file, ids_file):
+    def prompt_from(model, text, text_file, ids_file, pair, target):
         asked.prompt = (text, text_file, ids_file)
-        return capture.prompt
+        return capture.prompt, None
 
-    def capture_(model, prompt, out, off, force):
+    def capture_(model, prompt, out, off, force, target):
         asked.capture = (out, off, force)
         yield Step(1, 1)
         return capture

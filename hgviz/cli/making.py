@@ -16,8 +16,22 @@ def capture(
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT.h5", help="Where to.")],
     text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
+    text_pair: Annotated[
+        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
+    ] = None,
     text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
-    ids: Annotated[Path | None, typer.Option(metavar="F.json", help='{"input_ids": [...]}')] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.json",
+            help='{"input_ids": [...]}, and where they apply "attention_mask", "token_type_ids", '
+            '"decoder_input_ids", "decoder_attention_mask", "encoder_hidden_states", '
+            '"encoder_attention_mask".',
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
     masking: Annotated[
@@ -33,7 +47,7 @@ def capture(
         typer.Option(help="What the model computes in."),
     ] = "float32",
 ) -> None:
-    """Run a model on one text and keep the attention of every head.
+    """Run a model on one text, a pair or a source and its target; keep what every head attends.
 
     Give the text by --text, --text-file or --ids. An interrupted capture leaves OUT.h5.part; the
     same command goes on from there.
@@ -42,13 +56,20 @@ def capture(
 
     if sum(one is not None for one in (text, text_file, ids)) != 1:
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
+    if ids is not None and (text_pair is not None or target is not None):
+        raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     loaded = terminal.run(tasks.load(model, device, dtype, masking), f"Opening {model.name}")
-    prompt = tasks.prompt_from(loaded, text, text_file, ids)
-    task = tasks.capture(loaded, prompt, out, tasks.heads_from(off, loaded.spec), force)
+    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
+    chosen = tasks.heads_from(off, loaded.spec)
+    task = tasks.capture(loaded, prompt, out, chosen, force, second)
     kept = f"The layers that were done are kept in {out}.part; the same command goes on from there"
     made = terminal.run(task, "Capturing", kept)
     heads, layers = len(made.spec.heads), len(made.maps)
-    terminal.say(f"{out}: {heads:,} heads in {layers} layers on {len(prompt):,} tokens.")
+    read = f"{len(prompt):,} tokens"
+    if second is not None:
+        first = "states of an encoder" if prompt.states is not None else "tokens of source"
+        read = f"{len(prompt):,} {first} and {len(second):,} tokens of target"
+    terminal.say(f"{out}: {heads:,} heads in {layers} layers on {read}.")
 
 
 def train(

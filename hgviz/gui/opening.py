@@ -75,8 +75,8 @@ def capture_text(
     if model is None:
         model = yield from tasks.load(path, device)
     yield Step(0, 1, "reading the text")
-    prompt = tasks.prompt_from(model, text)
-    return path, model, (yield from tasks.capture(model, prompt, off=off))
+    prompt, target = tasks.prompt_from(model, text)
+    return path, model, (yield from tasks.capture(model, prompt, off=off, target=target))
 
 
 def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:

@@ -51,7 +51,7 @@ def _demo(folder: Path) -> Iterator[str]:
         f"that attend, at {sizes}."
     )
     file = folder / "demo.h5"
-    prompt = tasks.prompt_from(model, opening.TEXT)
+    prompt, _ = tasks.prompt_from(model, opening.TEXT)
     finish(tasks.capture(model, prompt, out=file, force=True))
     capture = open_capture(file)
     yield (
@@ -149,7 +149,7 @@ def _resources() -> str:
 
 def _captured(file: Path) -> str:
     model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
-    capture = finish(tasks.capture(model, tasks.prompt_from(model, opening.TEXT), out=file))
+    capture = finish(tasks.capture(model, tasks.prompt_from(model, opening.TEXT)[0], out=file))
     return f"{counted(len(capture.prompt), 'byte')}, {counted(len(capture.spec.heads), 'head')}"
 
 

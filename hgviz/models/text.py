@@ -166,11 +166,33 @@ def read_text(path: str | Path) -> str:
         ) from None
 
 
-class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One sequence as --ids gives it: token ids, and 1 for each real token."""
+_Id = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Bit = Literal[0, 1]
 
-    input_ids: list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]]
-    attention_mask: list[Literal[0, 1]] | None = None
+
+class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One sequence as --ids gives it, and what else a model may take with it.
+
+    Token ids, 1 for each real token, token types; the decoder's ids where input_ids are an
+    encoder's; an encoder's states (positions, width) where input_ids are a decoder's own.
+    """
+
+    input_ids: list[_Id]
+    attention_mask: list[_Bit] | None = None
+    token_type_ids: list[_Id] | None = None
+    decoder_input_ids: list[_Id] | None = None
+    decoder_attention_mask: list[_Bit] | None = None
+    encoder_hidden_states: list[list[float]] | None = None
+    encoder_attention_mask: list[_Bit] | None = None
+    boundaries: list[_Bit] | None = None
+
+
+_BESIDE = (  # each has one entry for each entry of another
+    ("attention_mask", "input_ids"),
+    ("token_type_ids", "input_ids"),
+    ("decoder_attention_mask", "decoder_input_ids"),
+    ("encoder_attention_mask", "encoder_hidden_states"),
+)
 
 
 def read_ids(path: str | Path) -> Ids:
@@ -184,11 +206,20 @@ def read_ids(path: str | Path) -> Ids:
             str(error),
             'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
         ) from None
-    mask = ids.attention_mask
-    if mask is not None and len(mask) != len(ids.input_ids):
+    for name, beside in _BESIDE:
+        given, whole = getattr(ids, name), getattr(ids, beside)
+        if given is not None and (whole is None or len(given) != len(whole)):
+            need = f"one for each of the {len(whole):,} {beside}" if whole else beside
+            raise HgvizError(f"the {name} in {path.name} does not fit", f"it needs {need}")
+    if len({len(row) for row in ids.encoder_hidden_states or ()}) > 1:
         raise HgvizError(
-            f"the attention_mask in {path.name} does not fit",
-            f"it needs one 0 or 1 for each of the {len(ids.input_ids):,} ids",
+            f"the encoder_hidden_states in {path.name} are no matrix", "their rows differ in length"
+        )
+    if ids.boundaries is not None:
+        raise HgvizError(
+            f"the boundaries in {path.name} cannot be used",
+            "no model that hgviz reads yet has segments of unequal length",
+            "Leave boundaries out",
         )
     return ids
 
