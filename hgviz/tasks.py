@@ -100,7 +100,8 @@ def info(path: Path_) -> dict[str, Any]:
     return {
         "kind": "checkpoint", "family": spec.family, "name": spec.name, "form": spec.form,
         "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
-        "max_positions": spec.max_positions, "levels": levels, "layers": layers, "items": 0,
+        "max_positions": spec.max_positions, "goal": spec.goal, "labels": list(spec.labels),
+        "levels": levels, "layers": layers, "items": 0,
         "complete": True, "masking": model.masking, "provenance": {"checkpoint": spec.digest},
     }  # fmt: skip
 

@@ -73,7 +73,8 @@ def show(facts: dict[str, Any]) -> None:
     console = Console(highlight=False)
     for name, value in facts.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            console.print("", *_table(name, value), "", sep="\n")
+            heading, table = _table(name, value)
+            console.print("", heading, *([table, ""] if table.columns else [""]), sep="\n")
         elif isinstance(value, dict):
             show(value)
         elif _cell(value):
@@ -93,6 +94,8 @@ def _table(name: str, records: list[dict[str, Any]]) -> tuple[Text, Table]:
     table = Table(*(_words(key) for key in columns if key not in alike), box=None, pad_edge=False)
     for cells in zip(*(columns[key] for key in columns if key not in alike), strict=True):
         table.add_row(*map(Text, cells))
+    if len(records) == 1:
+        return Text(f"1 {name.removesuffix('s')}: {shared}"), table
     return Text(f"{len(records)} {name}; each: {shared}" if shared else f"{name}"), table
 
 

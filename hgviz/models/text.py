@@ -48,7 +48,11 @@ class Bytes:
     unit = "byte"
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """The prompt of a text. Errors: HgvizError for an empty or unpaired-surrogate text."""
+        """The prompt of a text. Errors: HgvizError for an empty, paired or unpaired-surrogate one."""
+        if pair is not None:
+            raise HgvizError(
+                "bytes have no pairs of texts", "no byte stands between the two", "Give one text"
+            )
         try:
             parts = [char.encode() for char in require_text(text)]
         except UnicodeEncodeError:
