@@ -76,12 +76,14 @@ def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The checkpoint.")],
 ) -> None:
-    """Train a small Hourglass on text files; after a kill, the same command goes on."""
+    """Train a small model on texts or labelled rows; after a kill, the same command goes on."""
     from hgviz import tasks
 
     kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
     report = terminal.run(tasks.train(config, out), "Training", kept)
+    words = report.metric.replace("_", " ")
+    came = "".join(f" ({name}: {one[report.metric]:.3f})" for name, one in report.before.items())
     terminal.say(
-        f"{out}: {report.bits_per_byte:.3f} bits per byte on the held-out text "
+        f"{out}: {words} {report.value:.3f} on the held-out data{came} "
         f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
     )

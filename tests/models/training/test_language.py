@@ -66,9 +66,9 @@ def test_training_learns_and_writes_a_checkpoint_that_opens(plan, tmp_path):
         plan, recipe=msgspec.structs.replace(plan.recipe, steps=60, dropout=0.0)
     )
     report = finish(train(plan, tmp_path / "out"))
-    assert report.bits_per_byte < 5.0
+    assert report.value < 5.0
     rows = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
-    assert rows[-1]["stored_bits_per_byte"] == report.bits_per_byte
+    assert rows[-1]["stored_bits_per_byte"] == report.value
     assert rows[0]["loss"] > rows[-2]["loss"]
     assert weights(tmp_path / "out").shape == (4, 256)
     assert not (tmp_path / "out/state.pt").exists()

@@ -1,0 +1,234 @@
+"""The loop: optimiser, schedule, log, and going on after a stop.
+
+AdamW with decoupled weight decay on matrices only (Loshchilov, Hutter 2019), linear warm-up then
+cosine, gradient clipping. Windows may grow while training: short ones first are much cheaper.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from hgviz.core import HgvizError, Step, Task
+from hgviz.models.checkpoint import save
+from hgviz.models.training.objectives import Figures, Module
+from hgviz.models.training.plan import Plan, Recipe
+from hgviz.models.training.start import Start, begin
+
+STATE, LOG = "state.pt", "log.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came out: figures on the whole held-out data, with the weights as stored.
+
+    metric: the figure that counts; before: figures of the checkpoint it began from, as it was
+    ("original") and with its activations exchanged ("exchanged").
+    """
+
+    folder: str
+    metric: str
+    figures: Figures
+    steps: int
+    seconds: float
+    before: dict[str, Figures] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The figure that counts."""
+        return self.figures[self.metric]
+
+
+def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
+    """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
+
+    Stopped or killed, it goes on from folder/state.pt when started again with the same plan.
+    Steps carry {"step", "loss", "held_out"}.
+    """
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    if plan.recipe.threads:
+        torch.set_num_threads(plan.recipe.threads)
+    found = _found(out, plan)
+    yield Step(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
+    start = begin(plan, out, found["state"]["before"] if found else None)
+    model = start.model
+    optimiser = torch.optim.AdamW(
+        _groups(model, plan.recipe), lr=plan.recipe.rate, betas=(0.9, 0.99)
+    )
+    if found:
+        state = _resume(found, model, optimiser)
+    else:
+        start.coder.save(out)
+        state = {"step": 0, "seconds": 0.0, "before": start.before}
+        if start.before or start.fresh:
+            _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
+    model.train()
+    yield from _loop(plan, out, start, optimiser, state)
+    yield Step(1, 1, "measuring the stored file on all held-out data")
+    return _finished(plan, out, start, state)
+
+
+def _loop(
+    plan: Plan,
+    out: Path,
+    start: Start,
+    optimiser: torch.optim.Optimizer,
+    state: dict[str, Any],
+) -> Generator[Step, None, None]:
+    recipe, model, objective = plan.recipe, start.model, start.objective
+    steps = recipe.steps or math.ceil(recipe.epochs * objective.per_epoch)
+    held_out = math.nan
+    last = time.monotonic()
+    while (done := _progress(recipe, steps, state)) < 1:
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.rate * schedule(done, state["step"], recipe)
+        loss, shown = objective.loss(model, state["step"], done)
+        _update(model, optimiser, loss, recipe)
+        state["step"] += 1
+        due = state["step"] % recipe.evaluate_every == 0
+        figures: Figures = {}
+        if due:
+            with _evaluating(model):
+                figures = objective.measure(model, False)
+            held_out = figures[objective.metric]
+        now = time.monotonic()
+        state["seconds"], last = state["seconds"] + now - last, now
+        if due:
+            times = {key: state[key] for key in ("step", "seconds")}
+            extra = {f"held_out_{key}": figures[key] for key in figures if key == "loss"}
+            row = {**times, "loss": shown, "held_out": held_out, **extra, "rate": group["lr"]}
+            _log(out, row)
+        if state["step"] % recipe.save_every == 0:
+            _snapshot(out, plan, model, optimiser, state)
+        words = f"step {state['step']:,}, loss {shown:.3f}, held out {held_out:.3f}"
+        yield Step(done, 1.0, words, {"step": state["step"], "loss": shown, "held_out": held_out})
+    _snapshot(out, plan, model, optimiser, state)
+
+
+def _update(
+    model: Module, optimiser: torch.optim.Optimizer, loss: torch.Tensor, recipe: Recipe
+) -> None:
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    if not torch.isfinite(loss):
+        raise HgvizError(
+            "training has diverged: the loss is no longer a number",
+            f"the learning rate {recipe.rate} may be too high",
+            "Lower recipe.rate and start again",
+        )
+    optimiser.step()
+
+
+def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report:
+    """Store the weights, and measure them as they are stored."""
+    model, objective = start.model, start.objective
+    dtype = torch.bfloat16 if plan.recipe.store == "bfloat16" else torch.float32
+    stored = {name: value.to(dtype) for name, value in model.state_dict().items()}
+    save(out, start.config, stored)
+    model.load_state_dict(stored)
+    figures = objective.measure(model.eval(), True)
+    row: dict[str, Any] = {"step": state["step"], "seconds": state["seconds"]}
+    row |= {f"{name}_{objective.metric}": one[objective.metric]
+            for name, one in state["before"].items()}  # fmt: skip
+    row |= {f"stored_{name}": value for name, value in figures.items()}
+    _log(out, row)
+    (out / STATE).unlink(missing_ok=True)
+    return Report(
+        str(out), objective.metric, figures, state["step"], state["seconds"], state["before"]
+    )
+
+
+def schedule(done: float, step: int, recipe: Recipe) -> float:
+    """The learning rate as a share of its peak: linear warm-up, then half a cosine to the floor."""
+    warm = min(1.0, (step + 1) / max(recipe.warmup, 1))
+    return warm * (recipe.floor + (1 - recipe.floor) * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+def _progress(recipe: Recipe, steps: int, state: dict[str, Any]) -> float:
+    if steps:
+        return float(state["step"] / steps)
+    return float(state["seconds"] / (60 * recipe.minutes))
+
+
+def _groups(model: Module, recipe: Recipe) -> list[dict[str, Any]]:
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    rest = [p for p in model.parameters() if p.dim() <= 1]
+    return [
+        {"params": matrices, "weight_decay": recipe.decay},
+        {"params": rest, "weight_decay": 0.0},
+    ]
+
+
+@contextmanager
+def _evaluating(model: Module) -> Iterator[None]:
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()
+
+
+# --- what stays on disk ---------------------------------------------------------------------------
+
+
+def _log(out: Path, row: dict[str, Any]) -> None:
+    with open(out / LOG, "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def _snapshot(
+    out: Path, plan: Plan, model: Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]
+) -> None:
+    part = out / f"{STATE}.part"
+    torch.save(
+        {
+            "plan": msgspec.json.encode(plan).decode(),
+            "model": model.state_dict(),
+            "optimiser": optimiser.state_dict(),
+            "state": dict(state),
+            "random": torch.get_rng_state(),
+        },
+        part,
+    )
+    part.replace(out / STATE)
+
+
+def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
+    """What a stopped training left, if it did. Errors: HgvizError where it cannot be gone on."""
+    path = out / STATE
+    if not path.exists():
+        if (out / "model.safetensors").exists():
+            raise HgvizError(
+                f"{out} already holds a trained model", "", "Choose another folder with -o"
+            )
+        return None
+    found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+    if found["plan"] != msgspec.json.encode(plan).decode():
+        raise HgvizError(
+            f"{path} belongs to a training with other settings",
+            "it can only be continued as it was begun",
+            "Put the settings back, or choose another folder with -o",
+        )
+    return found
+
+
+def _resume(
+    found: dict[str, Any], model: Module, optimiser: torch.optim.Optimizer
+) -> dict[str, Any]:
+    model.load_state_dict(found["model"])
+    optimiser.load_state_dict(found["optimiser"])
+    torch.set_rng_state(found["random"])
+    state: dict[str, Any] = found["state"]
+    return state

@@ -1,0 +1,147 @@
+"""The training file: TOML tables, checked when they are read."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from hgviz.core import HgvizError
+
+
+class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """From this share of the training on, windows of so many tokens, so many at a time."""
+
+    start: float
+    length: int
+    batch: int
+
+
+class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Text files, or labelled rows for a classifier.
+
+    weights: how often a window is drawn from each text file. text_column, label_column: of rows,
+    found by themselves where there are two columns.
+    """
+
+    train: list[str]
+    valid: str
+    weights: list[float] = []
+    text_column: str = ""
+    label_column: str = ""
+
+
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tokenizer trained on the training texts, or taken from a file or folder.
+
+    size: how many pieces at most, special ones included; least: how often a piece must occur.
+    """
+
+    kind: Literal["wordpiece", "bpe", "words"] = "wordpiece"
+    size: int = 8000
+    least: int = 2
+    lowercase: bool = True
+    file: str = ""
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long and how fast. Give steps, epochs, or minutes of wall time for the schedule.
+
+    batch, length: rows at a time, and tokens they are cut to (0: what the model reads), for
+    classifiers; windows have stages. label_smoothing: share of the label given to all classes;
+    token_dropout: share of tokens replaced by the unknown one while learning to classify;
+    mask: share of tokens to guess, for masked language models.
+    """
+
+    steps: int = 0
+    epochs: float = 0.0
+    minutes: float = 0.0
+    rate: float = 1e-3
+    floor: float = 0.02
+    warmup: int = 100
+    decay: float = 0.1
+    clip: float = 1.0
+    dropout: float = 0.0
+    label_smoothing: float = 0.0
+    token_dropout: float = 0.0
+    mask: float = 0.15
+    seed: int = 0
+    batch: int = 32
+    length: int = 0
+    stages: tuple[Stage, ...] = (Stage(0.0, 256, 16),)
+    autocast: bool = False
+    threads: int = 0
+    device: str = "cpu"
+    save_every: int = 200
+    evaluate_every: int = 200
+    evaluate_bytes: int = 65_536
+    evaluate_length: int = 1024
+    store: str = "float32"
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole TOML file: [model], [data], [recipe] and, where one is trained, [tokenizer]."""
+
+    model: dict[str, Any]
+    data: Data
+    recipe: Recipe
+    tokenizer: Vocabulary | None = None
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read and check a training file; paths in it are relative to it. Errors: HgvizError."""
+    try:
+        with open(path, "rb") as file:
+            plan = msgspec.convert(tomllib.load(file), Plan)
+    except OSError as error:
+        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise HgvizError(
+            f"{path} is not a training file",
+            str(error),
+            "It has the tables [model], [data] and [recipe]; see docs/training.md",
+        ) from error
+    _check(plan)
+    return _placed(plan, Path(path).resolve().parent)
+
+
+def _placed(plan: Plan, here: Path) -> Plan:
+    """The plan with every path in full."""
+    data = msgspec.structs.replace(
+        plan.data,
+        train=[str(here / one) for one in plan.data.train],
+        valid=str(here / plan.data.valid),
+    )
+    model, words = dict(plan.model), plan.tokenizer
+    if "from" in model:
+        model["from"] = str(here / model["from"])
+    if words is not None and words.file:
+        words = msgspec.structs.replace(words, file=str(here / words.file))
+    return Plan(model, data, plan.recipe, words)
+
+
+def _check(plan: Plan) -> None:
+    recipe, data = plan.recipe, plan.data
+    spans = (recipe.steps, recipe.epochs, recipe.minutes)
+    shares = (recipe.dropout, recipe.label_smoothing, recipe.token_dropout)
+    wrong = [
+        (not data.train, "data.train names no file"),
+        (data.weights and len(data.weights) != len(data.train), "data.weights needs one per file"),
+        (sum(one > 0 for one in spans) != 1, "recipe needs either steps or minutes or epochs"),
+        (not recipe.stages or recipe.stages[0].start != 0, "recipe.stages must begin at start 0"),
+        (any(s.length < 2 or s.batch < 1 for s in recipe.stages), "a stage is empty"),
+        (min(recipe.save_every, recipe.evaluate_every, recipe.evaluate_length) < 1, "a period < 1"),
+        (recipe.batch < 1 or recipe.length < 0, "recipe.batch is at least 1, recipe.length 0"),
+        (any(not 0 <= one < 1 for one in shares), "dropout and smoothing lie from 0 to below 1"),
+        (not 0 < recipe.mask < 1, "recipe.mask lies between 0 and 1"),
+        (recipe.store not in ("float32", "bfloat16"), "recipe.store is float32 or bfloat16"),
+        (not isinstance(plan.model.get("from", ""), str), "model.from is the path of a checkpoint"),
+        (plan.tokenizer and plan.tokenizer.size < 8, "tokenizer.size is at least 8"),
+        (plan.tokenizer and "from" in plan.model, "model.from brings its own tokenizer"),
+    ]
+    for failed, why in wrong:
+        if failed:
+            raise HgvizError("this training file cannot be used", why, "Change it and start again")

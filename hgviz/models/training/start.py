@@ -1,0 +1,330 @@
+"""What a training begins with: data, tokenizer, and a model, new or from a checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hgviz.core import HgvizError
+from hgviz.models.checkpoint import Checkpoint, build
+from hgviz.models.config import PRESETS, Config
+from hgviz.models.labelled import Rows, read_rows
+from hgviz.models.own import config_json, parse_config
+from hgviz.models.readers import read
+from hgviz.models.training.batches import Epochs, Windows
+from hgviz.models.training.objectives import (
+    Classes,
+    Figures,
+    Labelled,
+    MaskedTokens,
+    Module,
+    NextToken,
+    Objective,
+)
+from hgviz.models.training.plan import Plan
+from hgviz.models.training.vocabulary import (
+    MASK,
+    PAD,
+    TOKENIZER,
+    UNKNOWN,
+    Coder,
+    read_coder,
+    train_coder,
+)
+
+EXCHANGED = ("activations", "norms", "top_k")
+CHANGED = (*EXCHANGED, "goal", "labels", "cls", "pooler")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a training begins with.
+
+    before: figures of a checkpoint as it was ("original") and with its activations exchanged
+    ("exchanged"); fresh: the parameters that the checkpoint does not have.
+    """
+
+    config: Config
+    model: Module
+    objective: Objective
+    coder: Coder
+    before: dict[str, Figures] = field(default_factory=dict)
+    fresh: tuple[str, ...] = ()
+
+
+def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) -> Start:
+    """Read what a plan names and make its model; nothing but the plan's seed decides its weights.
+
+    out: where a stopped training left its tokenizer; measured: `before`, if it is known already.
+    Errors: HgvizError for data, tokenizers and checkpoints that cannot be used.
+    """
+    torch.manual_seed(plan.recipe.seed)
+    if "from" in plan.model:
+        return _from_checkpoint(plan, measured)
+    data = _read_data(plan, _goal(plan.model))
+    coder = _coder(plan, data, out)
+    config = _new_config(plan, coder, data)
+    objective = _objective(plan, config, coder, data)
+    model = build(config)
+    initialise(model)
+    return Start(config, _placed(model, plan), objective, coder)
+
+
+def initialise(model: Module) -> None:
+    """Normal weights of 0.02, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
+    layers = len(model.config.layers)
+    for name, parameter in model.named_parameters():
+        if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
+            nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers))
+        elif name.endswith("projection.weight"):
+            continue  # a mixture of tokens has its own scale
+        elif parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.02)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """Labelled rows, or whole texts."""
+
+    train: Rows | None = None
+    valid: Rows | None = None
+    texts: tuple[bytes, ...] = ()
+    held_out: bytes = b""
+
+    def lines(self) -> Iterator[str]:
+        """What a tokenizer is trained on."""
+        if self.train is not None:
+            yield from self.train.texts
+        for text in self.texts:
+            yield from text.decode("utf-8", "replace").splitlines()
+
+
+def _read_data(plan: Plan, goal: str) -> _Data:
+    data = plan.data
+    if goal == "classes":
+        read_ = [
+            read_rows(path, data.text_column, data.label_column)
+            for path in (*data.train, data.valid)
+        ]
+        train = _joined(read_[:-1])
+        train.require_classes()
+        return _Data(train, read_[-1])
+    return _Data(None, None, tuple(map(_bytes, data.train)), _bytes(data.valid))
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
+        parts[0],
+        name=" and ".join(one.name for one in parts),
+        texts=tuple(text for one in parts for text in one.texts),
+        labels=tuple(label for one in parts for label in one.labels),
+        lines=tuple(line for one in parts for line in one.lines),
+    )
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
+
+
+# --- a new model ----------------------------------------------------------------------------------
+
+
+def _goal(model: Mapping[str, Any]) -> str:
+    family = model.get("family")
+    preset = PRESETS.get(family, {}) if isinstance(family, str) else {}
+    return str({**preset, **model}.get("goal", "next"))
+
+
+def _coder(plan: Plan, data: _Data, out: Path) -> Coder:
+    words = plan.tokenizer
+    if words is None:
+        return Coder()
+    family = plan.model.get("family")
+    preset = PRESETS.get(family, {}) if isinstance(family, str) else {}
+    cls = {**preset, **plan.model}.get("cls", 1)
+    cls = cls if isinstance(cls, int) and _goal(plan.model) != "next" else 0
+    if (out / "state.pt").exists() and (out / TOKENIZER).exists():
+        return read_coder(out)
+    if words.file:
+        return read_coder(Path(words.file), cls)
+    return train_coder(words, data.lines(), cls)
+
+
+def _new_config(plan: Plan, coder: Coder, data: _Data) -> Config:
+    keys = {"model_type": "hgviz", "vocab_size": coder.size, **plan.model}
+    if data.train is not None:
+        keys.setdefault("labels", list(data.train.classes))
+    config = parse_config(keys, "[model]")
+    if coder.tokenizer is None and config.vocab_size != coder.size:
+        raise HgvizError(
+            f"there is no tokenizer for {config.vocab_size:,} ids",
+            "without the table [tokenizer] a model reads bytes, and there are 256",
+            "Add [tokenizer], or set vocab_size = 256",
+        )
+    if config.vocab_size < coder.size:
+        raise HgvizError(
+            f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}",
+            "each needs its embedding",
+            "Leave vocab_size out of [model]",
+        )
+    return config
+
+
+# --- a checkpoint ---------------------------------------------------------------------------------
+
+
+def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Start:
+    keys = {key: value for key, value in plan.model.items() if key != "from"}
+    if unknown := sorted({*keys} - {*CHANGED}):
+        raise HgvizError(
+            f"a checkpoint's {unknown[0]} cannot be changed",
+            "with model.from, [model] may exchange " + ", ".join(CHANGED),
+            "Take it out, or train a new model without model.from",
+        )
+    found = read(plan.model["from"])
+    goal = keys.get("goal", getattr(found.config, "goal", "next"))
+    data = _read_data(plan, goal)
+    labels = _labels(found.config, goal, keys, data)
+    changes = {**keys, "goal": goal, "labels": list(labels)} if goal == "classes" else keys
+    config = parse_config({**config_json(found.config), **changes}, "[model]")
+    coder = _checkpoints_coder(found, config)
+    objective = _objective(plan, config, coder, data)
+    model, fresh = _continued(config, found)
+    before = dict(measured or {})
+    if not measured and not fresh:
+        before["original"] = _measured(found, config, plan, objective)
+        if any(key in keys for key in EXCHANGED):
+            before["exchanged"] = objective.measure(_placed(model, plan).eval(), True)
+    torch.manual_seed(plan.recipe.seed)
+    return Start(config, _placed(model, plan), objective, coder, before, fresh)
+
+
+def _labels(config: Config, goal: str, keys: dict[str, Any], data: _Data) -> tuple[str, ...]:
+    """A checkpoint's own classes where the rows have no others, else the rows' classes."""
+    if goal != "classes" or data.train is None:
+        return ()
+    if "labels" in keys:
+        return tuple(map(str, keys["labels"]))
+    own: tuple[str, ...] = getattr(config, "labels", ())
+    try:
+        data.train.numbers(own)
+    except HgvizError:
+        return data.train.classes
+    return own
+
+
+def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:
+    if (found.folder / TOKENIZER).exists():
+        return read_coder(found.folder, getattr(config, "cls", 1))
+    if config.vocab_size == 256:
+        return Coder()
+    raise HgvizError(
+        f"{found.folder.name} has no {TOKENIZER}",
+        "training needs to know how its texts become ids",
+        "Put the model's tokenizer.json into its folder",
+    )
+
+
+def _continued(config: Config, found: Checkpoint) -> tuple[Module, tuple[str, ...]]:
+    """A model with the checkpoint's weights, and the names of those it does not have."""
+    model = build(config)
+    initialise(model)
+    own = model.state_dict()
+    kept = {
+        name: tensor.float()
+        for name, tensor in found.tensors.items()
+        if name in own and own[name].shape == tensor.shape
+    }
+    if getattr(found.config, "labels", ()) != getattr(config, "labels", ()):
+        kept = {name: one for name, one in kept.items() if not name.startswith("head.classifier")}
+    model.load_state_dict(kept, strict=False)
+    return model, tuple(name for name in own if name not in kept)
+
+
+def _measured(found: Checkpoint, config: Config, plan: Plan, objective: Objective) -> Figures:
+    """The figures of a checkpoint as it is."""
+    changes = {key: getattr(found.config, key) for key in EXCHANGED}
+    model = build(replace(config, **changes))
+    model.load_state_dict({name: one.float() for name, one in found.tensors.items()})
+    return objective.measure(_placed(model, plan).eval(), True)
+
+
+# --- what is learnt -------------------------------------------------------------------------------
+
+
+def _objective(plan: Plan, config: Config, coder: Coder, data: _Data) -> Objective:
+    recipe = plan.recipe
+    if data.train is not None and data.valid is not None:
+        train = _labelled(data.train, config, coder, recipe.length)
+        return Classes(
+            recipe, train, _labelled(data.valid, config, coder, recipe.length),
+            pad=coder.id_of(PAD) or 0, unknown=coder.id_of(UNKNOWN), specials=coder.specials,
+            order=Epochs([len(one) for one in train.ids], recipe.batch, recipe.seed),
+        )  # fmt: skip
+    if getattr(config, "two_texts", False):
+        raise HgvizError(
+            "this model reads two texts and cannot be trained here",
+            "trainings are of language models, masked language models and classifiers",
+            'Choose form = "encoder" or "decoder"',
+        )
+    longest = max(stage.length for stage in recipe.stages)
+    streams = [
+        _stream(coder, text, name, longest)
+        for text, name in zip(data.texts, plan.data.train, strict=True)
+    ]
+    windows = Windows([ids for ids, _ in streams], plan.data.weights)
+    ids, count = _stream(coder, data.held_out, plan.data.valid, longest)
+    if getattr(config, "goal", "next") == "next":
+        return NextToken(recipe, windows, ids, count)
+    mask = coder.id_of(MASK)
+    if mask is None:
+        raise HgvizError(
+            "a masked language model needs a tokenizer with [MASK]",
+            "bytes have no such token",
+            "Add the table [tokenizer]",
+        )
+    return MaskedTokens(recipe, windows, ids, mask, coder.size, coder.specials, coder.frame())
+
+
+def _labelled(rows: Rows, config: Config, coder: Coder, length: int) -> Labelled:
+    limits = [one for one in (length, config.max_positions) if one]
+    ids = coder.rows(list(rows.texts), min(limits, default=None))
+    numbers = rows.numbers(getattr(config, "labels", ()))
+    return Labelled(
+        tuple(torch.tensor(one, dtype=torch.int32) for one in ids), torch.tensor(numbers)
+    )
+
+
+def _stream(coder: Coder, data: bytes, path: str, longest: int) -> tuple[Tensor, int]:
+    unit = "bytes" if coder.tokenizer is None else "tokens"
+    ids, count = coder.stream(data, path) if data else (torch.zeros(0), 0)
+    if len(ids) <= longest + 1:
+        raise HgvizError(
+            f"{path} is too short to train on",
+            f"it has {len(ids):,} {unit} and the longest window is {longest:,}",
+            "Give a longer text or a shorter window",
+        )
+    return ids, count
+
+
+def _placed(model: Module, plan: Plan) -> Module:
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = plan.recipe.dropout
+    return model.to(plan.recipe.device)

@@ -1,0 +1,175 @@
+"""Texts to ids while training: tokenizers trained here, taken from a file, or bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hgviz.core import HgvizError
+from hgviz.models.readers import line_of, path_errors, shown
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from hgviz.models.training.plan import Vocabulary
+
+TOKENIZER = "tokenizer.json"
+PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+
+
+@dataclass(frozen=True, slots=True)
+class Coder:
+    """What turns texts into ids: a tokenizer, or bytes where there is none.
+
+    specials: the ids that stand for no text, which are neither masked nor dropped.
+    """
+
+    tokenizer: Tokenizer | None = None
+    specials: tuple[int, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        """How many ids there are."""
+        return 256 if self.tokenizer is None else self.tokenizer.get_vocab_size()
+
+    def id_of(self, name: str) -> int | None:
+        """The id of a special token, None where there is none."""
+        return None if self.tokenizer is None else self.tokenizer.token_to_id(name)
+
+    def rows(self, texts: list[str], longest: int | None) -> list[list[int]]:
+        """The ids of each text with its special tokens, cut to the longest."""
+        if self.tokenizer is None:
+            return [list(text.encode()[:longest]) for text in texts]
+        if longest is not None:
+            self.tokenizer.enable_truncation(longest)
+        try:
+            return [one.ids for one in self.tokenizer.encode_batch_fast(texts)]
+        finally:
+            self.tokenizer.no_truncation()
+
+    def stream(self, data: bytes, name: str) -> tuple[Tensor, int]:
+        """A whole text as ids (n,), no special tokens, and how many bytes follow the first id.
+
+        Errors: HgvizError for what is not UTF-8.
+        """
+        if self.tokenizer is None:
+            return torch.frombuffer(bytearray(data), dtype=torch.uint8), len(data) - 1
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise HgvizError(
+                f"{name} is not a UTF-8 text",
+                f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
+                "Save it as UTF-8",
+            ) from None
+        lines = text.splitlines(keepends=True)  # one long text would be slow
+        found = self.tokenizer.encode_batch(lines, add_special_tokens=False)
+        ids = [i for one in found for i in one.ids]
+        first = next((one.offsets[0][1] for one in found if one.ids), 0)
+        return torch.tensor(ids, dtype=torch.int32), len(text[first:].encode())
+
+    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The special tokens before and after every text."""
+        if self.tokenizer is None:
+            return (), ()
+        ids = self.tokenizer.encode("").ids
+        return tuple(ids[:-1]), tuple(ids[-1:])
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json, where there is one."""
+        if self.tokenizer is not None:
+            with path_errors(folder, "could not be written"):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / TOKENIZER).write_text(self.tokenizer.to_str(pretty=True), "utf-8")
+
+
+def read_coder(path: Path, cls: int = 1) -> Coder:
+    """The tokenizer.json of a folder, or the file itself; cls > 1: it begins with so many [CLS].
+
+    Errors: HgvizError where there is none or it cannot be read.
+    """
+    file = path / TOKENIZER if path.is_dir() else path
+    from tokenizers import Tokenizer
+
+    with path_errors(file):
+        text = file.read_text("utf-8")
+    try:
+        found = Tokenizer.from_str(text)
+    except Exception as error:  # tokenizers raises plain Exception
+        raise HgvizError(
+            f"{shown(file)} could not be read", line_of(error), "Choose another tokenizer"
+        ) from None
+    found.no_truncation()
+    found.no_padding()
+    if cls > 1 and _leading(found) != cls:
+        _begin(found, [CLS] * cls)
+    return _coder(found)
+
+
+def train_coder(plan: Vocabulary, texts: Iterable[str], cls: int) -> Coder:
+    """A tokenizer of the texts; a text begins with cls special tokens and ends with one, or, where
+    cls is 0, has neither (models.md B.4)."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    leading = [CLS, *(f"[CLS{i}]" for i in range(2, cls + 1))][:cls]
+    special = [PAD, UNKNOWN, *leading, *((SEP, MASK) if cls else ())]
+    shared: dict[str, Any] = {
+        "vocab_size": plan.size, "special_tokens": special, "show_progress": False,
+        "min_frequency": plan.least,
+    }  # fmt: skip
+    if plan.kind == "bpe":
+        found = Tokenizer(models.BPE())
+        found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        found.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer: Any = trainers.BpeTrainer(**shared, initial_alphabet=alphabet)
+    elif plan.kind == "words":
+        found = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+        found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordLevelTrainer(**shared)
+    else:
+        found = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+        found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        found.decoder = decoders.WordPiece()
+        trainer = trainers.WordPieceTrainer(**shared)
+    plain = [normalizers.NFC(), *([normalizers.Lowercase()] if plan.lowercase else [])]
+    found.normalizer = normalizers.Sequence(plain)
+    found.train_from_iterator(texts, trainer)
+    if cls:
+        _begin(found, leading)
+    return _coder(found)
+
+
+def _begin(tokenizer: Tokenizer, leading: list[str]) -> None:
+    """Let texts begin with these special tokens and end with [SEP]."""
+    from tokenizers import processors
+
+    known = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
+    if any(number is None for _, number in known):
+        raise HgvizError(
+            "the tokenizer has no [CLS] and [SEP]",
+            "a classifier's texts begin and end with them",
+            "Train one, or choose a BERT's",
+        )
+    start = " ".join(f"{name}:0" for name in leading)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A:0 {SEP}:0",
+        pair=f"{start} $A:0 {SEP}:0 $B:1 {SEP}:1",
+        special_tokens=known,
+    )
+
+
+def _leading(tokenizer: Tokenizer) -> int:
+    """How many special tokens a text begins with."""
+    marks = tokenizer.encode("a").special_tokens_mask
+    return marks.index(0) if 0 in marks else len(marks)
+
+
+def _coder(tokenizer: Tokenizer) -> Coder:
+    special = tokenizer.get_added_tokens_decoder()
+    return Coder(tokenizer, tuple(sorted(i for i, one in special.items() if one.special)))
