@@ -28,6 +28,7 @@ class Fused:
         assert found is not None
         self.map = found
         self.heads = [h for h in found.heads if (layer.index, h) not in capture.off]
+        self.cross = layer.role == "cross"
         self.held: list[Array] | None = list(self._read()) if held else None
 
     def _read(self) -> Iterator[Array]:
@@ -169,6 +170,33 @@ def _stack_left(layers: list[Fused], rows: Array) -> Array:
     return rows
 
 
+# --- two texts ------------------------------------------------------------------------------------
+
+
+class Decoder:
+    """A decoder over a second text, with the encoder where there is one, as a linear operator.
+
+    With rows R_s (source, source) of the encoder, [I] for given states, a decoder starts from
+    R = [0 | I], target rows over the columns source, then target; self-attention makes of it
+    1/2 (A R + R), cross-attention 1/2 (C [R_s | 0] + R).
+    """
+
+    def __init__(self, net: Net, source: int, target: int) -> None:
+        self.encoder, self.layers = net.of_level(0), net.of_level(1)
+        self.source, self.length = source, target
+
+    def left(self, rows: Array) -> Array:
+        """X R, (r, target) -> (r, source + target)"""
+        found = np.zeros((len(rows), self.source))
+        for layer in reversed(self.layers):
+            if layer.cross:
+                found += layer.left(rows) / 2
+                rows = rows / 2
+            else:
+                rows = (layer.left(rows) + rows) / 2
+        return np.concatenate([_stack_left(self.encoder, found), rows], axis=1)
+
+
 # --- one capture ----------------------------------------------------------------------------------
 
 
@@ -189,6 +217,10 @@ class Net:
             for layer in spec.layers
             if any((layer.index, head) not in capture.off for head in layer.heads)
         }
+
+    def of_level(self, level: int) -> list[Fused]:
+        """The layers whose queries lie on a level, in order."""
+        return self._all([one.index for one in self.layers if one.level == level])
 
     def stacks(self, level: int) -> tuple[list[Fused], list[Fused]]:
         """The self-attention layers of a level before and after the levels below it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hgviz.analysis.composition import Level, Net
+from hgviz.analysis.composition import Decoder, Level, Net
 from hgviz.analysis.operators import pool, spread
 from hgviz.core import Capture, Floats, HgvizError, Interval, readonly
 
@@ -16,11 +16,16 @@ class Rollout:
 
     def __init__(self, capture: Capture) -> None:
         _check(capture)
-        self.tokens = len(capture.prompt)
-        self.level = Level(Net(capture), 0, self.tokens)
+        self.tokens = len(capture.main)
+        net = Net(capture)
+        self.level: Level | Decoder = (
+            Level(net, 0, self.tokens)
+            if capture.target is None
+            else Decoder(net, len(capture.prompt), self.tokens)
+        )
 
     def rows(self, rows: Interval = None) -> Floats:
-        """float32 (rows, tokens); errors and meaning as rollout."""
+        """float32 (rows, columns); errors and meaning as rollout."""
         start, stop = _bounds(rows, self.tokens)
         chosen = np.zeros((stop - start, self.tokens))
         chosen[np.arange(stop - start), np.arange(start, stop)] = 1
@@ -30,13 +35,18 @@ class Rollout:
 def rollout(capture: Capture, rows: Interval = None) -> Floats:
     """Where each output position's answer comes from: all maps multiplied, residuals included.
 
-    float32 (rows, tokens); rows is half-open, None for all. Every row adds up to 1, a causal
-    model looks at no later token. For few rows nothing larger than (rows, tokens) is multiplied.
+    float32 (rows, tokens); rows is half-open, None for all. Where a decoder looks at another
+    text, rows are tokens of the target and columns those of the source, then of the target:
+    self-attention, cross-attention and the encoder behind it are composed by the same rule, and an
+    encoder's given states count as source tokens. Every row adds up to 1, less where a row of a
+    map has no key at all; a causal model looks at no later token. For few rows nothing larger than
+    (rows, columns) is multiplied.
     models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
-    by their row sums. Errors: HgvizError for a partial capture, a model that is not one sequence,
-    rows outside the text, and more than 8,192 rows at once.
+    by their row sums. Errors: HgvizError for a partial capture, a projected sequence, levels of
+    unequal segments, rows outside the text, and more than 8,192 rows at once.
     """
-    _bounds(rows, len(capture.prompt))  # before any map is read
+    _check(capture)  # before any map is read
+    _bounds(rows, len(capture.main))
     return Rollout(capture).rows(rows)
 
 
@@ -72,13 +82,13 @@ def _check(capture: Capture) -> None:
             f"layers {', '.join(missing)} are not captured yet",
             "Capture the text to its end",
         )
-    if any(layer.role == "cross" for layer in spec.layers):
+    if any(level.sequence == "slots" for level in spec.levels):
         raise HgvizError(
-            "all levels together need one text",
-            "an encoder-decoder looks at two",
+            "the maps of a projected sequence cannot be composed",
+            "their keys are mixtures of all tokens, which the capture does not hold",
             "Look at its layers one by one",
         )
-    if len(spec.levels) > 1 and spec.form not in ("official", "windowed"):
+    if len(spec.levels) > 1 and not spec.two_texts and spec.form not in ("official", "windowed"):
         raise HgvizError(
             f"the levels of a {spec.form or spec.family} model cannot be composed",
             "only the official and the windowed form of the Hourglass can",

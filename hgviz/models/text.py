@@ -48,7 +48,7 @@ class Bytes:
     unit = "byte"
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """The prompt of a text. Errors: HgvizError for an empty, paired or unpaired-surrogate one."""
+        """The prompt of a text. Errors: HgvizError for an empty text, surrogates and pairs."""
         if pair is not None:
             raise HgvizError(
                 "bytes have no pairs of texts", "no byte stands between the two", "Give one text"

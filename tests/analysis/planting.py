@@ -63,6 +63,41 @@ def plant(prompt: Prompt, maps: list[np.ndarray], *, causal=True, signed=False) 
     return Capture(spec, prompt, spans, tuple(Planted(one, signed) for one in maps))
 
 
+def translated(
+    source: Prompt,
+    target: Prompt,
+    maps: dict[str, np.ndarray] | None = None,
+    *,
+    encoder=2,
+    decoder=2,
+    heads=2,
+    signed=False,
+) -> Capture:
+    """An encoder-decoder, or a decoder alone where encoder is 0; maps by name, else random."""
+    rows = [(f"encoder.{i}", "self", 0, 0) for i in range(encoder)]
+    for i in range(decoder):
+        rows += [(f"decoder.{i}", "self", 1, 1), (f"decoder.{i}.cross", "cross", 1, 0)]
+    layers = tuple(
+        Layer(i, name, role, level, key_level, tuple(range(heads)), ("softmax",) * heads,
+              role == "self" and level == 1)
+        for i, (name, role, level, key_level) in enumerate(rows)
+    )  # fmt: skip
+    levels = (Level(0), Level(1, sequence="target"))
+    form = "encoder-decoder" if encoder else "decoder"
+    spec = ModelSpec("transformer", "test", levels, layers, 8, 256, form=form)
+    sizes = len(source), len(target)
+    random = np.random.default_rng(0)
+    made = []
+    for layer in layers:
+        shape = (heads, sizes[layer.level], sizes[layer.key_level])
+        raw = random.normal(size=shape) if signed else random.gamma(0.3, size=shape) + 1e-9
+        raw = np.tril(raw) if layer.causal else raw
+        even = raw if signed else raw / raw.sum(-1, keepdims=True)
+        made.append(Planted((maps or {}).get(layer.name, even), signed))
+    spans = tuple(np.stack([np.arange(n), np.arange(n) + 1], axis=1) for n in sizes)
+    return Capture(spec, source, spans, tuple(made), target=target)
+
+
 def hourglass(
     prompt: Prompt,
     strides: tuple[int, ...],

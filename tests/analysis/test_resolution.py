@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hgviz.analysis import composition, resolution
 from hgviz.analysis.resolution import pool, rollout, spread
 from hgviz.core import HgvizError, replace
-from tests.analysis.planting import Planted, hourglass, letters, plant
+from tests.analysis.planting import Planted, hourglass, letters, plant, translated
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
 
@@ -194,6 +194,44 @@ def test_heads_that_are_off_do_not_count():
     np.testing.assert_allclose(rollout(silent), rollout(gone), atol=1e-7)
 
 
+# --- two texts ------------------------------------------------------------------------------------
+
+
+def dense(capture):
+    """Target rows over source, then target, from whole matrices, layer by layer."""
+    n, m = len(capture.prompt), len(capture.target)
+    source, target = np.eye(n, n + m), np.eye(m, n + m, k=n)
+    for layer, found in zip(capture.spec.layers, capture.maps, strict=True):
+        a = rn(np.abs(found.weights).astype(np.float32).astype(np.float64)[0])
+        for one in found.weights[1:]:
+            a = a + rn(np.abs(one).astype(np.float32).astype(np.float64))
+        a /= len(found.weights)
+        if layer.level == 0:
+            source = (a @ source + source) / 2
+        else:
+            target = (a @ (source if layer.role == "cross" else target) + target) / 2
+    return target
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(7, 4), (3, 9), (1, 1), (1, 5), (2, 1)])
+@pytest.mark.parametrize("encoder", [2, 0])
+def test_a_decoder_is_composed_with_its_encoder_as_whole_matrices_are(n, m, encoder, signed):
+    capture = translated(letters(TEXT[:n]), letters(TEXT[:m]), encoder=encoder, signed=signed)
+    found = rollout(capture)
+    assert found.shape == (m, n + m)
+    np.testing.assert_allclose(found, dense(capture), atol=1e-6)
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    assert not np.triu(found[:, n:], 1).any()  # a decoder looks at none of its later tokens
+    np.testing.assert_array_equal(rollout(capture, (m - 1, m)), found[m - 1 :])
+
+
+def test_rows_of_a_decoder_count_the_tokens_of_its_own_text():
+    capture = translated(letters(TEXT[:7]), letters(TEXT[:4]))
+    with pytest.raises(HgvizError, match="it has 4 tokens"):
+        rollout(capture, (0, 5))
+
+
 # --- the operators --------------------------------------------------------------------------------
 
 
@@ -231,10 +269,9 @@ def test_what_cannot_be_composed_is_said():
         rollout(capture, (4, 4))
     with pytest.raises(HgvizError, match="dynamic"):
         rollout(replace(capture, spec=replace(capture.spec, form="dynamic")))
-    crossed = replace(capture.spec.layers[0], role="cross")
-    spec = replace(capture.spec, layers=(crossed, *capture.spec.layers[1:]))
-    with pytest.raises(HgvizError, match="one text"):
-        rollout(replace(capture, spec=spec))
+    levels = (capture.spec.levels[0], replace(capture.spec.levels[1], sequence="slots"))
+    with pytest.raises(HgvizError, match="projected sequence"):
+        rollout(replace(capture, spec=replace(capture.spec, levels=levels)))
 
 
 def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
