@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from psygnal import Signal
 
-from hgviz.core import Capture, Display, HeadId, Layer, ModelSpec, Off, Selection
+from hgviz.core import Capture, Display, HeadId, Layer, ModelSpec, Off, Selection, Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Mode = Literal["inspect", "follow"]
 ROWS = 512  # of a head, at most, are looked at to find its best query
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
-    "text", "dark", "work", "checkpoint",
+    "text", "second", "files", "dark", "work", "checkpoint", "activation",
 )  # fmt: skip
 
 
@@ -46,6 +46,9 @@ class Session:
 
     `put` is the only way to change a field; `changed` then says its name. opened: the head last
     opened at each level, by level index. hover: what the pointer is over, for all panes at once.
+    second: the other text of a pair, or a decoder's own. files: what is read in place of the two
+    texts, ids or states, "" for the text itself. activation: what the attention of the checkpoint
+    was exchanged for, "" for its own.
     """
 
     changed = Signal(str)
@@ -62,20 +65,27 @@ class Session:
         self.off: Off = frozenset()
         self.mode: Mode = "inspect"
         self.text = ""
+        self.second = ""
+        self.files: tuple[str, str] = ("", "")
         self.dark = False
         self.work: tuple[Work, ...] = ()
         self.checkpoint = ""
+        self.activation = ""
+        self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property
     def stale(self) -> bool:
         """Whether the text was edited since the capture on screen."""
-        return self.capture is not None and self.capture.prompt.text != self.text
+        return self.capture is not None and texts_of(self.capture) != (self.text, self.second)
 
     @property
     def looked_at(self) -> Selection:
         """The query and key under the pointer in any pane, else the chosen ones."""
-        hover = self.hover
-        return hover if hover is not None and hover.query is not None else self.selection
+        hover, chosen = self.hover, self.selection
+        if hover is None or hover.query is None:
+            return chosen
+        same = self._sides(hover.layer) == self._sides(chosen.layer)
+        return hover if same else chosen
 
     def put(self, **fields: Any) -> None:
         """Set fields, bring the dependent ones in line, then say once each which ones changed."""
@@ -90,6 +100,7 @@ class Session:
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
         self.selection = self._clamped(self.selection)
+        self._remember()
         self._open()
         for name, old in before.items():
             new = getattr(self, name)
@@ -97,8 +108,36 @@ class Session:
                 self.changed.emit(name)
 
     def select(self, **fields: Any) -> None:
-        """Change a part of the selection: select(query=3)."""
-        self.put(selection=replace(self.selection, **fields))
+        """Change a part of the selection; another layer keeps the tokens as `at` does."""
+        chosen = self.selection
+        if "layer" in fields:
+            chosen = self.at(HeadId(fields["layer"], fields.get("head", chosen.head)))
+        self.put(selection=replace(chosen, **fields))
+
+    def at(self, head: HeadId) -> Selection:
+        """The selection on another head, at the same tokens where it reads the same texts.
+
+        Where its queries or keys come from another text, at those last looked at there.
+        """
+        chosen = replace(self.selection, layer=head.layer, head=head.head)
+        now, then = self._sides(head.layer), self._sides(self.selection.layer)
+        if now is None or then is None or now == then:
+            return chosen
+        query, key = chosen.query, chosen.key
+        if now[0] != then[0] and query is not None:
+            query = self._tokens.get((now[0], "query"), self._tokens.get((now[0], "key")))
+            query = self._middle(head.layer) if query is None else query
+        if now[1] != then[1]:
+            key = None if key is None else self._tokens.get((now[1], "key"))
+        return replace(chosen, query=query, key=key)
+
+    def last_token(self, level: int) -> int | None:
+        """The query last chosen in the text of a level, else the key, else a middle one."""
+        if self.capture is None or self.spec is None:
+            return None
+        side = self.spec.levels[level].sequence
+        found = self._tokens.get((side, "query"), self._tokens.get((side, "key")))
+        return _fresh_query(len(self.capture.prompt_of(level))) if found is None else found
 
     def heads(self, level: int) -> tuple[HeadId, ...]:
         """The self-attention heads of a level, in order of computation."""
@@ -116,13 +155,14 @@ class Session:
             return
         if "spec" not in fields:
             self.spec = new.spec
-        if "text" not in fields:
-            self.text = new.prompt.text
+        if "text" not in fields and "second" not in fields:
+            self.text, self.second = texts_of(new)
         if "off" not in fields:
             self.off = new.off
         if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
-        if old is None or old.prompt.digest != new.prompt.digest or old.spec != new.spec:
+        if old is None or old.spec != new.spec or _digests(old) != _digests(new):
+            self._tokens = {}
             if "facts" not in fields:
                 self.facts = {}
             if "selection" not in fields:
@@ -133,15 +173,36 @@ class Session:
 
         The middle: there is something before it to look back at, and something after it.
         """
-        query = len(new.prompt) * 3 // 5 if len(new.prompt) else None
         if old is not None and old.spec == new.spec:
+            query = self._middle(self.selection.layer)
             return replace(self.selection, query=query, key=None)
-        layers = [one for one in reversed(new.spec.layers) if one.role == "self"]
+        layers = [one for one in reversed(new.spec.layers) if one.role == "self" and one.heads]
         there = (one for one in layers if new.maps[one.index] is not None)
         layer = next(there, layers[0] if layers else None)
-        if layer is None or not layer.heads:
-            return Selection(query=query)
-        return Selection(layer.index, layer.heads[0], query)
+        if layer is None:
+            return Selection(query=self._middle(0) if new.spec.layers else None)
+        return Selection(layer.index, layer.heads[0], self._middle(layer.index))
+
+    def _middle(self, layer: int) -> int | None:
+        assert self.capture is not None
+        return _fresh_query(len(self.capture.query_prompt(layer)))
+
+    def _sides(self, layer: int) -> tuple[Side, Side] | None:
+        """Which texts the queries and the keys of a layer come from."""
+        if self.spec is None or not 0 <= layer < len(self.spec.layers):
+            return None
+        one, levels = self.spec.layers[layer], self.spec.levels
+        return levels[one.level].sequence, levels[one.key_level].sequence
+
+    def _remember(self) -> None:
+        sides, chosen = self._sides(self.selection.layer), self.selection
+        if sides is None or self.capture is None:
+            return
+        for side, field, token in zip(
+            sides, ("query", "key"), (chosen.query, chosen.key), strict=True
+        ):
+            if token is not None:
+                self._tokens[side, field] = token
 
     def _clamped(self, chosen: Selection) -> Selection:
         if self.spec is None or not self.spec.layers:
@@ -150,9 +211,8 @@ class Session:
         head = _nearest(chosen.head, layer.heads)
         query, key = chosen.query, chosen.key
         if self.capture is not None:
-            tokens = len(self.capture.prompt)
-            query = None if query is None or not tokens else _within(query, tokens)
-            key = None if key is None or not tokens else _within(key, tokens)
+            query = _token(query, len(self.capture.query_prompt(layer.index)))
+            key = _token(key, len(self.capture.key_prompt(layer.index)))
         return replace(chosen, layer=layer.index, head=head, query=query, key=key)
 
     def _open(self) -> None:
@@ -176,7 +236,7 @@ def step_head(session: Session, by: int) -> Selection:
     if layer is None or not layer.heads:
         return session.selection
     at = layer.heads.index(_nearest(session.selection.head, layer.heads))
-    return replace(session.selection, head=layer.heads[(at + by) % len(layer.heads)])
+    return session.at(HeadId(layer.index, layer.heads[(at + by) % len(layer.heads)]))
 
 
 def step_layer(session: Session, by: int) -> Selection:
@@ -185,7 +245,8 @@ def step_layer(session: Session, by: int) -> Selection:
     here = next((n for n, one in enumerate(layers) if one.index == session.selection.layer), 0)
     if not layers:
         return session.selection
-    return replace(session.selection, layer=layers[_within(here + by, len(layers))].index)
+    layer = layers[_within(here + by, len(layers))].index
+    return session.at(HeadId(layer, session.selection.head))
 
 
 def step_level(session: Session, by: int) -> Selection:
@@ -197,7 +258,7 @@ def step_level(session: Session, by: int) -> Selection:
     head = session.opened.get(level)
     if level == layer.level or head is None:
         return session.selection
-    return replace(session.selection, layer=head.layer, head=head.head)
+    return session.at(head)
 
 
 def step_token(session: Session, by: int, field: Literal["query", "key"]) -> Selection:
@@ -206,16 +267,19 @@ def step_token(session: Session, by: int, field: Literal["query", "key"]) -> Sel
     At a shortened level one step goes to the next position, which is several letters on.
     """
     capture, layer, chosen = session.capture, _layer(session), session.selection
-    if capture is None or layer is None or not len(capture.prompt):
+    level = 0 if layer is None else layer.level if field == "query" else layer.key_level
+    if capture is None or layer is None or not len(capture.prompt_of(level)):
         return chosen
+    tokens = len(capture.prompt_of(level))
     now = getattr(chosen, field)
-    if now is None:
-        now = chosen.query if chosen.query is not None else len(capture.prompt) - 1
-    level = layer.level if field == "query" else layer.key_level
+    if now is None:  # a key starts beside its query, where both are of one text
+        sides = session.spec.levels if session.spec is not None else capture.spec.levels
+        beside = sides[level].sequence == sides[layer.level].sequence
+        now = chosen.query if chosen.query is not None and beside else tokens - 1
     spans = capture.spans[level]
     at = _within(capture.position(level, now) + by, len(spans))
     token = int(spans[at, 1]) - 1
-    if token < 0 or token >= len(capture.prompt):
+    if token < 0 or token >= tokens:
         return chosen
     return replace(chosen, query=token) if field == "query" else replace(chosen, key=token)
 
@@ -243,7 +307,7 @@ def clearest(capture: Capture, heads: Sequence[HeadId]) -> Selection | None:
     best, told = None, -1.0
     for one in heads:
         found = capture.maps[one.layer]
-        if found is None or not len(capture.prompt):
+        if found is None or not all(found.shape):
             continue
         _, queries, keys = found.shape
         first = queries // 4
@@ -252,9 +316,37 @@ def clearest(capture: Capture, heads: Sequence[HeadId]) -> Selection | None:
         away = np.arange(first, last)[:, None] / queries - np.arange(keys) / keys
         rows = (weights * np.sqrt(np.abs(away))).max(axis=1)
         query = capture.row_token(one.layer, first + int(rows.argmax()))
-        if query is not None and query < len(capture.prompt) and rows.max() > told:
+        known = query is not None and query < len(capture.query_prompt(one.layer))
+        if known and rows.max() > told:
             best, told = Selection(one.layer, one.head, query), float(rows.max())
     return best and replace(best, key=strongest_key(capture, best))
+
+
+def texts_of(capture: Capture) -> tuple[str, str]:
+    """The text and the second text of a capture: the decoder's, or the other of a pair."""
+    prompt = capture.prompt
+    if capture.target is not None:
+        return prompt.text, capture.target.text
+    kinds = prompt.token_type_ids
+    if kinds is None or not (kinds == 1).any():
+        return prompt.text, ""
+    real = np.flatnonzero((kinds == 1) & (prompt.spans[:, 0] >= 0))
+    start = int(prompt.spans[real[0], 0]) if len(real) else len(prompt.text)
+    cut = prompt.text.rfind("\n", 0, start)  # a pair is joined by a line break
+    return (prompt.text[:cut], prompt.text[cut + 1 :]) if cut >= 0 else (prompt.text, "")
+
+
+def _digests(capture: Capture) -> tuple[str, str]:
+    target = capture.target
+    return capture.prompt.digest, "" if target is None else target.digest
+
+
+def _fresh_query(tokens: int) -> int | None:
+    return tokens * 3 // 5 if tokens else None
+
+
+def _token(token: int | None, tokens: int) -> int | None:
+    return None if token is None or not tokens else _within(token, tokens)
 
 
 def _layer(session: Session) -> Layer | None:

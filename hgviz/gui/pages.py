@@ -27,6 +27,7 @@ from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
 
 DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 160, 96, 190  # px
+SPARED = 48  # px that a text strip of one row leaves to the map
 TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
 FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
 
@@ -59,7 +60,9 @@ class InspectPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.down)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nobody in particular: arrows are letters
-        self._tabbed = False
+        self._tabbed = self._low = False
+        self._rows = 3
+        self.strip.rows_changed.connect(self._fit_strip)
         self.show_jobs(False)
 
     @property
@@ -83,8 +86,8 @@ class InspectPage(QWidget):
         self.hourglass.spine = spine
         self.hourglass.setMinimumWidth(SPINE if spine else 300)
         self.hourglass.setMaximumWidth(SPINE if spine else 16777215)
-        self.strip.spine = low
-        self.strip.setFixedHeight(STRIP_LOW if low else STRIP)
+        self.strip.spine = self._low = low
+        self._fit_strip(self._rows)
         if tabbed != self._tabbed:
             self._tabbed = tabbed
             home = self.tabs if tabbed else self.column
@@ -93,6 +96,12 @@ class InspectPage(QWidget):
             self.column.setVisible(not tabbed)
             self.tabs.setVisible(tabbed)
         self.tabs.set_low(height < FOLD_BELOW)
+
+    def _fit_strip(self, rows: int) -> None:
+        """A text at one resolution needs less."""
+        self._rows = rows
+        high = STRIP_LOW if self._low else STRIP
+        self.strip.setFixedHeight(high - SPARED if rows == 1 else high)
 
 
 class FollowPage(QWidget):

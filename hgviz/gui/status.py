@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
-from hgviz.core import Capture, Selection, Step, Task
+from hgviz.core import Capture, Prompt, Selection, Step, Task
+from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import glyph
-from hgviz.gui.views.words import unit
+from hgviz.gui.views.signs import signed
+from hgviz.gui.views.words import unit, with_sign
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -89,13 +91,19 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         weights = layer.read(chosen.head, rows=(row, row + 1))[0]
-        parts.append(f"query {row:,} {_quoted(capture, capture.query_spans(chosen.layer)[row])}")
+        asking, answering = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
+        parts.append(f"query {row:,} {_quoted(asking, capture.query_spans(chosen.layer)[row])}")
         if chosen.key is not None:
             column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
             spans = capture.key_spans(chosen.layer)
-            parts.append(f"key {column:,} {_quoted(capture, spans[column])}")
+            parts.append(f"key {column:,} {_quoted(answering, spans[column])}")
             parts.append(f"weight {_exact(float(weights[column]))}")
-        parts.append(f"row sum {_exact(float(weights.sum(dtype=np.float64)))}")
+        said = f"row sum {_exact(float(weights.sum(dtype=np.float64)))}"
+        if signed(capture, chosen.head_id):
+            sides = (np.maximum(weights, 0), np.minimum(weights, 0))
+            plus, minus = (with_sign(float(one.sum(dtype=np.float64))) for one in sides)
+            said += f" ({plus} {minus})"
+        parts.append(said)
     return DOT.join(parts)
 
 
@@ -103,11 +111,15 @@ def followed(capture: Capture, chosen: Selection) -> str:
     """query 60 “s” · in position 30 of 1:2 (“ss”) · in position 15 of 1:4 (“lass”)."""
     if chosen.query is None:
         return ""
-    parts = [f"query {chosen.query:,} “{glyph(capture.prompt, chosen.query, chosen.query + 1)}”"]
+    asking = capture.query_prompt(chosen.layer)
+    parts = [f"query {chosen.query:,} “{glyph(asking, chosen.query, chosen.query + 1)}”"]
+    said = verdict.of_text(capture).sentence()
+    if said:
+        parts.append(said)
     for level in capture.spec.levels[1:]:
         if level.sequence == capture.spec.levels[0].sequence:
             at = capture.position(level.index, chosen.query)
-            words = _quoted(capture, capture.spans[level.index][at])
+            words = _quoted(capture.prompt_of(level.index), capture.spans[level.index][at])
             parts.append(f"in position {at:,} of {level.label} ({words})")
     return DOT.join(parts)
 
@@ -116,10 +128,15 @@ def made_words(capture: Capture | None) -> str:
     """136 bytes captured in 0.01 s · CPU, float32."""
     if capture is None:
         return ""
-    made, tokens = capture.made, len(capture.prompt)
-    noun = "bytes" if capture.spec.vocabulary == 256 else f"{unit(capture.prompt)}s"
+    made, tokens = capture.made, len(capture.main)
+    noun = "bytes" if capture.spec.vocabulary == 256 else f"{unit(capture.main)}s"
+    other = ""
+    if capture.target is not None:
+        other = f" from {len(capture.prompt):,}"
+        other += " states" if capture.prompt.states is not None else ""
+    noun += other
     done = sum(one is not None for one in capture.maps)
-    parts = [f"{tokens:,} {noun if tokens != 1 else noun[:-1]} captured"]
+    parts = [f"{tokens:,} {noun if tokens != 1 or other else noun[:-1]} captured"]
     if not capture.complete:
         parts = [f"{done} of {len(capture.maps)} layers of {tokens:,} {noun}"]
     elif made.seconds:
@@ -130,9 +147,9 @@ def made_words(capture: Capture | None) -> str:
     return DOT.join([*parts, f"{device}, {made.dtype}"])
 
 
-def _quoted(capture: Capture, span: np.ndarray) -> str:
+def _quoted(prompt: Prompt, span: np.ndarray) -> str:
     start, end = (int(one) for one in span)
-    return f"“{glyph(capture.prompt, start, end)}”" if start >= 0 else "(padding)"
+    return f"“{glyph(prompt, start, end)}”" if start >= 0 else "(padding)"
 
 
 def _exact(value: float) -> str:

@@ -13,7 +13,7 @@ TEXT = "The hourglass was used at sea. When the sand had run down, it was turned
 
 def names_of(text, layer=0):
     capture = make_capture(text, heads=1)
-    return Names(capture, capture.query_spans(layer), word_spans(capture.prompt))
+    return Names(capture.prompt, word_spans(capture.prompt), capture.query_spans(layer))
 
 
 def texts(marks):

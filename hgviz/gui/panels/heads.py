@@ -90,14 +90,14 @@ class HeadPanel(View):
         self.sentence.setText(facts.sentence)
         self.evidence.setText(facts.evidence)
         for name, (named, ticks, value) in self.lines.items():
-            named.say(METRICS[name].label.format(unit=result.unit))
+            named.say(METRICS[name].named(result.unit))
             described = METRICS[name].description.format(unit=result.unit)
             tip = f"{described}\n{result.ranks[name]}"
             ticks.show_values(result.others[name], facts.metrics[name], tip)
             value.setText(measured(name, facts.metrics[name]))
             value.setToolTip(tip)
         many = words.counted(len(result.others["focus"]), "self-attention head")
-        self.count.setText(f"Each line: all {many}")
+        self.count.setText(f"Each line: all {many}" if result.others["focus"] else "")
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -166,4 +166,4 @@ def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts])
     for name in METRICS:
         rank, total = place(name, facts.head, known)
         ranks[name] = f"place {rank:,} of {total:,}, from the largest"
-    return Told(facts, others, ranks, words.unit(capture.prompt))
+    return Told(facts, others, ranks, words.unit(capture.key_prompt(facts.head.layer)))

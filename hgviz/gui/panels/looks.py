@@ -1,4 +1,4 @@
-"""The dock that lists where the chosen letter looks."""
+"""The dock that lists where the chosen letter or token looks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hgviz.analysis.heads import top_keys
 from hgviz.core import Capture, Integers, Prompt, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
-from hgviz.gui.views import naming, words
+from hgviz.gui.views import ink, naming, signs, words
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key that is looked at: its glyph, the word it is in, which part of it, its weight."""
+    """One key that is looked at: its glyph, the word it is in, which part of it, its weight.
+
+    letter: whether it is a letter, which is shown both alone and in its word.
+    """
 
     token: int | None
     glyph: str
@@ -37,6 +40,7 @@ class Key:
     inside: str
     after: str
     weight: float
+    letter: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,17 @@ class Looked:
     glyph: str
     where: str
     keys: tuple[Key, ...]
+    signed: bool = False
+    side: str = ""
 
 
 class LooksPanel(View):
-    """The five keys that the chosen letter looks at most in the chosen head."""
+    """The five keys that the chosen query looks at most in the chosen head."""
 
-    title = "Where this letter looks"
+    title = "Where it looks"
     icon = "eye"
     needs = ("selection", "capture", "dark")
-    empty = ("No letter chosen", "Choose a letter in the map or in the text.")
+    empty = ("Nothing chosen", "Choose a query in the map or in the text.")
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +83,9 @@ class LooksPanel(View):
     def request(self, session: Session) -> Task[Looked] | None:
         """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
-        if capture is None or chosen.query is None or chosen.query >= len(capture.prompt):
+        if capture is None or chosen.query is None:
+            return None
+        if chosen.query >= len(capture.query_prompt(chosen.layer)):
             return None
         if capture.maps[chosen.layer] is None:
             return None
@@ -86,8 +94,8 @@ class LooksPanel(View):
     def draw(self, result: Looked) -> None:
         """List them."""
         self.letter.setText(result.glyph)
-        self.where.say(result.where)
-        self.keys.show_keys(result.keys)
+        self.where.say(result.where + (f", in the {result.side}:" if result.side else ""))
+        self.keys.show_keys(result.keys, result.signed)
 
     def _pick(self, token: int) -> None:
         if self.session is not None:
@@ -102,13 +110,14 @@ class KeyList(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.keys: tuple[Key, ...] = ()
+        self.signed = False
         self.setFixedHeight(TOP * HIGH)
         self.setMouseTracking(True)
         self._under = -1
 
-    def show_keys(self, keys: tuple[Key, ...]) -> None:
+    def show_keys(self, keys: tuple[Key, ...], signed: bool = False) -> None:
         """Show other keys; the height stays."""
-        self.keys = keys
+        self.keys, self.signed = keys, signed
         said = (f"{one.glyph} {words.weight(one.weight)}" for one in keys)
         self.setAccessibleName("Looks at " + ", ".join(said))
         self.update()
@@ -146,23 +155,28 @@ class KeyList(QWidget):
 
     def _row(self, painter: QPainter, area: QRectF, key: Key, share: float, *, first: bool) -> None:
         now = theme.current()
-        mono = theme.mono(0.92, 500)
-        glyph = QFontMetricsF(mono).elidedText(key.glyph, Qt.TextElideMode.ElideRight, GLYPH + 12)
-        painter.setFont(mono)
-        painter.setPen(now.text)
-        painter.drawText(area.adjusted(2, 0, 0, 0), LEFT, glyph)
-        x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
+        mono, x = theme.mono(0.92, 500), 2.0
+        if key.letter or not key.inside:
+            room = GLYPH + (12 if key.inside or key.before else WORD - 8)
+            glyph = QFontMetricsF(mono).elidedText(key.glyph, Qt.TextElideMode.ElideRight, room)
+            painter.setFont(mono)
+            painter.setPen(now.text)
+            painter.drawText(area.adjusted(2, 0, 0, 0), LEFT, glyph)
+            x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
         self._word(painter, area.adjusted(x, 0, 0, 0), key, GLYPH + WORD - x - 4)
         value = QRectF(area.right() - VALUE, area.top(), VALUE, area.height())
         painter.setFont(theme.font(weight=600))
         painter.setPen(now.text)
-        painter.drawText(value, RIGHT, words.weight(key.weight))
+        said = words.with_sign(key.weight, 2) if self.signed else words.weight(key.weight)
+        painter.drawText(value, RIGHT, said)
         left = GLYPH + WORD
         bar = QRectF(left, area.center().y() - 5, max(20.0, value.left() - left - 4), 10)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.hover)
         painter.drawRoundedRect(bar, 2, 2)
         painter.setBrush(now.mark if first else now.secondary)
+        if self.signed:
+            painter.setBrush(ink.sides()[int(key.weight > 0)])
         bar.setWidth(max(2.0, bar.width() * share))
         painter.drawRoundedRect(bar, 2, 2)
 
@@ -185,7 +199,9 @@ class KeyList(QWidget):
 
 def _looked(capture: Capture, session: Session) -> Task[Looked]:
     yield Step(0, 1, "reading one row")
-    chosen, prompt = session.selection, capture.prompt
+    chosen = session.selection
+    asking, prompt = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
+    same = asking is prompt
     spans = naming.word_spans(prompt)
     query = chosen.query or 0
     start, end = capture.query_spans(chosen.layer)[capture.row(chosen.layer, query)]
@@ -197,8 +213,12 @@ def _looked(capture: Capture, session: Session) -> Task[Looked]:
         _key(prompt, spans, token, tuple(map(int, behind[column])), weight)
         for token, column, weight in found
     )
-    where = naming.place(prompt, spans, int(start), int(end))
-    return Looked(naming.glyph(prompt, int(start), int(end)), where, keys)
+    own = spans if same else naming.word_spans(asking)
+    where = naming.place(asking, own, int(start), int(end))
+    glyph = naming.glyph(asking, int(start), int(end))
+    facts = capture.spec.layers[chosen.layer]
+    side = "" if same else words.level(capture.spec, facts.key_level)
+    return Looked(glyph, where, keys, signs.signed(capture, chosen.head_id), side)
 
 
 def _key(
@@ -212,8 +232,11 @@ def _key(
         near = naming.place(prompt, spans, end - 1, end).split(",")[0]
         after = near if near.startswith("after") else ""
         return Key(token, naming.glyph(prompt, start, end), after, "", "", weight)
+    if prompt.spans[start, 0] < 0:  # a special token is its own word
+        return Key(token, naming.glyph(prompt, start, end), "", "", "", weight)
+    letter = words.unit(prompt) == "letter"
     first, last = min(around[0], start), max(around[1], end)
     parts = [
         naming.shown(prompt.words(a, b)) for a, b in ((first, start), (start, end), (end, last))
     ]
-    return Key(token, naming.glyph(prompt, start, end), parts[0], parts[1], parts[2], weight)
+    return Key(token, naming.glyph(prompt, start, end), *parts, weight, letter)

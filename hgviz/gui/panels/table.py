@@ -38,8 +38,9 @@ class HeadTable(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("All heads")
         self.resize(1040, 560)
-        unit = words.unit(session.capture.prompt) if session.capture is not None else "letter"
-        levels = [one.label for one in session.spec.levels] if session.spec is not None else []
+        unit = words.unit(session.capture.main) if session.capture is not None else "letter"
+        spec = session.spec
+        levels = [words.level(spec, n) for n in range(len(spec.levels))] if spec else []
         self.model = Heads(list(session.facts.values()), levels, unit)
         self._sorted = QSortFilterProxyModel(self)
         self._sorted.setSourceModel(self.model)
@@ -91,7 +92,7 @@ class Heads(QAbstractTableModel):
     def __init__(self, facts: list[HeadFacts], levels: list[str], unit: str) -> None:
         super().__init__()
         self._facts, self._levels = sorted(facts, key=lambda one: one.head), levels
-        named = [metric.label.format(unit=unit) for metric in METRICS.values()]
+        named = [metric.named(unit) for metric in METRICS.values()]
         self._titles = ["Head", "Level", "Kind", "Role", "Score", *named]
 
     def head(self, row: int) -> HeadId:

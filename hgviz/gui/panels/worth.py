@@ -169,6 +169,8 @@ class WorthRow(QAbstractButton):
 
     def _chip(self, painter: QPainter, x: float) -> None:
         assert self._worth is not None
+        if not self._worth.level:
+            return
         now, font = theme.current(), theme.font(0.85)
         wide = QFontMetricsF(font).horizontalAdvance(self._worth.level) + 14
         box = QRectF(x, 4, wide, 17)
@@ -192,5 +194,5 @@ def _worth(
             thumb = atlas.thumb(capture, known, layer, one.head.head)
             table = palettes.colours(palettes.suited(palette, thumb.signed), theme.current().dark)
             small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
-        out.append(Worth(one, capture.spec.levels[one.level].label, small))
+        out.append(Worth(one, words.ends(capture.spec, one.head.layer), small))
     return tuple(out)

@@ -28,6 +28,7 @@ LANE = 22  # from the silhouette to the line of its residual path
 SMALLEST = 12  # a thumbnail
 SHRINK = 0.7  # the size of a thumbnail from level to level
 FUNNEL_MOST = 44  # a funnel may grow to this where there is room
+SLIM = 0.4  # a map between two texts is at least so wide and high, in parts of a thumbnail
 DRIFT = 40  # as far as the name of a level may stand from the middle of its rows
 
 
@@ -127,12 +128,34 @@ class _Plan:
             return y + self.thumb(stay.level) / 2
         one = self.thumb(stay.level)
         for layer in stay.rows:
-            self.rows.append(Row(layer.index, "square", y, one, self._cells(layer, y, one, one)))
-            y += one + gap(one)
+            kind, width, height = self._shape(layer, one)
+            cells = self._cells(layer, y, width, height)
+            self.rows.append(Row(layer.index, kind, y, height, cells))
+            y += height + gap(one)
         return y - gap(one)
+
+    def _shape(self, layer: Layer, one: int) -> tuple[str, float, float]:
+        """Kind, width and height of a cell: maps between two sequences keep their proportion."""
+        if layer.level == layer.key_level:
+            return "square", one, one
+        queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
+        longest = max(queries, keys, 1)
+        least = max(1.0, round(one * SLIM))
+        return (
+            "full",
+            max(least, round(one * keys / longest)),
+            max(least, round(one * queries / longest)),
+        )
+
+    def _apart(self, one: int, other: int) -> bool:
+        """Whether two levels are of two texts, between which no positions meet."""
+        levels = self.spec.levels
+        return levels[one].sequence != levels[other].sequence
 
     def _cross(self, stay: Visit, before: int, inward: bool, y: float) -> float:
         """The funnel between two visits, with the row of resampling on its narrow side."""
+        if self._apart(stay.level, before):
+            return y + PAD
         inner = stay.level if inward else before
         rows = [] if stay.entry is None else [stay.entry]
         if inward:
@@ -210,8 +233,17 @@ class _Plan:
         return -(self.width(level) // 2) + column * (one + gap(one)) + one / 2
 
     def _residuals(self) -> list[Residual]:
-        """From the end of each stay to the next stay at the same level, past the inner ones."""
+        """From the end of each stay to the next stay at the same level, past the inner ones.
+
+        Of two texts: from the encoder to every layer that looks at what it read.
+        """
         out = []
+        read = next((b for b in self.bands if self.spec.levels[b.level].sequence == "source"), None)
+        for row in self.rows if read is not None else ():
+            if self.spec.layers[row.layer].role == "cross" and read is not None:
+                top, edge = read.box.bottom - PAD, max(b.box.right for b in self.bands)
+                middle = row.top + row.height / 2
+                out.append(Residual(read.level, edge, edge + LANE, top, middle))
         for number, band in enumerate(self.bands):
             later = range(number + 1, len(self.bands))
             back = next((n for n in later if self.bands[n].level == band.level), None)
@@ -228,7 +260,7 @@ class _Plan:
         widest = max((band.box.width for band in self.bands), default=2.0 * PAD)
         width = max(room.width, room.label + widest + room.right)
         middle = round(room.label + (width - room.label - room.right) / 2)
-        flat = len({band.level for band in self.bands}) <= 1
+        flat = all(one.stride == 1 for one in self.spec.levels)
         spare = _free(room) - self.height
         down = room.title + (max(0, round(spare / 2)) if flat else 0)
         height = max(room.height, down + self.height + room.bottom)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
+from hgviz.gui.views import signs
 
 QUANTILE, EXPONENT = 0.995, 0.6
 EARLY = 8  # the first eighth of the rows of a causal map has few keys and so large weights
@@ -51,18 +52,19 @@ class Atlas:
 def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
     """The small picture of one head."""
     _, queries, keys = one.shape
+    signed = signs.of(one, head)
     if layer.window is not None:
-        if layer.role == "up" and not one.signed:
+        if layer.role == "up" and not signed:
             only = np.ones((1, 1), np.float32)
             return Thumb(only, (queries, keys), None, False, 1.0, "only")
         values = places(one, layer, head)
         focus = float(np.abs(values).max(axis=1).mean()) if values.size else 0.0
-        return Thumb(values, (queries, keys), None, one.signed, focus, "places")
+        return Thumb(values, (queries, keys), None, signed, focus, "places")
     summary = one.summary(head)  # type: ignore[attr-defined]
     focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
     step = cell(queries, summary.thumb.shape[0])
     covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
-    return Thumb(summary.thumb, covered, slope(capture, layer), one.signed, focus)
+    return Thumb(summary.thumb, covered, slope(capture, layer), signed, focus)
 
 
 def cell(queries: int, rows: int) -> int:
@@ -109,7 +111,8 @@ def mean(thumbs: Iterable[Thumb]) -> Thumb:
     values = np.asarray(np.mean([one.values for one in found], axis=0), np.float32)
     first = found[0]
     focus = float(np.mean([one.focus for one in found]))
-    return Thumb(values, first.shape, first.slope, first.signed, focus, first.kind)
+    signed = any(one.signed for one in found)
+    return Thumb(values, first.shape, first.slope, signed, focus, first.kind)
 
 
 def largest(one: Thumb) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.core import Capture, Integers
+from hgviz.core import Integers, Prompt
 from hgviz.gui.views import naming
 from hgviz.gui.views.viewport import Along
 
@@ -39,12 +39,12 @@ class Names:
     tokens of every word of the text.
     """
 
-    def __init__(self, capture: Capture, spans: Integers, word_spans: Integers) -> None:
-        self.prompt, self.spans, self.word_spans = capture.prompt, spans, word_spans
+    def __init__(self, prompt: Prompt, word_spans: Integers, spans: Integers) -> None:
+        self.prompt, self.spans, self.word_spans = prompt, spans, word_spans
         real = np.flatnonzero(spans[:, 1] > 0)
         self._first, self._last = (int(real[0]), int(real[-1]) + 1) if len(real) else (0, 0)
         self.words = self._cells(word_spans)
-        self.lines = self._cells(_lines(capture))
+        self.lines = self._cells(_lines(prompt))
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -180,9 +180,9 @@ def _middle(along: Along, ratio: float, start: int, end: int) -> float:
     return (max(first, 0) + min(last, along.size)) / 2 / ratio
 
 
-def _lines(capture: Capture) -> Integers:
+def _lines(prompt: Prompt) -> Integers:
     """(lines, 2): the tokens of every line of the text."""
-    spans, text = capture.prompt.spans, capture.prompt.text
+    spans, text = prompt.spans, prompt.text
     starts = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")]
     if len(starts) < 2 or not len(spans):
         return np.zeros((0, 2), np.int64)

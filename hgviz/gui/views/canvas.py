@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
-from hgviz.gui.views import crosshair, ink, inset, picture
+from hgviz.gui.views import crosshair, gutter, ink, inset, picture
 from hgviz.gui.views.axes import Marks
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.crosshair import Cross
@@ -227,7 +226,8 @@ class Canvas(QWidget):
         rect, source = self.map_rect, self.scene.source
         painter.drawPixmap(0, 0, self._still)
         down = self._marked("down", self.cross.row)
-        ink.axes(painter, rect, (LEFT, TOP), down, self._marked("across", self.cross.column))
+        across = self._marked("across", self.cross.column)
+        ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
         painter.save()
         painter.scale(1 / self._ratio, 1 / self._ratio)
         corner, signed = self._corner(), self.scene.signed
@@ -281,25 +281,24 @@ class Canvas(QWidget):
         assert self.scene is not None
         left = rect.right() + GAP
         if self.scene.signed:
-            self._gutter(painter, QRectF(left, rect.top(), 30, rect.height()))
-            left += 40
+            if self.scene.mass is not None and self.view is not None:
+                box = self._gutter()
+                gutter.draw(painter, box, self.view.down, self._ratio, self.scene.mass)
+            left += gutter.WIDE + 10
         bar = QRectF(left, rect.top(), ink.BAR, rect.height())
         ink.colour_bar(painter, bar, self.scene, "Weight")
 
-    def _gutter(self, painter: QPainter, box: QRectF) -> None:
-        assert self.scene is not None and self.view is not None
-        if self.scene.mass is None:
-            return
-        along = self.view.down
-        first, last = along.shown()
-        step = max(1, round(1 / along.scale))
-        starts = np.arange(first, last, step)
-        sums = np.add.reduceat(self.scene.mass[first:last], starts - first, axis=0)
-        edges = [along.edges(int(row), step) for row in starts]
-        rows = [(box.top() + a / self._ratio, box.top() + b / self._ratio) for a, b in edges]
-        counts = np.diff(np.append(starts, last))
-        means = np.asarray(sums / counts[:, None], np.float32)
-        ink.mass_gutter(painter, box, rows, means, float(np.abs(self.scene.mass).max()))
+    def _gutter(self) -> QRectF:
+        """Where the sums of the rows stand."""
+        rect = self.map_rect
+        return QRectF(rect.right() + GAP, rect.top(), gutter.WIDE, rect.height())
+
+    def sums_at(self, place: QPointF) -> str:
+        """What is said of the row beside a place of the gutter; "" elsewhere."""
+        scene, view = self.scene, self.view
+        if scene is None or view is None or scene.mass is None or not scene.signed:
+            return ""
+        return gutter.said(self._gutter(), view.down, self._ratio, scene.mass, place)
 
     def _notes(self, painter: QPainter, rect: QRectF) -> None:
         """Chips on the map, how much a pixel stands for, the whole in a corner."""

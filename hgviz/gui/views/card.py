@@ -50,7 +50,8 @@ class HeadCard(QFrame):
         layer = spec.layers[head.layer]
         facts = session.facts.get(head)
         self._name.setText(f"Head {head}")
-        self._level.setText(spec.levels[layer.level].label)
+        self._level.setText(words.ends(spec, head.layer))
+        self._level.setVisible(bool(self._level.text()))
         self._role.setText(_role(layer.role, small, facts.role if facts is not None else ""))
         self._numbers.setText(_numbers(facts.metrics if facts is not None else {}, small))
         for one in (self._role, self._numbers):
@@ -81,7 +82,11 @@ def _role(role: str, small: Thumb | None, said: str) -> str:
         return "one key, always 1"
     if said:
         return said
-    return {"down": "how positions are pooled", "up": "how they are spread again"}.get(role, "")
+    return {
+        "down": "how positions are pooled",
+        "up": "how they are spread again",
+        "cross": "how the target looks at the source",
+    }.get(role, "")
 
 
 def _numbers(metrics: dict[str, float], small: Thumb | None) -> str:

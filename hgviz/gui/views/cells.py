@@ -33,11 +33,11 @@ class Line:
     """One row of the strip: what one head gives the cells of one level.
 
     spans (cells, 2): their tokens. weights (cells,) or None where no query is chosen; seen
-    (cells,). chosen: the cell of the query. off: the head is switched off.
+    (cells,). chosen: the cell of the query. head None: the text alone. off: switched off.
     """
 
     level: str
-    head: HeadId
+    head: HeadId | None
     spans: Integers
     weights: Floats | None = None
     seen: NDArray[np.bool_] | None = None
@@ -152,7 +152,7 @@ def widths(prompt: Prompt) -> NDArray[np.float64]:
     else:
         sizes = np.maximum(sizes, 1) + 1.0
     for at in np.flatnonzero(prompt.spans[:, 0] < 0):
-        sizes[at] = min(SPECIAL, len(prompt.pieces[at])) + 1.0
+        sizes[at] = min(SPECIAL, len(_special(prompt.pieces[at]))) + 1.0
     return sizes.astype(np.float64)
 
 
@@ -165,7 +165,7 @@ def glyphs(prompt: Prompt, first: int, last: int) -> list[Glyph]:
         end = at + 1
         start = prompt.spans[at, 0]
         if start < 0:
-            name = naming.shown(prompt.pieces[at], SPECIAL)
+            name = naming.shown(_special(prompt.pieces[at]), SPECIAL)
             out.append(Glyph(name, at, end, special=True))
             at = end
             continue
@@ -177,6 +177,11 @@ def glyphs(prompt: Prompt, first: int, last: int) -> list[Glyph]:
         out.append(Glyph(text, at, end, space=label == " ", leftwards=turned))
         at = end
     return out
+
+
+def _special(piece: str) -> str:
+    """The name of a special token; of slots and states, as their row is named, the number."""
+    return piece.removeprefix("slot ").removeprefix("state ")
 
 
 def _back_to_start(prompt: Prompt, token: int) -> int:

@@ -159,6 +159,7 @@ class Glass(QAbstractScrollArea):
             label=MARGIN + max(text, 40) + 32,
             right=48 if self._has_residual() else MARGIN,
             title=title + 14,
+            bottom=title + 8 if self.scene is not None and self.scene.plain else 10,
             details=details,
             full_label=bold + 3 * small.lineSpacing() + 12,
             short_label=bold,
@@ -166,7 +167,11 @@ class Glass(QAbstractScrollArea):
         )
 
     def _has_residual(self) -> bool:
-        return self.scene is not None and len(self.scene.lengths) > 1
+        """Whether a path goes round some layers: the residual one, or the source to a decoder."""
+        if self.scene is None or len(self.scene.lengths) == 1:
+            return False
+        encoded = any(one.level == 0 for one in self.scene.spec.layers)
+        return not self.scene.plain or (self.scene.spec.two_texts and encoded)
 
     def _scrolled(self) -> tuple[int, int]:
         return self.horizontalScrollBar().value(), self.verticalScrollBar().value()

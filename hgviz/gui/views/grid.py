@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hgviz.core import Capture, Integers, Layer, Map
-from hgviz.gui.views import naming
+from hgviz.core import Capture, Integers, Layer, Map, Prompt
+from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names, Places
 from hgviz.gui.views.band import Band
 from hgviz.gui.views.tiles import rule_of
@@ -31,14 +31,17 @@ class Grid:
     columns: Names | Places
 
     @classmethod
-    def of(cls, capture: Capture, layer: int, whole: bool, word_spans: Integers) -> Grid:
+    def of(cls, capture: Capture, layer: int, whole: bool, texts: Words) -> Grid:
         """The picture of a layer; windowed resampling is a band unless the whole is asked for."""
         found = capture.maps[layer]
         assert found is not None
         facts = capture.spec.layers[layer]
         queries, keys = (
-            Names(capture, spans, word_spans)
-            for spans in (capture.query_spans(layer), capture.key_spans(layer))
+            Names(*texts.of(capture, level), spans)
+            for level, spans in (
+                (facts.level, capture.query_spans(layer)),
+                (facts.key_level, capture.key_spans(layer)),
+            )
         )
         rule = rule_of(capture, layer)
         if whole or not banded(facts):
@@ -58,6 +61,16 @@ class Grid:
     def wide(self) -> int:
         """How many times wider than high a cell may be."""
         return WIDE if self.band else 1
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the columns and the rows are: of two texts, which."""
+        spec = self.capture.spec
+        one = spec.layers[self.layer]
+        if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
+            return "Key", "Query"
+        across, down = (words.level(spec, number) for number in (one.key_level, one.level))
+        return across.capitalize(), down.capitalize()
 
     def cell(self, query: int | None, key: int | None) -> tuple[int | None, int | None]:
         """The row and column of tokens; None where there is none."""
@@ -105,6 +118,16 @@ def banded(layer: Layer) -> bool:
     return layer.window is not None and layer.role in ("down", "up")
 
 
-def word_spans(capture: Capture) -> Integers:
-    """The words of the text, in tokens."""
-    return naming.word_spans(capture.prompt)
+class Words:
+    """The texts of a capture and their words, each found once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Prompt, Integers]] = {}
+
+    def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
+        """The text whose tokens a level counts, and its words in tokens."""
+        side = capture.spec.levels[level].sequence
+        if side not in self._known:
+            prompt = capture.prompt_of(level)
+            self._known[side] = prompt, naming.word_spans(prompt)
+        return self._known[side]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint
@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Segments
-from hgviz.gui.views import words
+from hgviz.gui.views import verdict, words
 from hgviz.gui.views.atlas import Atlas, Thumb, compose, mean, thumb
 from hgviz.gui.views.base import View
 from hgviz.gui.views.card import HeadCard
@@ -141,14 +141,16 @@ class HourglassView(View):
             Scene(
                 spec,
                 _lengths(spec, capture),
-                _noun(spec, capture),
+                _nouns(spec, capture),
                 missing,
                 min(missing) if missing and running and capture is not None else None,
                 frozenset(one.index for one in spec.layers if _only(one)),
                 self._single,
                 capture is None,
+                verdict.of_text(capture).sentence() if capture is not None else "",
             )
         )
+        self.head.title.setText(self.title if _shrinks(spec) else "Layers")
         note = _note(spec, capture, running)
         self.head.note.say(f"{note}; colour: focus" if self._flat else note)
         self._mark()
@@ -181,7 +183,7 @@ class HourglassView(View):
             return
         now = None
         if head is not None:
-            now = replace(self.session.selection, layer=head.layer, head=head.head)
+            now = self.session.at(head)
         if now != self.session.hover:
             self.session.put(hover=now)
         where = self.glass.where(head) if head is not None else None
@@ -276,10 +278,14 @@ def _lengths(spec: ModelSpec, capture: Capture | None) -> tuple[int, ...]:
     return tuple(-(-GHOST // (one.stride or 4)) for one in spec.levels)
 
 
-def _noun(spec: ModelSpec, capture: Capture | None) -> str:
+def _nouns(spec: ModelSpec, capture: Capture | None) -> tuple[str, ...]:
     if capture is not None:
-        return words.unit(capture.prompt)
-    return "letter" if spec.vocabulary <= 256 else "token"
+        return tuple(words.unit(capture.prompt_of(one.index)) for one in spec.levels)
+    return ("letter" if spec.vocabulary == 256 else "token",) * len(spec.levels)
+
+
+def _shrinks(spec: ModelSpec) -> bool:
+    return any(one.stride != 1 for one in spec.levels)
 
 
 def _only(layer: Layer) -> bool:
@@ -295,9 +301,13 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     if capture is not None and not capture.complete:
         done = sum(one is not None for one in capture.maps)
         if running:
-            return f"capturing {words.counted(len(capture.prompt), words.unit(capture.prompt))}"
+            return f"capturing {words.counted(len(capture.main), words.unit(capture.main))}"
         return f"{done} of {words.counted(len(capture.maps), 'layer')} captured"
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
     if deepest > 1:
         return f"the text shrinks to {words.part(deepest)} and grows back"
-    return f"{words.counted(len(spec.layers), 'layer')} at one resolution"
+    layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
+    if crossing:
+        return f"{layers - crossing} layers, {crossing} between source and target"
+    most = max((len(one.heads) for one in spec.layers), default=0)
+    return f"{words.counted(layers, 'layer')} of {words.counted(most, 'head')}"

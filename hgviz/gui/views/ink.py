@@ -22,15 +22,23 @@ SHADOW = 8  # px that a shadow reaches
 
 
 def axes(
-    painter: QPainter, rect: QRectF, room: tuple[int, int], down: Marks, across: Marks
+    painter: QPainter,
+    rect: QRectF,
+    room: tuple[int, int],
+    down: Marks,
+    across: Marks,
+    sides: tuple[str, str],
 ) -> None:
-    """Words and ticks left of a map and above it; room: the width and height there is for them."""
+    """Words and ticks left of a map and above it; room: the width and height there is for them.
+
+    sides: what its columns and its rows are.
+    """
     now = theme.current()
     wide, high = room
     line = QFontMetricsF(theme.font(AXIS)).height()
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
-    for name, up in (("Key →", 25), ("Query ↓", 9)):
+    for name, up in ((f"{sides[0]} →", 25), (f"{sides[1]} ↓", 9)):
         painter.drawText(QPointF(rect.left() - wide + 16, rect.top() - up), name)
     for tick in down.ticks:
         painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
@@ -170,8 +178,7 @@ def mass_gutter(
     rows: the top and bottom of each row of mass (rows, 2), in logical px; most: a full half.
     """
     now = theme.current()
-    table = palettes.colours(palettes.suited("", True), now.dark)
-    negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
+    negative, positive = sides()
     middle, half = rect.center().x(), rect.width() / 2 - 1
     most = max(most, float(np.abs(mass).max(initial=0.0))) or 1.0
     painter.save()
@@ -188,6 +195,13 @@ def mass_gutter(
     box = QRectF(rect.left(), rect.top() - 24, rect.width(), 20)
     for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
         painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
+
+
+def sides() -> tuple[QColor, QColor]:
+    """The colours of what is taken away and of what is added."""
+    table = palettes.colours(palettes.suited("", True), theme.current().dark)
+    negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
+    return negative, positive
 
 
 def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:

@@ -1,4 +1,4 @@
-"""The map of one head: every weight, which letter looks at which, and one sentence about it."""
+"""The map of one head: every weight, who looks at what, and one sentence about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hgviz import palettes
 from hgviz.core import Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, Segments, label
-from hgviz.gui.views import sayings
+from hgviz.gui.views import sayings, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.canvas import Block, Canvas
 from hgviz.gui.views.crosshair import Cross
@@ -109,7 +109,7 @@ class MapView(View):
     def request(self, session: Session) -> Task[Opened] | None:
         """Open the head and read the row looked at."""
         capture, chosen = session.capture, session.selection
-        if capture is None or not len(capture.prompt):
+        if capture is None or not all(map(len, capture.spans)):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
         if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
@@ -204,11 +204,12 @@ class MapView(View):
                 off=self._off,
                 wide=grid.wide,
                 mass=opened.mass,
+                sides=grid.sides,
             )
         )
 
     def _limits(self, opened: Opened, session: Session) -> tuple[float, float]:
-        signed, limits = opened.source.map.signed, session.display.limits
+        signed, limits = opened.source.signed, session.display.limits
         if limits is None:
             shared = self._opener.most if session.display.shared else None
             peak = opened.peak if shared is None else shared
@@ -221,9 +222,8 @@ class MapView(View):
         layer, facts = spec.layers[head.layer], self.session.facts.get(head)
         self.head.title.setText(f"Head {head}")
         self._role = facts.role if facts else ""
-        ends = [spec.levels[one].label for one in (layer.key_level, layer.level)]
-        self.level.setText(ends[0] if ends[0] == ends[1] else " → ".join(ends))
-        self.level.show()
+        self.level.setText(words.ends(spec, head.layer))
+        self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
         self.full.setVisible(banded(layer))
         self._fit_role()
@@ -301,7 +301,7 @@ class MapView(View):
             weights,
             key,
             seen=key is None or bool(seen(rule_of(capture, layer), _one(at), _one(key))),
-            signed=opened.source.map.signed,
+            signed=opened.source.signed,
             off=self._off,
         )
         self.canvas.say(said.sentence(), said.card())
@@ -344,7 +344,7 @@ class MapView(View):
         values, source = None, self._opened.source
         if (bottom - top) * (right - left) <= SMALL:
             values = source.map.read(source.head, rows=(top, bottom), columns=(left, right))
-        self.canvas.say(sayings.of_block(block, values, source.map.signed))
+        self.canvas.say(sayings.of_block(block, values, source.signed))
 
     def _choose_scale(self, name: str) -> None:
         if self.session is not None:

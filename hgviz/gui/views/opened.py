@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hgviz.core import Capture, Floats, HeadId, Integers, Map, Step, Task
-from hgviz.gui.views.grid import Grid, word_spans
+from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
+from hgviz.gui.views.grid import Grid, Words
 from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
 
@@ -42,7 +42,7 @@ class Opened:
     @property
     def unfinished(self) -> bool:
         """Whether the sums of the rows are still to come."""
-        return self.source.map.signed and self.mass is None
+        return self.source.signed and self.mass is None
 
     def read_row(self, row: int) -> None:
         """Have a row of the whole map at hand."""
@@ -84,7 +84,7 @@ class Opener:
         self.tiles = tiles
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
-        self._words: Integers | None = None
+        self._words = Words()
         self._opened: OrderedDict[tuple[HeadId, bool], Opened] = OrderedDict()
 
     def open(
@@ -124,16 +124,15 @@ class Opener:
         if old is None or old is capture:
             return
         self.most = None
-        if old.prompt is not capture.prompt:
-            self._words = None
+        fresh = old.prompt is not capture.prompt or old.target is not capture.target
+        if fresh:
+            self._words = Words()
         for key, one in list(self._opened.items()):
-            if old.prompt is not capture.prompt or one.whole is not capture.maps[key[0].layer]:
+            if fresh or one.whole is not capture.maps[key[0].layer]:
                 del self._opened[key]
                 self.tiles.drop(one.source)
 
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
-        if self._words is None:
-            self._words = word_spans(capture)
         grid = Grid.of(capture, head.layer, whole, self._words)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
             return Opened(head, grid, Source(grid.map, head.head, grid.rule), None)

@@ -24,7 +24,8 @@ class Scene:
     """Everything the canvas shows of one head.
 
     wide: how many times wider than high a cell may be. mass (rows, 2): the sum of the negative
-    and of the positive weights of every row of a signed map, None until known.
+    and of the positive weights of every row of a signed map, None until known. sides: what its
+    columns and its rows are.
     """
 
     source: Source
@@ -35,11 +36,12 @@ class Scene:
     off: bool = False
     wide: int = 1
     mass: Floats | None = None
+    sides: tuple[str, str] = ("Key", "Query")
 
     @property
     def signed(self) -> bool:
         """Whether weights can be negative."""
-        return self.source.map.signed
+        return self.source.signed
 
     def table(self, dark: bool) -> palettes.Colours:
         """(256, 3): the colours in use."""

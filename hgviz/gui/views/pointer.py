@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
-from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtGui import QHelpEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QToolTip
 
 if TYPE_CHECKING:
     from hgviz.gui.views.canvas import Canvas
@@ -33,6 +34,10 @@ class Pointer(QObject):
             self._canvas.pointed.emit(None)
         elif isinstance(event, QWheelEvent):
             self._zoom(event)
+            return True
+        elif isinstance(event, QHelpEvent) and kind == QEvent.Type.ToolTip:
+            said = self._canvas.sums_at(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), said, self._canvas)  # "" hides it
             return True
         elif isinstance(event, QMouseEvent):
             if kind == QEvent.Type.MouseMove:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.core import Floats, HeadId
 from hgviz.gui import theme
-from hgviz.gui.views import naming, words
+from hgviz.gui.views import gutter, naming, words
 from hgviz.gui.views.axes import Names
 from hgviz.maps import Rule
 
@@ -53,14 +53,16 @@ class Reading:
                 return f"{query} looks at nothing here."
             key = _mark(self.columns.glyph(strongest))
             amount = self._amount(float(self.weights[strongest]))
-            return f"{query} looks at {key} most: {amount}{self._away(strongest)}. {self._sum()}"
+            verb = "weighs" if self.signed else "looks at"
+            return f"{query} {verb} {key} most: {amount}{self._away(strongest)}. {self._sum()}"
         key = _mark(self.columns.glyph(self.column))
         if not self.seen:
             return f"{key} is not seen from {query}: {self._why()}."
-        if self.signed:
-            said = f"{query} gives {key} a weight of {_bold(_signed(self.weight))},"
-        elif self.weight == 0:
+        if self.weight == 0:
             said = f"{query} puts nothing on {key}"
+        elif self.signed:
+            does = "adds" if self.weight > 0 else "takes away"
+            said = f"{query} {does} {_bold(words.weight(abs(self.weight), 3))} of {key}"
         else:
             said = f"{query} puts {_bold(share(self.weight))} of its weight on {key}"
         return f"{said}{self._away(self.column)}. {self._sum()}"
@@ -75,7 +77,9 @@ class Reading:
         if not self.seen:
             value, what = "–", self._why()
         elif self.signed:
-            value, what = _signed(self.weight, 2), "weight, with its sign"
+            value = words.with_sign(self.weight, 2)
+            what = "is taken away" if self.weight < 0 else "is added"
+            what = what if self.weight else "no weight"
         else:
             value, what = words.weight(self.weight), "of this row’s weight"
         ends = "".join(
@@ -94,14 +98,14 @@ class Reading:
         )
 
     def _amount(self, weight: float) -> str:
-        return _bold(_signed(weight) if self.signed else f"{share(weight)} of its weight")
+        return _bold(words.with_sign(weight) if self.signed else f"{share(weight)} of its weight")
 
     def _sum(self) -> str:
         if not self.signed:
             return f"The whole row adds up to {self.total:.3f}."
         positive = float(np.maximum(self.weights, 0).sum(dtype=np.float64))
         negative = float(np.minimum(self.weights, 0).sum(dtype=np.float64))
-        return f"The row adds up to {_signed(positive)} and {_signed(negative)}."
+        return f"The row adds up to {gutter.sums(negative, positive, 3)}."
 
     def _away(self, column: int) -> str:
         """How far a key is from the query, in words."""
@@ -109,7 +113,7 @@ class Reading:
             int(names.spans[cell, 1]) - 1
             for names, cell in ((self.rows, self.row), (self.columns, column))
         )
-        if query < 0 or key < 0:
+        if query < 0 or key < 0 or self.rows.prompt is not self.columns.prompt:
             return ""
         if query == key:
             return (
@@ -120,7 +124,8 @@ class Reading:
 
     def _why(self) -> str:
         start = int(self.columns.spans[self.column or 0, 0])
-        after = start >= 0 and start >= int(self.rows.spans[self.row, 1])
+        same = self.rows.prompt is self.columns.prompt
+        after = same and start >= 0 and start >= int(self.rows.spans[self.row, 1])
         return "it comes after the query" if after else "it is masked"
 
 
@@ -128,7 +133,9 @@ def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
     if rule.causal:
         return "not seen: comes after the query"
-    return "not seen: outside its window" if rule.windowed else ""
+    if rule.windowed:
+        return "not seen: outside its window"
+    return "not seen: padding" if rule.keep is not None and not rule.keep.all() else ""
 
 
 def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bool) -> str:
@@ -140,8 +147,8 @@ def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bo
     mean = float(values.sum(dtype=np.float64)) / max(1, bottom - top)
     largest = float(values.flat[np.abs(values).argmax()])
     if signed:
-        said = f"a row adds up to {_signed(mean)} here on average, the largest is"
-        return f"{size}: {said} {_signed(largest)}."
+        said = f"a row adds up to {words.with_sign(mean)} here on average, the largest is"
+        return f"{size}: {said} {words.with_sign(largest)}."
     said = f"a row has {share(mean)} of its weight here on average, the largest is"
     return f"{size}: {said} {words.weight(largest)}."
 
@@ -154,10 +161,6 @@ def share(weight: float) -> str:
     if percent < 0.1:
         return "<0.1 %"
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1f} %"
-
-
-def _signed(value: float, digits: int = 3) -> str:
-    return ("+" if value > 0 else "") + words.weight(value, digits)
 
 
 def _mark(text: str) -> str:

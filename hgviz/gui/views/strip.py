@@ -25,12 +25,11 @@ from hgviz.core import Display, HeadId, Prompt
 from hgviz.gui import theme
 from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
+from hgviz.gui.views.passages import Tokens
 
 LEFT, RIGHT, TOP = 122, 17, 6  # px: labels at the left, the padding of the pane
 HEAD, NUMBER = 52, 87  # where "head" and its number begin
 LETTER = 0.62  # the width of a monospaced letter, in parts of its size
-
-Tokens = tuple[int, int]
 
 
 class Strip(QWidget):
@@ -64,7 +63,7 @@ class Strip(QWidget):
     # --- what is shown ----------------------------------------------------------------------------
 
     def show_lines(
-        self, prompt: Prompt, lines: Sequence[Line], display: Display, selected: HeadId
+        self, prompt: Prompt, lines: Sequence[Line], display: Display, selected: HeadId | None
     ) -> None:
         """Show rows; a new text starts at its beginning."""
         fresh = prompt is not self.prompt
@@ -113,10 +112,14 @@ class Strip(QWidget):
     def _labels(self, painter: QPainter, line: Line, top: int, height: int) -> None:
         now = theme.current()
         on = line.head == self.selected
+        bold = QFontMetricsF(theme.font(0.92, 600))
+        short = 16 + bold.horizontalAdvance(line.level) < HEAD - 4
+        said = "off" if line.off else "head" if short and line.head is not None else ""
+        number = "" if line.head is None else str(line.head)
         for x, text, weight, colour in (
             (16, line.level, 600, now.text),
-            (HEAD, "off" if line.off else "head", 400, now.secondary),
-            (NUMBER, str(line.head), 600 if on else 400, now.mark_text if on else now.secondary),
+            (HEAD if line.level else 16, said, 400, now.secondary),
+            (NUMBER, number, 600 if on else 400, now.mark_text if on else now.secondary),
         ):
             painter.setFont(theme.font(0.92, weight))
             painter.setPen(colour)
@@ -192,7 +195,7 @@ class Strip(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(now.edge, 1))
         painter.setBrush(now.hover)
-        inner = box.adjusted(1.5, 3.5, -2.5, -3.5)
+        inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
         painter.drawRoundedRect(inner, 4, 4)
         painter.setPen(now.secondary)
         painter.setFont(theme.mono(0.85))
@@ -220,7 +223,7 @@ class Strip(QWidget):
                 )
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for number, line in enumerate(self.lines):
-            if line.key is not None and line.head == self.selected:
+            if line.key is not None and line.head is not None and line.head == self.selected:
                 self._ring(painter, self._cell_box(number, line.key))
         painter.setPen(QPen(mark, 2))
         for box in boxes:
@@ -299,7 +302,8 @@ class Strip(QWidget):
             return
         row = self.rows.at(place.y() - TOP)
         if place.x() < LEFT and row is not None and row < len(self.lines):
-            self.opened.emit(self.lines[row].head)
+            if self.lines[row].head is not None:
+                self.opened.emit(self.lines[row].head)
             return
         token = self.token_at(place)
         if token is None:

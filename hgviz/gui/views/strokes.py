@@ -32,21 +32,47 @@ class Scene:
     """What the glass shows: a model, how long each level is, and which layers are there.
 
     missing: layers not captured yet; running: the one being captured. only: layers whose windows
-    hold one key, so that its weight is always 1. single: one mean map per layer.
+    hold one key, so that its weight is always 1. single: one mean map per layer. nouns: what a
+    position of each level is called. says: what a classifier says of the text.
     """
 
     spec: ModelSpec
     lengths: tuple[int, ...]
-    noun: str = "letter"
+    nouns: tuple[str, ...] = ("letter",)
     missing: frozenset[int] = frozenset()
     running: int | None = None
     only: frozenset[int] = frozenset()
     single: bool = False
     ghost: bool = False
+    says: str = ""
+
+    @property
+    def noun(self) -> str:
+        """What a position of the finest level is called."""
+        return self.nouns[0]
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is but one resolution, of one text or two."""
+        return all(one.stride == 1 for one in self.spec.levels)
+
+    def ends(self) -> tuple[str, str]:
+        """What goes in above and comes out below."""
+        last = self.nouns[self.spec.layers[-1].level] if self.spec.layers else self.noun
+        out = {
+            "classes": self.says or "Classes",
+            "masked": f"Masked {last}s",
+            "states": "States",
+        }.get(self.spec.goal, f"Next {last}")
+        encoded = any(one.level == 0 for one in self.spec.layers)
+        return "Source in" if self.spec.two_texts and encoded else "Text in", out
 
     def lines(self, level: int) -> tuple[str, ...]:
         """What is written under the name of a level: positions, tokens each, cost."""
         stride = self.spec.levels[level].stride
+        if self.plain:
+            named = {"slots": "slot"}.get(self.spec.levels[level].sequence, self.nouns[level])
+            return () if self.ghost else (words.counted(self.lengths[level], named),)
         out = [] if self.ghost else [words.counted(self.lengths[level], "position")]
         if stride is not None:
             out += [f"{words.counted(stride, self.noun)} each", f"cost {words.fraction(stride**2)}"]
@@ -121,12 +147,13 @@ class Brush:
         painter.setBrush(now.secondary)
         tip = QPointF(one.edge + 2, one.bottom)
         painter.drawPolygon(QPolygonF([tip, tip + QPointF(7, -4), tip + QPointF(7, 4)]))
-        if one.level == self.layout.residuals[0].level:
+        if one == max(self.layout.residuals, key=lambda path: path.bottom - path.top):
             self._upright(one)
 
     def _upright(self, one: Residual) -> None:
         font = theme.font(0.85)
         said = f"residual path: keeps every {self.scene.noun}"
+        said = "what the encoder read" if self.scene.spec.two_texts else said
         room = one.bottom - one.top - 16
         said = QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, room)
         self.painter.save()
@@ -142,11 +169,13 @@ class Brush:
         y = layout.top - high - 5
         quiet = theme.font(0.85, 600)
         left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        noun = self.scene.noun
+        above, under_all = self.scene.ends()
         under = max((one.top + one.height for one in layout.labels), default=0)
-        self._write(QRectF(MARGIN, y, 120, high), "Text in ↓", quiet, self.theme.secondary, left)
-        below = QRectF(MARGIN, max(layout.bottom - high, under + 4), 120, high)
-        self._write(below, f"Next {noun} ↓", quiet, self.theme.secondary, left)
+        self._write(QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, self.theme.secondary, left)
+        at = layout.bottom + 5 if self.scene.plain else max(layout.bottom - high, under + 4)
+        below = QRectF(MARGIN, at, 120, high)
+        said = QFontMetricsF(quiet).elidedText(f"{under_all} ↓", Qt.TextElideMode.ElideRight, 118)
+        self._write(below, said, quiet, self.theme.secondary, left)
         every = 1
         pitch = layout.columns[1][1] - layout.columns[0][1] if len(layout.columns) > 1 else 80
         metrics = QFontMetricsF(font)
@@ -206,6 +235,9 @@ class Brush:
             box = QRectF(right - 40, middle - 10, 40, 20)
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             self._write(box, str(row.layer), font, colour, side)
+            if self.scene.spec.layers[row.layer].role == "cross" and row.height >= 30:
+                under, quiet = box.translated(0, 13), self.theme.secondary
+                self._write(under, "cross", theme.font(0.85), quiet, side)
 
     def _label(self, label: Label) -> None:
         """The name of a level, kept in view while any of its rows is."""
@@ -216,7 +248,10 @@ class Brush:
         y = self._pinned(label)
         high = QFontMetricsF(name).height()
         colour = now.text if label.full or self.look.spine else now.secondary
-        title = self.scene.spec.levels[label.level].label
+        title = words.level(self.scene.spec, label.level)
+        if self.scene.plain and len(self.scene.spec.levels) == 1:
+            title = "" if self.look.spine else "Text"
+        title = title if ":" in title else title.capitalize()
         self._write(QRectF(x, y, 80, high), title, name, colour, left)
         y += high
         small = theme.font(0.92)
@@ -225,7 +260,7 @@ class Brush:
             self._write(QRectF(x, y, 200, step), line, small, now.secondary, left)
             y += step
         stride = self.scene.spec.levels[label.level].stride
-        if label.full and stride is not None:
+        if label.full and stride is not None and not self.scene.plain:
             self._cost(x, y + 4, 1 / stride**2)
 
     def _pinned(self, label: Label) -> float:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-import numpy as np
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from hgviz import palettes
-from hgviz.core import Capture, Display, Floats, HeadId, Level, Off, Selection, Step, Task
+from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, PaneHead, Words, label
-from hgviz.gui.views import words
+from hgviz.gui.views import verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
-from hgviz.gui.views.strip import LEFT, Strip, Tokens
-from hgviz.gui.views.tiles import rule_of, seen
+from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
+from hgviz.gui.views.strip import LEFT, Strip
 from hgviz.session import Session
 
-NOTE = "the selected {unit}, and what it looks at, at every resolution"
-MOST_ROWS = 1024  # queries that a mean is taken over
+NOTE = "the selected {unit}, and what it looks at"
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
 
@@ -29,13 +29,28 @@ class Shown:
     """What a request brings."""
 
     capture: Capture
-    lines: tuple[Line, ...]
+    passages: tuple[Passage, ...]
     display: Display
-    queries: Tokens | None
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Every row."""
+        return tuple(line for one in self.passages for line in one.lines)
+
+    @property
+    def unit(self) -> str:
+        """What is asked with: a letter or a token of the text that the queries come from."""
+        asking = [one.prompt for one in self.passages if one.asks]
+        return words.unit(asking[0] if asking else self.capture.main)
 
 
 class TextStrip(View):
-    """One row per level. Click: the query; Alt+click: the key; drag: the mean of several."""
+    """One row per level, and each of two texts apart, the source above.
+
+    A click chooses the query, Alt+click the key, dragging the mean of several. In the text that
+    only the keys come from a click chooses the key; in one that the selected head does not read,
+    the head shown there and its query.
+    """
 
     title: ClassVar[str] = "Text"
     icon: ClassVar[str] = "text"
@@ -48,21 +63,29 @@ class TextStrip(View):
     )
     empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
+    rows_changed = Signal(int)  # how many rows there are now
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._queries: Tokens | None = None
         self._shown: Shown | None = None
         self.head = PaneHead("Text", NOTE.format(unit="letter"))
+        self.verdict = label(factor=0.92, weight=500, kind="chip")
+        self.verdict.setToolTip("What the model says of this text")
+        self.verdict.hide()
+        self.head.add_beside_title(self.verdict)
         self.edit = Button("Edit text…", "edit")
         self.edit.clicked.connect(self._edit)
         self.capture_button = Button("Capture", "capture")
         self.capture_button.clicked.connect(self._capture)
         self.head.add(self.edit, self.capture_button)
-        self.strip = Strip()
-        self.strip.pointed.connect(self._point)
-        self.strip.queried.connect(self._query)
-        self.strip.keyed.connect(self._key)
-        self.strip.opened.connect(self._open)
+        self.strips = (Strip(), Strip())
+        self.strip = self.strips[0]
+        for number, strip in enumerate(self.strips):
+            strip.pointed.connect(partial(self._point, number))
+            strip.queried.connect(partial(self._choose, number))
+            strip.keyed.connect(partial(self._key, number))
+            strip.opened.connect(self._open)
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
         self._foot.setFixedHeight(36)
@@ -81,7 +104,9 @@ class TextStrip(View):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
-        column.addWidget(self.strip, 1)
+        for strip in self.strips:
+            column.addWidget(strip, 1)
+        self.strips[1].hide()
         column.addWidget(self._foot)
         self.setFocusProxy(self.strip)
 
@@ -90,32 +115,35 @@ class TextStrip(View):
     def request(self, session: Session) -> Task[Shown] | None:
         """Read what the chosen letters give in the head open at each level."""
         capture = session.capture
-        if capture is None or not len(capture.prompt):
+        if capture is None or not len(capture.main):
             return None
         chosen = session.looked_at
-        heads = [
-            (level, head)
-            for level in capture.spec.levels
-            if level.sequence == "source"
-            and (head := session.opened.get(level.index)) is not None
-            and capture.maps[head.layer] is not None
-        ]
-        queries = self._several(chosen)
+        tokens = {one.index: session.last_token(one.index) for one in capture.spec.levels}
         off = session.off | capture.off
-        return _read(capture, heads, queries, chosen.key, session.display, off)
+        wish = Wish(
+            replace(chosen, layer=session.selection.layer, head=session.selection.head),
+            self._several(chosen), session.opened, tokens, session.display, off,
+        )  # fmt: skip
+        return _shown(capture, wish)
 
     def draw(self, result: Shown) -> None:
         """Show the rows."""
         assert self.session is not None
         self._shown = result
-        unit = words.unit(result.capture.prompt)
-        self.head.note.say(NOTE.format(unit=unit))
+        unit, spec = result.unit, result.capture.spec
+        self.head.note.say(NOTE.format(unit=unit) + _where(spec))
+        said = verdict.of_text(result.capture).sentence()
+        self.verdict.setText(said)
+        self.verdict.setVisible(bool(said))
         self._units[0].setText(unit)
-        self.strip.show_lines(
-            result.capture.prompt, result.lines, result.display, self.session.selection.head_id
-        )
-        self.strip.show_queries(result.queries, follow=self.session.hover is None)
-        self.legend.say(self._legend(result))
+        chosen = self.session.selection.head_id
+        for number, strip in enumerate(self.strips):
+            strip.setVisible(number < len(result.passages))
+        self.rows_changed.emit(len(result.lines))
+        for strip, one in zip(self.strips, result.passages, strict=False):
+            strip.show_lines(one.prompt, one.lines, result.display, chosen)
+            strip.show_queries(one.queries, follow=self.session.hover is None)
+        self.legend.say("    ".join(self._legend(result)))
 
     def noticed(self, name: str) -> None:
         """Forget a mean when one query is chosen elsewhere."""
@@ -149,24 +177,34 @@ class TextStrip(View):
             return self._queries
         return chosen.query, chosen.query
 
-    def _legend(self, result: Shown) -> str:
+    def _legend(self, result: Shown) -> Iterator[str]:
         assert self.session is not None
-        unit = words.unit(result.capture.prompt)
         if self.session.stale:
-            return "Text before: it was edited since. Capture it to see the new one."
-        if result.queries is None:
-            return f"Click a {unit} to see what it looks at."
-        parts = []
-        first, last = result.queries
-        if first != last:
-            parts.append(f"The mean of {words.counted(last - first + 1, unit)}.")
-        signed = any(line.signed for line in result.lines)
-        parts.append("Red: added, blue: taken away." if signed else "Brighter: looked at more.")
-        if len(result.lines) > 1:
-            parts.append(
-                "Each resolution shows the head last opened there (dashed in the hourglass)."
+            yield "Text before: it was edited since. Capture it to see the new one."
+            return
+        asked = next((one.queries for one in result.passages if one.asks), None)
+        if asked is None:
+            yield f"Click a {result.unit} to see what it looks at."
+            return
+        if asked[0] != asked[1]:
+            yield f"The mean of {words.counted(asked[1] - asked[0] + 1, result.unit)}."
+        signs = {line.signed for line in result.lines if line.weights is not None}
+        if True in signs:
+            yield "Red: added, blue: taken away."
+        if False in signs:
+            yield "Brighter: looked at more."
+        spec = result.capture.spec
+        if spec.two_texts:
+            layer = spec.layers[self.session.selection.layer]
+            yield (
+                "A click below chooses the query, above the key."
+                if layer.role == "cross"
+                else ("A click in a text shows its head.")
             )
-        return "    ".join(parts)
+        elif len(result.passages) > 1:
+            yield "The text is read from slots, into which all of it is mixed."
+        elif len(result.lines) > 1:
+            yield "Each resolution shows the head last opened there (dashed in the hourglass)."
 
     def _edit(self) -> None:
         self.asked.emit("edit_text")
@@ -174,90 +212,54 @@ class TextStrip(View):
     def _capture(self) -> None:
         self.asked.emit("capture")
 
-    def _point(self, token: int | None) -> None:
-        if self.session is None:
+    def _passage(self, number: int) -> Passage | None:
+        found = self._shown.passages if self._shown is not None else ()
+        return found[number] if number < len(found) else None
+
+    def _point(self, number: int, token: int | None) -> None:
+        passage = self._passage(number)
+        if self.session is None or passage is None:
             return
         chosen = self.session.selection
-        hover = None if token is None or chosen.query is None else replace(chosen, key=token)
-        self.session.put(hover=hover)
+        here = token is not None and chosen.query is not None and passage.answers
+        self.session.put(hover=replace(chosen, key=token) if here else None)
 
-    def _query(self, tokens: Tokens) -> None:
-        if self.session is None:
+    def _choose(self, number: int, tokens: Tokens) -> None:
+        passage = self._passage(number)
+        if self.session is None or passage is None:
             return
-        self._queries = tokens if tokens[0] != tokens[1] else None
-        changed = self.session.selection.query != tokens[1]
-        self.session.put(hover=None, selection=replace(self.session.selection, query=tokens[1]))
+        if not passage.asks and passage.answers:
+            self._key(number, tokens[1])
+            return
+        chosen = self.session.selection
+        if not passage.asks:
+            head = next((one.head for one in passage.lines if one.head is not None), None)
+            if head is None:
+                return
+            chosen = self.session.at(head)
+        self._queries = tokens if tokens[0] != tokens[1] and passage.asks else None
+        changed = chosen.query != tokens[1] or not passage.asks
+        self.session.put(hover=None, selection=replace(chosen, query=tokens[1]))
         if not changed:
             self.refresh()
 
-    def _key(self, token: int) -> None:
-        if self.session is not None:
+    def _key(self, number: int, token: int) -> None:
+        passage = self._passage(number)
+        if self.session is not None and passage is not None and passage.answers:
             self.session.put(selection=replace(self.session.selection, key=token))
 
     def _open(self, head: HeadId) -> None:
         if self.session is not None:
-            chosen = replace(self.session.selection, layer=head.layer, head=head.head)
-            self.session.put(selection=chosen)
+            self.session.select(layer=head.layer, head=head.head)
 
 
-def _read(
-    capture: Capture,
-    heads: list[tuple[Level, HeadId]],
-    queries: Tokens | None,
-    key: int | None,
-    display: Display,
-    off: Off,
-) -> Task[Shown]:
-    lines = []
-    for number, (level, head) in enumerate(heads):
-        yield Step(number, len(heads), "Reading the text's weights")
-        lines.append(_line(capture, level, head, queries, key, head in off))
-    weights = [line.weights for line in lines if line.weights is not None]
-    most = max((_reach(one) for one in weights), default=0.0)
-    lines = [replace(line, limits=_limits(line, display, most)) for line in lines]
-    return Shown(capture, tuple(lines), display, queries)
+def _shown(capture: Capture, wish: Wish) -> Task[Shown]:
+    return Shown(capture, (yield from passages(capture, wish)), wish.display)
 
 
-def _line(
-    capture: Capture,
-    level: Level,
-    head: HeadId,
-    queries: Tokens | None,
-    key: int | None,
-    off: bool,
-) -> Line:
-    layer = capture.maps[head.layer]
-    assert layer is not None
-    real = capture.key_spans(head.layer)
-    count = int(np.count_nonzero(real[:, 1] > 0))  # padding stands at the end
-    line = Line(level.label, head, real[:count], signed=layer.signed, off=off)
-    if queries is None:
-        return line
-    first, last = (min(capture.row(head.layer, one), layer.shape[1] - 1) for one in queries)
-    first = max(first, last + 1 - MOST_ROWS)
-    weights = layer.read(head.head, rows=(first, last + 1)).mean(axis=0)[:count]
-    cells = np.arange(count)
-    inside = seen(
-        rule_of(capture, head.layer),
-        np.array([[first, last + 1]]),
-        np.stack([cells, cells + 1], axis=1),
-    )[0]
-    column = None if key is None else capture.column(head.layer, key)
-    return replace(
-        line,
-        weights=weights,
-        seen=inside,
-        chosen=last if last < count else None,
-        key=column if column is not None and column < count else None,
-    )
-
-
-def _limits(line: Line, display: Display, most: float) -> tuple[float, float]:
-    if display.limits is not None:
-        return palettes.limits_of(*display.limits, line.signed)
-    reach = most if display.shared or line.weights is None else _reach(line.weights)
-    return palettes.limits_of(-reach, reach, line.signed)
-
-
-def _reach(weights: Floats) -> float:
-    return float(np.abs(weights).max(initial=0.0))
+def _where(spec: ModelSpec) -> str:
+    """The end of the note: at which resolutions, in which texts."""
+    if spec.two_texts:
+        return ", in both texts"
+    sequences = {level.sequence for level in spec.levels}
+    return ", at every resolution" if len(spec.levels) > 1 and len(sequences) == 1 else ""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, Map, readonly
+from hgviz.gui.views import signs
 from hgviz.gui.views.viewport import Along, Viewport
 from hgviz.maps import LazyMap, Rule, thumb_zoom
 
@@ -33,6 +34,11 @@ class Source:
     def shape(self) -> tuple[int, int]:
         """(queries, keys)"""
         return self.map.shape[1], self.map.shape[2]
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights of this head can be negative."""
+        return signs.of(self.map, self.head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,7 @@ def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
     (first, last), (start, end) = (
         _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
     )
-    join = _larger if source.map.signed else np.maximum
+    join = _larger if source.signed else np.maximum
     block = join(block[first], block[last])
     return join(block[:, start], block[:, end])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hgviz.core import Prompt
+from hgviz.core import ModelSpec, Prompt
 
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -34,9 +34,34 @@ def fraction(count: int) -> str:
 
 
 def unit(prompt: Prompt) -> str:
-    """What one token is called: letter where every token is a character or a part of one."""
+    """What one token is called: letter where every token is a character or a part of one.
+
+    An encoder's states and the slots of a projected sequence go by their own names.
+    """
+    if prompt.states is not None:
+        return "state"
     spans = prompt.spans[prompt.spans[:, 0] >= 0]
-    return "letter" if not len(spans) or (spans[:, 1] - spans[:, 0]).max() <= 1 else "token"
+    if not len(spans):
+        named = prompt.pieces[0].partition(" ")[0] if prompt.pieces else ""
+        return "slot" if named == "slot" else "token" if prompt.pieces else "letter"
+    return "letter" if (spans[:, 1] - spans[:, 0]).max() <= 1 else "token"
+
+
+def level(spec: ModelSpec, number: int) -> str:
+    """What a level is called: 1:2; of models with two texts or slots, whose rows they are."""
+    one = spec.levels[number]
+    if len({level.sequence for level in spec.levels}) == 1:
+        return one.label
+    return "text" if one.sequence == "source" and not spec.two_texts else one.sequence
+
+
+def ends(spec: ModelSpec, layer: int) -> str:
+    """The levels of a layer: 1:2, 1:1 → 1:2, source → target; "" where there is but one."""
+    if len(spec.levels) == 1:
+        return ""
+    one = spec.layers[layer]
+    found = [level(spec, number) for number in (one.key_level, one.level)]
+    return found[0] if found[0] == found[1] else " → ".join(found)
 
 
 def counted(count: int, noun: str) -> str:
@@ -52,6 +77,11 @@ def weight(value: float, digits: int = 2) -> str:
     if abs(value) < least:
         return f"<{least:.{digits}f}" if value > 0 else f"−<{least:.{digits}f}"
     return f"{value:.{digits}f}".replace("-", "−")
+
+
+def with_sign(value: float, digits: int = 3) -> str:
+    """+0.712, −0.281, 0."""
+    return ("+" if value > 0 else "") + weight(value, digits)
 
 
 def listed(numbers: Sequence[int], noun: str) -> str:

@@ -1,0 +1,47 @@
+"""What the rows of a signed map add up to, drawn beside it and said when pointed at."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter
+
+from hgviz.core import Floats
+from hgviz.gui.views import ink, words
+from hgviz.gui.views.viewport import Along
+
+WIDE = 30  # logical px
+
+
+def draw(painter: QPainter, box: QRectF, along: Along, ratio: float, mass: Floats) -> None:
+    """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
+
+    Where rows are finer than pixels the mean of those that share one is drawn.
+    """
+    first, last = along.shown()
+    step = max(1, round(1 / along.scale))
+    starts = np.arange(first, last, step)
+    sums = np.add.reduceat(mass[first:last], starts - first, axis=0)
+    edges = [along.edges(int(row), step) for row in starts]
+    rows = [(box.top() + a / ratio, box.top() + b / ratio) for a, b in edges]
+    counts = np.diff(np.append(starts, last))
+    means = np.asarray(sums / counts[:, None], np.float32)
+    ink.mass_gutter(painter, box, rows, means, float(np.abs(mass).max()))
+
+
+def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:
+    """What the row beside a place adds up to: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
+    if not box.contains(place):
+        return ""
+    row = along.cell((place.y() - box.top()) * ratio)
+    if row is None or row >= len(mass):
+        return ""
+    return f"row {row:,}: sum {sums(float(mass[row, 0]), float(mass[row, 1]))}"
+
+
+def sums(negative: float, positive: float, digits: int = 2) -> str:
+    """+0.43: +0.71 −0.28."""
+    whole, plus, minus = (
+        words.with_sign(one, digits) for one in (negative + positive, positive, negative)
+    )
+    return f"{whole}: {plus} {minus}"

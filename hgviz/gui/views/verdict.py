@@ -1,0 +1,71 @@
+"""What the model says of the text in the end: a class, the next token, a masked token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture
+
+MOST = 4  # answers that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The likeliest answers, with their shares, and what they answer; goal as ModelSpec's."""
+
+    goal: str
+    answers: tuple[tuple[str, float], ...] = ()
+
+    def sentence(self) -> str:
+        """Such as "positive 97 %"; "" where there is nothing to say."""
+        return f"{self.answers[0][0]} {percent(self.answers[0][1])}" if self.answers else ""
+
+    def question(self, noun: str) -> str:
+        """What the answers answer, before a list of them."""
+        return {
+            "classes": "The model says:",
+            "masked": f"In place of this {noun} it expects:",
+        }.get(self.goal, f"Next {noun} it expects:")
+
+
+def of_text(capture: Capture) -> Verdict:
+    """The classes of a classifier, the likeliest first; nothing for other models."""
+    goal = capture.spec.goal
+    if goal != "classes" or capture.logits is None or np.ndim(capture.logits) != 1:
+        return Verdict(goal)
+    labels = capture.spec.labels
+    odds = shares(capture.logits)
+    best = np.argsort(-odds, kind="stable")[:MOST]
+    named = (labels[one] if one < len(labels) else f"class {one}" for one in best)
+    return Verdict(goal, tuple(zip(named, map(float, odds[best]), strict=True)))
+
+
+def of_token(capture: Capture, token: int, name_of: Callable[[int], str]) -> Verdict:
+    """What is expected after a token, or in its place; of a classifier, its classes."""
+    goal, logits = capture.spec.goal, capture.logits
+    if goal == "classes":
+        return of_text(capture)
+    if goal == "states" or logits is None or np.ndim(logits) != 2 or token >= len(logits):
+        return Verdict(goal)
+    odds = shares(logits[token])
+    best = np.argsort(-odds, kind="stable")[:MOST]
+    return Verdict(goal, tuple((name_of(int(one)), float(odds[one])) for one in best))
+
+
+def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Softmax of some logits, in float64."""
+    scores = np.asarray(logits, np.float64)
+    odds = np.exp(scores - scores.max())
+    found: NDArray[np.float64] = odds / odds.sum()
+    return found
+
+
+def percent(share: float) -> str:
+    """97 %; never 100 % short of certainty."""
+    if 0.995 <= share < 1:
+        return ">99 %"
+    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
