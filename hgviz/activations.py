@@ -1,6 +1,7 @@
 """The activations of attention: one row each, written once for numpy and torch.
 
-Formulas: models.md B.1 of the project's notes; ymish is x tanh|x|, the rest are the standard
+Formulas: models.md B.1 of the project's notes; ymish is x tanh|x|, linear attention weighs by
+phi(q) . phi(k) over its sum (Katharopoulos et al. 2020, phi = elu + 1), the rest are the standard
 functions. Masked keys never pass through these functions: whoever calls them sets masked weights
 to exactly 0 afterwards, since f(mask value) is not 0 for most of them.
 """
@@ -15,6 +16,7 @@ SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
 LEAK = 0.1
 NORM_EPSILON = 1e-9
+SUM_EPSILON = 1e-6
 
 Pooling = Literal["max", "magnitude", "after"]
 
@@ -24,17 +26,20 @@ class Activation:
     """One attention activation and its facts.
 
     apply(scores, stat, xp): weights from scaled scores (..., q, k); stat (..., q, 1) is the row
-    statistic or None where none is needed (softmax: None means it was subtracted already).
-    statistic: which number per row it needs. pooling: how a reduction commutes with it, "max"
-    (increasing), "magnitude" (odd and increasing) or "after" (apply first, then pool).
+    statistic or None where none is needed or it was applied already (subtracted from the scores
+    for the log-sum-exp, divided by for the sum). statistic: which number per row it needs.
+    pooling: how a reduction commutes with it, "max" (increasing), "magnitude" (odd and increasing)
+    or "after" (apply first, then pool). features(x, xp): what queries and keys pass through before
+    they meet, None for as they are; scores of features are not scaled by 1 / sqrt(d).
     """
 
     name: str
     label: str
     signed: bool
     pooling: Pooling
-    statistic: Literal["lse", "none"]
+    statistic: Literal["lse", "sum", "none"]
     apply: Callable[[Any, Any, Any], Any]
+    features: Callable[[Any, Any], Any] | None = None
 
 
 def _softmax(scores: Any, stat: Any, xp: Any) -> Any:
@@ -68,6 +73,15 @@ def _ymish(scores: Any, stat: Any, xp: Any) -> Any:
     return scores * xp.tanh(xp.abs(scores))
 
 
+def _over_sum(scores: Any, stat: Any, xp: Any) -> Any:
+    return scores if stat is None else scores / (stat + SUM_EPSILON)
+
+
+def _elu_plus_one(x: Any, xp: Any) -> Any:
+    positive = x > 0
+    return xp.where(positive, x + 1, xp.exp(xp.where(positive, 0 * x, x)))
+
+
 ACTIVATIONS: dict[str, Activation] = {
     row.name: row
     for row in (
@@ -79,5 +93,8 @@ ACTIVATIONS: dict[str, Activation] = {
         Activation("elu", "ELU", True, "after", "none", _elu),
         Activation("leaky_relu", "leaky ReLU (0.1)", True, "after", "none", _leaky_relu),
         Activation("ymish", "ymish, x·tanh|x|", True, "magnitude", "none", _ymish),
+        Activation(
+            "linear", "linear attention (elu + 1)", False, "max", "sum", _over_sum, _elu_plus_one
+        ),
     )
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS, NORM_EPSILON
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
 from hgviz.maps.cache import Cache
 from hgviz.maps.pooling import fold_ends, fold_max, larger
 from hgviz.maps.relative import Distances
@@ -26,17 +26,18 @@ _numbers = itertools.count()
 @dataclass(frozen=True, slots=True)
 class _Queries:
     """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
-    the factor of each row's scores and what is added to them in one or two parts (rows, 1).
+    (rows, 1) each: the factor of a row's scores, the least that weighs, and what is added then.
     """
 
     content: NDArray[Any]
     position: NDArray[Any] | None
     factor: NDArray[Any]
+    least: NDArray[Any] | None
     shift: tuple[NDArray[Any], ...]
 
     @property
     def nbytes(self) -> int:
-        parts = (self.content, self.position, self.factor, *self.shift)
+        parts = (self.content, self.position, self.factor, self.least, *self.shift)
         return sum(part.nbytes for part in parts if part is not None)
 
 
@@ -129,12 +130,46 @@ class LazyMap(Tiled):
         # in the model's own order: scaling q first, or the statistic as one more column of the
         # product, rounds differently than the statistic did and was up to 8 times less exact
         tile *= block.factor
+        dropped = self._dropped(place, tile, block.least, rows, columns)
         for part in block.shift:
             tile += part
+        nothing = -np.inf if self._acts[place].statistic == "lse" else 0.0
+        if dropped is not None:
+            np.copyto(tile, nothing, where=dropped)
         if exists is None:
             hidden = ~self._rule.sees(np.asarray(rows), np.asarray(columns))
-            np.copyto(tile, -np.inf if self._acts[place].pooling == "max" else 0.0, where=hidden)
+            np.copyto(tile, nothing, where=hidden)
         return tile
+
+    def _dropped(
+        self,
+        place: int,
+        tile: NDArray[Any],
+        least: NDArray[Any] | None,
+        rows: range,
+        columns: range,
+    ) -> NDArray[np.bool_] | None:
+        """The cells that are not among the largest of their row, None where all may weigh."""
+        if least is None:
+            return None
+        sizes = tile if self._acts[place].statistic == "lse" else np.abs(tile)
+        dropped: NDArray[np.bool_] = sizes < least
+        first, stop = np.searchsorted(self._listed[0], place * self.shape[1] + np.array(
+            [rows.start, rows.stop]))  # fmt: skip
+        row, column = (part[first:stop] for part in self._listed[1:])
+        here = (column >= columns.start) & (column < columns.stop)
+        dropped[row[here] - rows.start, column[here] - columns.start] = False
+        return dropped
+
+    @cached_property
+    def _listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Cells that weigh though no threshold says so: number of head and row, row, column."""
+        kept = self.factors.kept
+        pairs = np.empty((0, 3), np.int64) if kept is None else kept[...].astype(np.int64)
+        place, row, column = pairs[(pairs >= 0).all(1) & (pairs < self.shape).all(1)].T
+        numbers = place * self.shape[1] + row
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], row[order], column[order]
 
     def _exists(self, rows: range, columns: range) -> bool | None:
         """Whether all cells of a block exist, None for some."""
@@ -183,32 +218,43 @@ class LazyMap(Tiled):
         factors, relative = self.factors, self._rule.relative
         part = slice(rows.start, rows.stop)
         q = plain(factors.q[place, part], self._dtype)
-        stat = np.asarray(factors.stat[place, part], np.float64)[:, None]
-        factor, shift = self._row_terms(place, stat)
-        if relative is None:
-            return _Queries(q, None, factor, shift)
+        terms = self._row_terms(place, part)
+        if relative is None or self._acts[place].features is not None:
+            return _Queries(q, None, *terms)
         content = q + self._term(relative.content, place)
         position = q + self._term(relative.position, place)
-        return _Queries(content, position, factor, shift)
+        return _Queries(content, position, *terms)
 
     def _row_terms(
-        self, place: int, stat: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...]]:
-        """(rows, 1) each: what multiplies the scores of a row, and what is added to them."""
-        scale, norm, dtype = self._rule.scale, self._rule.norms[place], self._dtype
-        if self._acts[place].statistic == "lse":
-            # a weight near 1 feels the rounding of a large statistic: the rest follows
-            whole: NDArray[np.float64] = -stat
-            high = whole.astype(dtype)
-            rest = np.subtract(whole, high, where=np.isfinite(whole), out=np.zeros_like(whole))
-            shift = (high, rest.astype(dtype)) if rest.any() else (high,)
-            return np.full(stat.shape, scale, dtype), shift
-        if norm == "l2":
-            return (scale / (stat + NORM_EPSILON)).astype(dtype), ()
-        if norm == "l2-literal":
-            with np.errstate(divide="ignore"):
-                return (scale / stat).astype(dtype), (np.full(stat.shape, NORM_EPSILON, dtype),)
-        return np.full(stat.shape, scale, dtype), ()
+        self, place: int, part: slice
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[NDArray[Any], ...]]:
+        """(rows, 1) each: what multiplies the scores of a row, the least that weighs, and what is
+        added to them.
+        """
+        factors, norm = self.factors, self._rule.norms[place]
+        statistic, dtype = self._acts[place].statistic, self._dtype
+
+        def of(values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.asarray(values[place, part], np.float64)[:, None]
+
+        stat = of(factors.stat)
+        divisor, constant = np.ones_like(stat), 0.0
+        if norm is not None:
+            length = stat if factors.norm is None or statistic == "none" else of(factors.norm)
+            literal = norm == "l2-literal"
+            divisor = np.where(length > 0, length, 1.0) if literal else length + NORM_EPSILON
+            constant = NORM_EPSILON if literal else 0.0
+        least = None if factors.threshold is None else of(factors.threshold) / divisor
+        shift = np.full_like(stat, constant)
+        if statistic == "lse":
+            shift -= stat
+        elif statistic == "sum":
+            divisor, shift = divisor * (stat + SUM_EPSILON), shift / (stat + SUM_EPSILON)
+            least = None if least is None else least / (stat + SUM_EPSILON)
+        if least is not None:
+            least = None if np.isneginf(least).all() else least.astype(dtype)
+        factor = (self._rule.scale_of(place) / divisor).astype(dtype)
+        return factor, least, _parts(shift, dtype)
 
     def _keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
         def made() -> NDArray[Any]:
@@ -241,6 +287,16 @@ class LazyMap(Tiled):
                 difference = np.abs(difference - factors.proof_values[place, at])
                 largest = max(largest, float(difference.max(initial=0.0)))
         return largest
+
+
+def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
+    """What is added to scores, as none, one or two numbers of a dtype that make it up."""
+    if not shift.any():
+        return ()
+    # a weight near 1 feels the rounding of a large statistic: the rest follows
+    high = shift.astype(dtype)
+    rest = np.subtract(shift, high, where=np.isfinite(shift), out=np.zeros_like(shift))
+    return (high, rest.astype(dtype)) if rest.any() else (high,)
 
 
 def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.activations import ACTIVATIONS
+
 Norm = Literal["l2", "l2-literal"] | None
 
 
@@ -31,11 +33,11 @@ class Relative:
 class Rule:
     """How scores become weights in one layer.
 
-    scale multiplies q.k; activations and norms have one entry per stored head; top_k is how many
-    keys a row of the activation topk keeps. Row i stands at
-    token i stride_q, column j at j stride_k (after the causal shift). Causal: column j is seen
-    where j stride_k < (i + 1) stride_q, which is j <= i in self attention, j < s (i + 1) going
-    down and j <= i // s going up. Windowed: only where both lie in the same group of
+    scale multiplies q.k, but for activations of features (see scale_of); activations and norms
+    have one entry per stored head; top_k is how many keys a row of the activation topk keeps. Row
+    i stands at token i stride_q, column j at j stride_k (after the causal shift). Causal: column
+    j is seen where j stride_k < (i + 1) stride_q, which is j <= i in self attention, j < s (i + 1)
+    going down and j <= i // s going up. Windowed: only where both lie in the same group of
     max(stride_q, stride_k) tokens. keep (keys,) is False for padded keys, None when all are real.
     empty_rows: what a row without any key reads, zeros or the uniform row of the packages that
     mask by a large negative number (over its window, or over all keys, future ones too).
@@ -52,6 +54,26 @@ class Rule:
     keep: NDArray[np.bool_] | None = None
     relative: Relative | None = None
     top_k: int | None = None
+
+    def scale_of(self, place: int) -> float:
+        """What multiplies q.k of the head stored at a place: 1 for features of q and k."""
+        return self.scale if ACTIVATIONS[self.activations[place]].features is None else 1.0
+
+    def top_k_of(self, place: int) -> int | None:
+        """How many keys each row of a head keeps, None for all."""
+        return self.top_k if self.activations[place] == "topk" else None
+
+    def alike(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the heads that share activation and norm, one group after another."""
+        found: dict[Any, list[int]] = {}
+        for place, kind in enumerate(zip(self.activations, self.norms, strict=True)):
+            found.setdefault(kind, []).append(place)
+        return tuple(map(tuple, found.values()))
+
+    def only(self, places: tuple[int, ...]) -> Rule:
+        """The rule of some heads; relative terms are theirs already."""
+        names = tuple(self.activations[place] for place in places)
+        return replace(self, activations=names, norms=tuple(self.norms[place] for place in places))
 
     def window(self, row: int, keys: int) -> tuple[int, int]:
         """The columns (first, stop) of a row's window; all keys where there are no windows."""
@@ -91,10 +113,17 @@ class Factors:
     """What a layer attended with: everything needed to compute any tile of its maps.
 
     q (heads, queries, d_head), k (heads, keys, d_head): the operands of the product, in the dtype
-    the model computed in, after rotation. stat (heads, queries) float32 or, settled, float64:
-    log-sum-exp of the scaled scores for softmax (+inf for a row without keys), the row norm for
-    l2, 0 where none is needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32:
-    rows recomputed in float64 by the program that made the capture.
+    the model computed in, after rotation and as features where these are weighed. stat (heads,
+    queries) float32 or, settled, float64: log-sum-exp of the scaled scores for softmax (+inf for a
+    row without keys), the row norm for l2, the sum of the scores for linear attention, 0 where
+    none is needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32: rows recomputed
+    in float64 by the program that made the capture.
+
+    norm (heads, queries): the row norms of heads whose stat is another number already. threshold
+    (heads, queries): scaled scores below it weigh nothing, for activations that are no softmax
+    magnitudes below it; -inf where all keys weigh, +inf for rows whose keys are listed in kept
+    (pairs, 3), head place, row and column, since a score too near the threshold would fall on
+    the other side when it is computed again.
     """
 
     q: NDArray[Any]
@@ -104,6 +133,9 @@ class Factors:
     proof_rows: NDArray[Any]
     proof_values: NDArray[Any]
     dtype: str = "float32"
+    norm: NDArray[Any] | None = None
+    threshold: NDArray[Any] | None = None
+    kept: NDArray[Any] | None = None
 
 
 __all__ = ["Factors", "Norm", "Relative", "Rule", "replace"]

@@ -1,4 +1,4 @@
-"""The one place where models attend: scores, masks, activations, heads off, and the tap.
+"""The one place where models attend: every kind of head by the form that suits it.
 
 Shapes: B batch, H heads, Q queries, K keys, D head width.
 """
@@ -6,89 +6,28 @@ Shapes: B batch, H heads, Q queries, K keys, D head width.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.activations import ACTIVATIONS, NORM_EPSILON
-from hgviz.core import HgvizError
-from hgviz.maps.rule import Factors, Norm, Relative, Rule
+from hgviz.activations import ACTIVATIONS, SUM_EPSILON
+from hgviz.maps.rule import Factors, Rule
+from hgviz.models.positions import Bias, distance_features, distance_scores, rotate
+from hgviz.models.tap import Tap, factors
+from hgviz.models.weighing import (
+    Alike,
+    alike,
+    in_order,
+    row_blocks,
+    scored,
+    visible,
+    weigh,
+    weights,
+)
 
-ROWS = 512  # rows of scores held at once while statistics are taken
-PROOF_ROWS = 8
-
-Tap = Callable[[int, Factors], None]
-
-
-# --- scores to weights ----------------------------------------------------------------------------
-
-
-def weigh(
-    scores: Tensor,
-    keep: Tensor | None,
-    activation: str,
-    norm: Norm = None,
-    k: int | None = None,
-) -> Tensor:
-    """Weights (..., q, k) of scaled scores (..., q, k).
-
-    keep: bool, broadcastable to scores; a key that is not kept has weight, norm and sum exactly 0,
-    and a row without keys is all zeros. norm "l2" divides each row by its Euclidean length + 1e-9,
-    "l2-literal" adds the 1e-9 after the division, as the line ymish was published with.
-    k: how many scores "topk" keeps (ties with the last one are kept too).
-    Raises HgvizError for an unknown activation or norm, or topk without k.
-    """
-    if activation not in ACTIVATIONS:
-        raise HgvizError(
-            f"unknown attention activation {activation!r}",
-            f"the known ones are {', '.join(ACTIVATIONS)}",
-        )
-    keep = torch.ones_like(scores, dtype=torch.bool) if keep is None else keep.expand_as(scores)
-    scores = torch.where(keep, scores, 0.0)
-    if norm is not None:
-        scores = _normalised(scores, norm)
-    if activation == "topk":
-        keep = keep & _largest(scores.masked_fill(~keep, -torch.inf), k)
-    row = ACTIVATIONS[activation]
-    stat = None
-    if row.statistic == "lse":
-        lse = scores.masked_fill(~keep, -torch.inf).logsumexp(-1, keepdim=True)
-        stat = torch.where(lse.isneginf(), 0.0, lse)
-    return torch.where(keep, row.apply(scores, stat, torch), 0.0)
-
-
-def _normalised(scores: Tensor, norm: Norm) -> Tensor:
-    length = torch.linalg.vector_norm(scores, dim=-1, keepdim=True)
-    if norm == "l2":
-        return scores / (length + NORM_EPSILON)
-    if norm == "l2-literal":
-        return scores / length + NORM_EPSILON
-    raise HgvizError(f"unknown norm {norm!r}", "the known ones are l2 and l2-literal")
-
-
-def _largest(scores: Tensor, k: int | None) -> Tensor:
-    if k is None or k < 1:
-        raise HgvizError("topk needs k, the number of keys each query keeps", "", "Give k >= 1")
-    last = scores.topk(min(k, scores.shape[-1]), dim=-1).values[..., -1:]
-    return scores >= last
-
-
-# --- attending ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Bias:
-    """Transformer-XL terms of one layer as tensors; shapes and source as hgviz.maps.Relative."""
-
-    weight: Tensor
-    bias: Tensor
-    content: Tensor
-    position: Tensor
-    unit: int
+CHUNK = 128  # rows that meet their newest keys one by one in causal linear attention
 
 
 def attend(
@@ -119,35 +58,6 @@ def attend(
     return context
 
 
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
-) -> Tensor:
-    plain = set(rule.activations) == {"softmax"} and set(rule.norms) == {None}
-    if plain and keep is None and relative is None and _simple(rule, q, k):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=rule.causal, scale=rule.scale)
-    rows = torch.arange(q.shape[-2], device=q.device)
-    seen = visible(rule, rows, k.shape[-2], keep)
-    empty = ~seen.any(-1, keepdim=True)
-    if plain:
-        # a fused kernel may give NaN for a row without keys: let it see all, overwrite it below
-        mask = seen | empty
-        if relative is not None:
-            scores = rule.scale * _position_scores(q, relative, rule, k.shape[-2], rows)
-            mask = scores.masked_fill(~mask, -torch.inf)
-            q = q + relative.content[:, None]
-        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=rule.scale)
-    else:
-        context = weights(q, k, rule, keep, relative) @ v
-    if keep is None:
-        return context
-    mean = v.mean(-2, keepdim=True)
-    return torch.where(empty, mean if rule.empty_rows == "uniform" else 0.0 * mean, context)
-
-
-def _simple(rule: Rule, q: Tensor, k: Tensor) -> bool:
-    return not rule.causal or (rule.stride_q == rule.stride_k and q.shape[-2] == k.shape[-2])
-
-
 def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None) -> Tensor:
     # fold each window into the batch: nothing outside it is ever computed
     batch, heads, queries, width = q.shape
@@ -164,182 +74,110 @@ def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | 
     return parts.reshape(batch, heads, queries, width)
 
 
-def visible(rule: Rule, rows: Tensor, keys: int, keep: Tensor | None) -> Tensor:
-    """bool (B or 1, 1, rows, K): the cells that exist in the rows of the given numbers."""
-    i = rows[:, None] * rule.stride_q
-    j = torch.arange(keys, device=rows.device)[None, :] * rule.stride_k
-    seen = torch.ones(len(rows), keys, dtype=torch.bool, device=rows.device)
-    if rule.causal:
-        seen &= j < i + rule.stride_q
-    if rule.windowed:
-        group = max(rule.stride_q, rule.stride_k)
-        seen &= i // group == j // group
-    seen = seen[None, None]
-    return seen if keep is None else seen & keep[:, None, None, :]
-
-
-def weights(
-    q: Tensor,
-    k: Tensor,
-    rule: Rule,
-    keep: Tensor | None = None,
-    relative: Bias | None = None,
-    rows: Tensor | None = None,
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
 ) -> Tensor:
-    """The maps themselves (B, H, rows, K), without filling of empty rows."""
-    scores, seen = _scores(q, k, rule, keep, relative, rows)
-    parts = [
-        weigh(scores[:, h : h + 1], seen, activation, norm)
-        for h, (activation, norm) in enumerate(zip(rule.activations, rule.norms, strict=True))
-    ]
-    return torch.cat(parts, dim=1)
+    parts = [_form(one)(one, one.of(v), keep) for one in alike(q, k, rule, relative)]
+    if not parts:
+        return torch.zeros_like(q)  # a layer without heads
+    context = in_order(rule, parts)
+    if keep is None:
+        return context
+    # a fused kernel gives rows without keys some mean, and packages that mask by a large negative
+    # number give them the mean over all keys, future ones too
+    filling = v.mean(-2, keepdim=True) if rule.empty_rows == "uniform" else v.new_zeros(())
+    return torch.where(_empty(rule, q.shape[-2], keep), filling, context)
 
 
-def _scores(
-    q: Tensor,
-    k: Tensor,
-    rule: Rule,
-    keep: Tensor | None,
-    relative: Bias | None,
-    rows: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """Scaled scores (B, H, rows, K) and which of them exist."""
-    numbers = torch.arange(q.shape[-2], device=q.device) if rows is None else rows
-    part = q if rows is None else q[..., rows, :]
-    content = part if relative is None else part + relative.content[:, None]
-    scores = content @ k.transpose(-1, -2)
-    if relative is not None:
-        scores = scores + _position_scores(part, relative, rule, k.shape[-2], numbers)
-    return scores * rule.scale, visible(rule, numbers, k.shape[-2], keep)
+def _empty(rule: Rule, queries: int, keep: Tensor) -> Tensor:
+    """bool (B, 1, Q, 1): the rows that see no key."""
+    if not rule.causal:
+        return ~keep.any(-1)[:, None, None, None]
+    ends = torch.arange(1, queries + 1, device=keep.device) * rule.stride_q
+    reach = (-(-ends // rule.stride_k)).clamp(max=keep.shape[-1])  # as Rule.reach
+    return F.pad(keep.cumsum(-1), (1, 0))[:, None, reach, None] == 0
 
 
-# --- positions ------------------------------------------------------------------------------------
+# --- the forms: (B, h, Q, D) of heads alike and their v (B, h, K, D) ------------------------------
+
+Form = Callable[[Alike, Tensor, Tensor | None], Tensor]
 
 
-def rotate(x: Tensor, tokens: Tensor) -> Tensor:
-    """Rotary positions: turn each pair of x (..., n, D) by t f_c, f_c = 10000^(-2c / D).
-
-    tokens (n,): the token position t that each row stands for (Su et al. 2021, eq. 34).
-    """
-    angles = _angles(tokens, x.shape[-1])
-    cos, sin = (part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin()))
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+def _form(one: Alike) -> Form:
+    if one.norm is None and one.activation == "softmax":
+        return _fused
+    if one.norm is None and ACTIVATIONS[one.activation].features is not None:
+        return _linear
+    return _weighed
 
 
-def distance_features(deltas: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """phi (n, width) of distances (n,): sines, then cosines, of delta * 10000^(-2c / width)."""
-    angles = _angles(deltas, width)
-    return torch.cat([angles.sin(), angles.cos()], dim=-1).to(dtype).to(deltas.device)
+def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
+    """Weights times values, a block of rows at a time."""
+    parts = []
+    for rows, reach in row_blocks(one):
+        scores, seen = scored(one, rows, keep, reach)
+        weights = weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
+        parts.append(weights @ v[..., :reach, :])
+    return torch.cat(parts, dim=-2)
 
 
-def _angles(numbers: Tensor, width: int) -> Tensor:
-    """float64 (n, width / 2): each number times 10000^(-2c / width)."""
-    # in float32 token 100,000 is already off by 0.004 rad, and mps has no float64
-    device = torch.device("cpu") if numbers.device.type == "mps" else numbers.device
-    steps = torch.arange(width // 2, device=device, dtype=torch.float64)
-    return numbers.to(device).double()[:, None] * 10000.0 ** (-2 * steps / width)
+def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
+    """Softmax by the fused kernel, whole where it knows the mask itself."""
+    q, k, rule, relative = one.q, one.k, one.rule, one.relative
+    square = rule.stride_q == rule.stride_k and q.shape[-2] == k.shape[-2]
+    if keep is None and relative is None and (square or not rule.causal):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=rule.causal, scale=rule.scale)
+    parts = []
+    for rows, reach in row_blocks(one):
+        part = q[..., rows, :]
+        seen = visible(rule, rows, torch.arange(reach, device=q.device), keep)
+        # the kernel may give NaN for a row without keys: let it see all, it is overwritten
+        mask = seen | ~seen.any(-1, keepdim=True)
+        if relative is not None:
+            scores = rule.scale * distance_scores(part, relative, rule, reach, rows)
+            mask = scores.masked_fill(~mask, -torch.inf)
+            part = part + relative.content[:, None]
+        near, values = k[..., :reach, :], v[..., :reach, :]
+        parts.append(
+            F.scaled_dot_product_attention(part, near, values, attn_mask=mask, scale=rule.scale)
+        )
+    return torch.cat(parts, dim=-2)
 
 
-def _position_scores(q: Tensor, relative: Bias, rule: Rule, keys: int, rows: Tensor) -> Tensor:
-    """(q + v) . (W phi(delta) + b), (B, H, rows, K): one product per distinct distance."""
-    step = min(rule.stride_q, rule.stride_k)
-    j = torch.arange(keys, device=q.device) * rule.stride_k // step
-    i = rows * rule.stride_q // step
-    offset = j[None, :] - i[:, None]
-    lowest = offset.min()
-    distances = torch.arange(int(lowest), int(offset.max()) + 1, device=q.device)
-    width = relative.weight.shape[-1]
-    phi = distance_features(distances * (step / relative.unit), width, q.dtype)
-    r = torch.einsum("nd,hed->hne", phi, relative.weight) + relative.bias[:, None]
-    scores = (q + relative.position[:, None]) @ r.transpose(-1, -2)  # (B, H, rows, distances)
-    index = (offset - lowest).expand(*scores.shape[:-1], keys)
-    return scores.gather(-1, index)
+def _linear(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
+    """Linear attention without its map, in O(n) (Katharopoulos et al. 2020, eqs. 5 and 9)."""
+    q, k, exact = one.q, one.k, torch.promote_types(v.dtype, torch.float32)
+    if keep is not None:
+        k = torch.where(keep[:, None, :, None], k, 0.0)
+    # a column of ones sums the weights; sums over a whole text need more than half precision
+    q, k, values = q.to(exact), k.to(exact), F.pad(v.to(exact), (0, 1), value=1.0)
+    if one.rule.causal:
+        total = _prefix_sums(q, k, values, one.rule)
+    else:
+        total = q @ (k.transpose(-1, -2) @ values)
+    return (total[..., :-1] / (total[..., -1:] + SUM_EPSILON)).to(v.dtype)
 
 
-# --- the tap --------------------------------------------------------------------------------------
+def _prefix_sums(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
+    """Each row's q . k over the keys it reaches, times v: the old by their sum, the new by map."""
+    keys, parts, done = k.shape[-2], [], 0
+    past = q.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1])  # (B, h, D, D + 1)
+    for start in range(0, q.shape[-2], CHUNK):
+        stop = min(start + CHUNK, q.shape[-2])
+        all_see, reach = rule.reach(start, keys)[1], rule.reach(stop - 1, keys)[1]
+        old, new = slice(done, all_see), slice(all_see, reach)
+        past = past + k[..., old, :].transpose(-1, -2) @ v[..., old, :]
+        done = all_see
+        rows = torch.arange(start, stop, device=q.device)
+        columns = torch.arange(all_see, reach, device=q.device)
+        part = q[..., start:stop, :]
+        near = part @ k[..., new, :].transpose(-1, -2)
+        near = torch.where(visible(rule, rows, columns, None), near, 0.0)
+        parts.append(part @ past + near @ v[..., new, :])
+    return torch.cat(parts, dim=-2)
 
 
-@torch.no_grad()
-def factors(
-    q: Tensor, k: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
-) -> Factors:
-    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D)."""
-    if len(q) != 1:
-        raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
-    if q.device.type == "mps":  # it has no float64
-        q, k, keep = q.cpu(), k.cpu(), None if keep is None else keep.cpu()
-        relative = None if relative is None else _each(relative, Tensor.cpu)
-    q, k = q.detach(), k.detach()
-    rows = _proof_rows(q.shape[-2])
-    at = torch.as_tensor(rows, device=q.device)
-    exact = None if relative is None else _each(relative, Tensor.double)
-    proof = weights(q.double(), k.double(), rule, keep, exact, at)[0]
-    if rule.empty_rows == "uniform":
-        proof = _filled(proof, rule, keep, at)
-    complete = replace(
-        rule,
-        keep=None if keep is None else keep[0].cpu().numpy(),
-        relative=None if relative is None else _numpy_relative(relative),
-    )
-    return Factors(
-        q=_numpy(q[0]),
-        k=_numpy(k[0]),
-        stat=_numpy(_statistic(q, k, rule, keep, relative)),
-        rule=complete,
-        proof_rows=rows,
-        proof_values=proof.float().cpu().numpy(),
-        dtype=str(q.dtype).removeprefix("torch."),
-    )
-
-
-def _statistic(
-    q: Tensor, k: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
-) -> Tensor:
-    """float32 (H, Q): the row statistic of every head, by blocks of rows."""
-    if q.dtype.itemsize < 4:  # in half precision it would put whole rows off by per cents
-        q, k = q.float(), k.float()
-        relative = None if relative is None else _each(relative, Tensor.float)
-    out = []
-    for start in range(0, q.shape[-2], ROWS):
-        rows = torch.arange(start, min(start + ROWS, q.shape[-2]), device=q.device)
-        scores, seen = _scores(q, k, rule, keep, relative, rows)
-        stat = scores.masked_fill(~seen, -torch.inf).logsumexp(-1)
-        stat = torch.where(stat.isneginf(), torch.inf, stat)
-        for h, (activation, norm) in enumerate(zip(rule.activations, rule.norms, strict=True)):
-            if norm is not None:
-                one = torch.where(seen[:, 0], scores[:, h], 0.0)
-                stat[:, h] = torch.linalg.vector_norm(one, dim=-1)
-            elif ACTIVATIONS[activation].statistic == "none":
-                stat[:, h] = 0.0
-        out.append(stat[0].float())
-    return torch.cat(out, dim=-1)
-
-
-def _filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
-    """Rows without keys as the packages compute them that mask by a large negative number."""
-    empty = ~visible(rule, rows, proof.shape[-1], keep)[0].any(-1, keepdim=True)
-    whole = visible(replace(rule, causal=False), rows, proof.shape[-1], None)[0]
-    return torch.where(empty, whole / whole.sum(-1, keepdim=True), proof)
-
-
-def _proof_rows(queries: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    count = min(PROOF_ROWS, queries)
-    return np.unique(np.linspace(0, queries - 1, count).round().astype(np.int64))
-
-
-def _numpy_relative(one: Bias) -> Relative:
-    found = _each(one, lambda part: _numpy(part.detach()))
-    return Relative(found.weight, found.bias, found.content, found.position, found.unit)
-
-
-def _each(one: Bias, change: Callable[[Tensor], Any]) -> Any:
-    parts = (one.weight, one.bias, one.content, one.position)
-    return Bias(*map(change, parts), one.unit)  # type: ignore[call-arg]
-
-
-def _numpy(x: Tensor) -> Any:
-    x = x.contiguous().cpu()
-    if x.dtype == torch.bfloat16:  # numpy has no bfloat16: its bits, named by Factors.dtype
-        return x.view(torch.int16).numpy().view(np.uint16)
-    return x.numpy()
+__all__ = [
+    "Bias", "Tap", "attend", "distance_features", "factors", "rotate", "visible", "weigh",
+    "weights",
+]  # fmt: skip

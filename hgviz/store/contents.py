@@ -87,11 +87,13 @@ def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
     """q, k, statistic, relative terms and proof; returns the attributes that go with them."""
     factors, rule = maps.factors, maps.factors.rule
     crc = [0] * len(maps.heads)
-    for name, values in (("q", factors.q), ("k", factors.k), ("stat", factors.stat)):
-        _store_heads(group, name, values, crc)
-        group[name].attrs["dtype"] = np.bytes_(
-            factors.dtype if name != "stat" else values.dtype.name
-        )
+    for name in schema.SUMMED:
+        if (values := getattr(factors, name)) is not None:
+            _store_heads(group, name, values, crc)
+            dtype = factors.dtype if name in ("q", "k") else values.dtype.name
+            group[name].attrs["dtype"] = np.bytes_(dtype)
+    if factors.kept is not None:
+        store(group, "kept", np.asarray(factors.kept[...], "<i4").reshape(-1, 3), axis=0)
     if rule.keep is not None:
         store(group, "keep", np.asarray(rule.keep, "u1"))
     if rule.relative is not None:
@@ -104,6 +106,7 @@ def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
         "causal": rule.causal, "windowed": rule.windowed, "empty_rows": rule.empty_rows,
         "activations": " ".join(rule.activations),
         "norms": " ".join(norm or "-" for norm in rule.norms),
+        **({} if rule.top_k is None else {"top_k": rule.top_k}),
         "unit": rule.relative.unit if rule.relative is not None else 1,
         "verify_max_abs": maps.verify_max_abs,
         "crc32": tuple(crc),
@@ -163,7 +166,7 @@ def store(
 def _store_heads(group: h5py.Group, name: str, values: Any, crc: list[int]) -> None:
     """(heads, rows, ...) head by head; each head's checksum goes on."""
     dtype = np.dtype(values.dtype).newbyteorder("<")
-    axis = 1 if name in ("q", "k", "stat") else len(values.shape) - 1
+    axis = 1 if name in schema.SUMMED else len(values.shape) - 1
     chunks = _chunks((1, *values.shape[1:]), axis, dtype.itemsize)
     target = group.create_dataset(
         name, values.shape, dtype, chunks=chunks if 0 not in values.shape else None,

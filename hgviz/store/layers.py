@@ -9,6 +9,7 @@ from typing import Any, get_args
 import h5py
 import numpy as np
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer, Map
 from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule, Summary
 from hgviz.maps.rule import Norm
@@ -29,7 +30,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     rows = schema.LAZY if kind == "lazy" else schema.DENSE
     if kind == "lazy" and has(group, "relative"):
         rows = {**rows, **schema.RELATIVE}
-    sizes = {"heads": len(layer.heads)}
+    sizes = {"heads": len(layer.heads), "three": 3}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
     data: Found = {name: one for name, one in found.items() if one is not None}
     if sizes["queries"] < positions:
@@ -63,7 +64,7 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
     if len(crc) != len(layer.heads):
         raise Refused(f"{group.name} has {len(crc)} checksums for {len(layer.heads)} heads")
     terms = [name for name in schema.RELATIVE if name in data]
-    summed = ["q", "k", "stat", *terms]
+    summed = [*(name for name in schema.SUMMED if name in data), *terms]
     check = Checksums([data[name] for name in summed], crc).check
     parts: dict[str, Any] = {name: Stored(data[name], path, check) for name in summed}
     relative = None
@@ -71,19 +72,27 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         weight, bias, content, position = (parts[name] for name in terms)
         relative = Relative(weight, bias, content, position, _positive(group, "unit"))
     keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
-    proof: Any = Stored(data["proof/values"], path)
+    lists: dict[str, Any] = {
+        name: Stored(data[name], path) if name in data else None
+        for name in ("proof/values", "kept")
+    }
     return Factors(
         q=parts["q"],
         k=parts["k"],
         stat=parts["stat"],
-        rule=_rule(group, layer, keep, relative),
+        rule=_rule(group, layer, keep, relative, data),
         proof_rows=numbers(data["proof/rows"]),
-        proof_values=proof,
+        proof_values=lists["proof/values"],
         dtype=attribute(data["q"], "dtype", ""),
+        norm=parts.get("norm"),
+        threshold=parts.get("threshold"),
+        kept=lists["kept"],
     )
 
 
-def _rule(group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None) -> Rule:
+def _rule(
+    group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None, data: Found
+) -> Rule:
     scale, empty_rows = attribute(group, "scale", 0.0), attribute(group, "empty_rows", "")
     activations = tuple(attribute(group, "activations", "").split())
     norms = tuple(None if n == "-" else n for n in attribute(group, "norms", "").split())
@@ -93,6 +102,8 @@ def _rule(group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None)
         and activations == layer.activations
         and len(norms) == len(layer.heads)
         and set(norms) <= {None, *get_args(get_args(Norm)[0])}
+        and ("norm" in data or not any(map(_two_statistics, activations, norms)))
+        and ({"threshold", "kept"} <= {*data} or "topk" not in activations)
     )
     if not good:
         raise Refused(f"{group.name} has a rule that this hgviz does not know")
@@ -107,7 +118,13 @@ def _rule(group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None)
         empty_rows=empty_rows,
         keep=keep,
         relative=relative,
+        top_k=_positive(group, "top_k") if "top_k" in group.attrs else None,
     )
+
+
+def _two_statistics(activation: str, norm: Norm) -> bool:
+    """Whether a row needs its norm besides another number."""
+    return norm is not None and ACTIVATIONS[activation].statistic != "none"
 
 
 def _positive(group: h5py.Group, name: str) -> int:

@@ -27,14 +27,21 @@ refuses a higher major version and ignores names it does not know.
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
-for no norm), unit (relative positions), verify_max_abs (the largest difference between the proof
-rows and the tiles of the program that wrote the file), crc32 (one per head: over q, k, stat and
-the relative terms of that head, in this order).
+for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), unit
+(relative positions), verify_max_abs (the largest difference between the proof rows and the tiles
+of the program that wrote the file), crc32 (one per head: over q, k, stat, norm, threshold and the
+relative terms of that head, in this order, those that are there).
 
     q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
-    k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it
+    k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it;
+                                     for linear attention phi(q) and phi(k), phi = elu + 1
     stat  (heads, queries) float64   (or float32) log-sum-exp of the scaled scores, +inf for a row
-                                     without keys; the norm for normalised activations; else 0
+                                     without keys; their sum for linear attention; the norm for
+                                     other normalised activations; else 0
+    norm  (heads, queries) float32   the norms where stat is another number; optional
+    threshold  (heads, queries) float32      with top_k: the least scaled score that weighs, -inf
+                                     where all do, +inf where the keys are listed; optional
+    kept  (pairs, 3) int32           head (its place), row and column of every key of such a row
     keep  (keys,) uint8              0 for padded keys; optional
     relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
@@ -43,11 +50,13 @@ the relative terms of that head, in this order).
     thumb  (heads, <= 128, <= 128) float16    the map, max-pooled by one power of two
     rowmax, entropy  (heads, queries) float32
 
-A cell of a lazy layer, row i and column j, is f((q_i . k_j) scale - stat_i) for softmax, where f is
-exp, and f((q_i . k_j) scale / (stat_i + 1e-9)) for activations with norm l2; relative positions
-put (q_i + content) . k_j + (q_i + position) . (weight phi(delta) + bias) in place of q_i . k_j,
-with delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t f_c)..., cos(t f_c)...],
-f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed: both in the same group
+A cell of a lazy layer, row i and column j, is f((q_i . k_j) scale - stat_i) for softmax and topk,
+where f is exp, f((q_i . k_j) scale) for activations without norm, f((q_i . k_j) scale / (n_i +
+1e-9)) with norm l2, f((q_i . k_j) scale / n_i + 1e-9) with norm l2-literal, n being norm or, where
+there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. Relative positions, of
+which linear attention has none, put (q_i + content) . k_j + (q_i + position) . (weight phi(delta)
++ bias) in place of q_i . k_j, with delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t
+f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed: both in the same group
 of max(stride_q, stride_k).
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
@@ -77,6 +86,8 @@ PROMPT: dict[str, Row] = {
     "token_type_ids": (("tokens",), ("i8",), False),
     "states": (("tokens", "width"), ("f4",), False),
 }
+# by head, in the order in which their checksum is taken
+SUMMED = ("q", "k", "stat", "norm", "threshold")
 SUMMARY: dict[str, Row] = {
     "thumb": (("heads", "thumb_rows", "thumb_columns"), ("f2",), True),
     "rowmax": (("heads", "queries"), ("f4",), True),
@@ -86,6 +97,9 @@ LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
     "k": (("heads", "keys", "d_head"), OPERANDS, True),
     "stat": (("heads", "queries"), ("f4", "f8"), True),
+    "norm": (("heads", "queries"), ("f4", "f8"), False),
+    "threshold": (("heads", "queries"), ("f4", "f8"), False),
+    "kept": (("pairs", "three"), ("i4",), False),
     "keep": (("keys",), ("u1",), False),
     "proof/rows": (("rows",), ("i8",), True),
     "proof/values": (("heads", "rows", "keys"), ("f4",), True),

@@ -34,6 +34,8 @@ def visible(rule, queries: int, keys: int) -> np.ndarray:
 def scores(q, k, rule, head: int, dtype) -> np.ndarray:
     """Scaled scores in a dtype, computed as a model computes them."""
     q, k = np.asarray(q, dtype), np.asarray(k, dtype)
+    if rule.activations[head] == "linear":
+        return q @ k.T
     if rule.relative is None:
         return q @ k.T * dtype(rule.scale)
     one = rule.relative
@@ -48,9 +50,21 @@ def scores(q, k, rule, head: int, dtype) -> np.ndarray:
     return out * dtype(rule.scale)
 
 
+def choose(values, seen, k: int) -> np.ndarray:
+    """The k largest scores of every row, and those as large as the last of them."""
+    chosen = np.zeros_like(seen)
+    for i, row in enumerate(values):
+        there = sorted(row[seen[i]], reverse=True)
+        if there:
+            chosen[i] = seen[i] & (row >= there[min(k, len(there)) - 1])
+    return chosen
+
+
 def statistic(values, seen, activation: str, norm) -> np.ndarray:
     """The row statistic of scores, in their dtype."""
-    if activation == "softmax":
+    if activation == "linear":
+        return np.where(seen, values, 0).sum(1)
+    if activation in ("softmax", "topk"):
         masked = np.where(seen, values, -np.inf)
         top = masked.max(1, initial=-np.inf)
         safe = np.where(np.isfinite(top), top, 0)
@@ -58,17 +72,28 @@ def statistic(values, seen, activation: str, norm) -> np.ndarray:
             lse = np.log(np.exp(masked - safe[:, None]).sum(1)) + safe
         return np.where(seen.any(1), lse, np.inf)
     if norm:
-        return np.sqrt((np.where(seen, values, 0) ** 2).sum(1))
+        return length(values, seen)
     return np.zeros(len(values), values.dtype)
 
 
-def whole_map(q, k, rule, head: int) -> np.ndarray:
-    """(queries, keys) float64."""
+def length(values, seen) -> np.ndarray:
+    """The Euclidean length of every row."""
+    return np.sqrt((np.where(seen, values, 0) ** 2).sum(1))
+
+
+def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
+    """(queries, keys) float64; chosen: the cells that topk keeps, if not those in float64."""
     values = scores(q, k, rule, head, np.float64)
     seen = visible(rule, *values.shape)
     activation, norm = rule.activations[head], rule.norms[head]
+    if norm and activation in ("softmax", "topk", "linear"):
+        values = values / (length(values, seen)[:, None] + 1e-9)
+    if activation == "topk":
+        seen = choose(values, seen, rule.top_k) if chosen is None else chosen
     stat = statistic(values, seen, activation, norm)
-    if activation == "softmax":
+    if activation == "linear":
+        out = np.where(seen, values / (stat[:, None] + 1e-6), 0.0)
+    elif activation in ("softmax", "topk"):
         shift = np.where(np.isinf(stat), 0, stat)[:, None]
         out = np.where(seen, np.exp(np.where(seen, values - shift, 0)), 0.0)
     else:
@@ -77,7 +102,7 @@ def whole_map(q, k, rule, head: int) -> np.ndarray:
         out = np.where(seen, FORMULAS[activation](values), 0.0)
     if rule.empty_rows == "uniform":
         group = max(rule.stride_q, rule.stride_k)
-        for i in np.flatnonzero(~seen.any(1)):
+        for i in np.flatnonzero(~visible(rule, *values.shape).any(1)):
             inside = np.ones(len(k), bool)
             if rule.windowed:
                 inside = np.arange(len(k)) * rule.stride_k // group == i * rule.stride_q // group

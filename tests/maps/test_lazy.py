@@ -11,7 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hgviz.maps import Factors, LazyMap, Relative, Rule, settled
-from tests.maps.reference import FORMULAS, pooled, scores, statistic, visible, whole_map
+from tests.maps.reference import (
+    FORMULAS,
+    choose,
+    length,
+    pooled,
+    scores,
+    statistic,
+    visible,
+    whole_map,
+)
 
 slow = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -29,29 +38,60 @@ def numbers(x):
 
 
 def make(rule: Rule, queries: int, keys: int, width: int = 8, seed: int = 0, dtype="float32"):
-    """Random factors whose statistic is what a model in that dtype would give."""
+    """Random factors whose statistics are what a model in that dtype would give."""
     random = np.random.default_rng(seed)
     heads = len(rule.activations)
     work = np.float64 if dtype == "float64" else np.float32
     q, k = (random.normal(size=(heads, n, width)).astype(work) for n in (queries, keys))
+    for h in np.flatnonzero([name == "linear" for name in rule.activations]):
+        q[h], k[h] = (np.where(x > 0, x + 1, np.exp(x)) for x in (q[h], k[h]))
     if dtype == "bfloat16":
         q, k = bits(q), bits(k)
     elif dtype == "float16":
         q, k = q.astype(np.float16), k.astype(np.float16)
-    seen = visible(rule, queries, keys)
-    stat = np.stack(
-        [
-            statistic(
-                scores(numbers(q[h]), numbers(k[h]), rule, h, work),
-                seen,
-                rule.activations[h],
-                rule.norms[h],
-            )
-            for h in range(heads)
-        ]
-    ).astype(np.float32)
     none = np.zeros(0, np.int64)
-    return Factors(q, k, stat, rule, none, np.zeros((heads, 0, keys), np.float32), dtype)
+    return measured(Factors(q, k, none, rule, none, np.zeros((heads, 0, keys), np.float32), dtype))
+
+
+def measured(factors: Factors) -> Factors:
+    """Factors with the row statistics of their own scores."""
+    rule, (heads, queries, _), keys = factors.rule, factors.q.shape, factors.k.shape[1]
+    work = np.float64 if factors.dtype == "float64" else np.float32
+    norm, stat = np.zeros((2, heads, queries), np.float32)
+    threshold, kept = np.full((heads, queries), -np.inf, np.float32), []
+    for h, name in enumerate(rule.activations):
+        values, seen = scored(factors, h, work), visible(rule, queries, keys)
+        if name == "topk":
+            chosen = choose(values, seen, rule.top_k)
+            for i in range(queries):
+                last = values[i][chosen[i]].min(initial=np.inf)
+                first = values[i][seen[i] & ~chosen[i]].max(initial=-np.inf)
+                if first == -np.inf:
+                    continue
+                threshold[h, i] = (last + first) / 2
+                if last - first < 1e-5 * np.abs(values[i][seen[i]]).max():
+                    threshold[h, i] = np.inf
+                    kept += [(h, i, j) for j in np.flatnonzero(chosen[i])]
+        if rule.norms[h] and name in ("softmax", "topk", "linear"):
+            norm[h] = length(values, seen)
+            values = values / (norm[h][:, None] + work(1e-9))
+        stat[h] = statistic(values, chosen if name == "topk" else seen, name, rule.norms[h])
+    pairs = np.array(kept, np.int32).reshape(-1, 3)
+    return replace(factors, stat=stat, norm=norm, threshold=threshold, kept=pairs)
+
+
+def scored(factors: Factors, h: int, work=np.float32):
+    """Scaled scores of a head, as a model computes them."""
+    return scores(numbers(factors.q[h]), numbers(factors.k[h]), factors.rule, h, work)
+
+
+def exactly(factors: Factors, h: int):
+    """The map of a head in float64, of the keys that were chosen in float32."""
+    rule, chosen = factors.rule, None
+    if rule.activations[h] == "topk":
+        seen = visible(rule, *factors.q.shape[1:2], *factors.k.shape[1:2])
+        chosen = choose(scored(factors, h), seen, rule.top_k)
+    return whole_map(factors.q[h], factors.k[h], rule, h, chosen)
 
 
 @st.composite
@@ -64,7 +104,8 @@ def layers(draw, most=600):
     keys = groups * factor if role == "down" else groups
     if role == "self" and draw(st.booleans()):
         keys = draw(st.integers(1, most))
-    names = draw(st.lists(st.sampled_from(["softmax", *FORMULAS]), min_size=1, max_size=2))
+    kinds = ["softmax", "topk", "linear", *FORMULAS]
+    names = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2))
     relative = None
     if draw(st.booleans()):
         random = np.random.default_rng(draw(st.integers(0, 9)))
@@ -78,7 +119,8 @@ def layers(draw, most=600):
     rule = Rule(
         scale=draw(st.sampled_from([8**-0.5, 0.5])),
         activations=tuple(names),
-        norms=tuple(draw(st.sampled_from([None, "l2"])) if n != "softmax" else None for n in names),
+        norms=tuple(draw(st.sampled_from([None, None, "l2"])) for _ in names),
+        top_k=draw(st.sampled_from([1, 3, 40])),
         stride_q=stride * (factor if role == "down" else 1),
         stride_k=stride * (factor if role == "up" else 1),
         causal=draw(st.booleans()),
@@ -102,11 +144,12 @@ def same_bits(a, b):
 def test_a_map_of_any_rule_is_the_one_in_float64(factors):
     maps = LazyMap(factors, tuple(range(len(factors.q))))
     for head in maps.heads:
-        exact = whole_map(factors.q[head], factors.k[head], factors.rule, head)
+        exact = exactly(factors, head)
         found = maps.read(head)
         error = np.abs(found - exact)
         if factors.rule.norms[head]:  # a score that all but cancels, divided by itself: no digits
-            error *= np.minimum(factors.stat[head], 1)[:, None]
+            size = length(scored(factors, head), visible(factors.rule, *maps.shape[1:]))
+            error *= np.minimum(size, 1)[:, None]
         largest = np.abs(exact).max(1, keepdims=True)
         assert (error <= 1e-5 * np.maximum(1, largest)).all()
         assert (error <= np.maximum(1e-4 * largest, 1e-30)).all()

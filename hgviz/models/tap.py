@@ -1,0 +1,216 @@
+"""What a capture keeps of a layer: its factors, on the CPU, as numpy.
+
+Shapes: H heads, Q queries, K keys, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import HgvizError
+from hgviz.maps.rule import Factors, Relative, Rule
+from hgviz.models.positions import Bias
+from hgviz.models.weighing import (
+    Alike,
+    alike,
+    in_order,
+    largest,
+    log_sum,
+    normalised,
+    row_blocks,
+    scored,
+    sizes,
+    visible,
+    weigh,
+)
+
+PROOF_ROWS = 8
+NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
+
+Tap = Callable[[int, Factors], None]
+
+
+@torch.no_grad()
+def factors(
+    q: Tensor, k: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
+) -> Factors:
+    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D)."""
+    if len(q) != 1:
+        raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
+    if q.device.type == "mps":  # it has no float64
+        q, k, keep = q.cpu(), k.cpu(), None if keep is None else keep.cpu()
+        relative = None if relative is None else relative.each(Tensor.cpu)
+    q, k = q.detach(), k.detach()
+    kinds = tuple(alike(q, k, rule, relative))
+    found = _Rows.of(q, rule)
+    for one in kinds:
+        _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
+    rows = _proof_rows(q.shape[-2])
+    at = torch.as_tensor(rows, device=q.device)
+    heads = (
+        in_order(rule, [getattr(one, name) for one in kinds]) if kinds else whole
+        for name, whole in (("q", q), ("k", k))
+    )
+    operands = [_numpy(one[0]) for one in heads]
+    proof = _proof(found, kinds, rule, keep, at) if kinds else k.new_zeros(0, len(rows), k.shape[2])
+    complete = replace(
+        rule,
+        keep=None if keep is None else keep[0].cpu().numpy(),
+        relative=None if relative is None else _numpy_relative(relative),
+    )
+    return Factors(
+        q=operands[0],
+        k=operands[1],
+        stat=_numpy(found.stat),
+        rule=complete,
+        proof_rows=rows,
+        proof_values=_numpy(proof.float()),
+        dtype=str(q.dtype).removeprefix("torch."),
+        norm=None if found.norm is None else _numpy(found.norm),
+        threshold=None if found.threshold is None else _numpy(found.threshold),
+        kept=None if found.threshold is None else _pairs(found.kept),
+    )
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The row statistics of all heads, float32 (H, Q); see Factors."""
+
+    stat: Tensor
+    norm: Tensor | None
+    threshold: Tensor | None
+    kept: list[Tensor]
+
+    @classmethod
+    def of(cls, q: Tensor, rule: Rule) -> _Rows:
+        zeros = torch.zeros(q.shape[1:3], device=q.device)
+        places = range(len(rule.activations))
+        both = any(
+            norm is not None and ACTIVATIONS[name].statistic != "none"
+            for name, norm in zip(rule.activations, rule.norms, strict=True)
+        )
+        some = any(rule.top_k_of(place) is not None for place in places)
+        return cls(
+            zeros, zeros.clone() if both else None,
+            torch.full_like(zeros, -torch.inf) if some else None, [],
+        )  # fmt: skip
+
+
+def _fill(found: _Rows, one: Alike, keep: Tensor | None) -> None:
+    """The statistics of some heads, by blocks of rows."""
+    statistic, top_k = ACTIVATIONS[one.activation].statistic, one.rule.top_k_of(0)
+    places = torch.tensor(one.places, device=one.q.device)
+    if statistic == "none" and one.norm is None and top_k is None:
+        return
+    for rows, reach in row_blocks(one):
+        at = (places[:, None], rows)
+        scores, seen = (part[0] for part in scored(one, rows, keep, reach))
+        scores = torch.where(seen, scores, 0.0)
+        if top_k is not None and found.threshold is not None:
+            chosen = largest(sizes(scores, one.activation), seen, top_k)
+            narrow, found.threshold[at] = _threshold(sizes(scores, one.activation), seen, chosen)
+            head, row, key = (chosen & narrow[..., None]).nonzero().T
+            found.kept.append(torch.stack([places[head], rows[row], key], dim=1))
+            seen = chosen
+        if one.norm is not None:
+            length = torch.linalg.vector_norm(scores, dim=-1).float()
+            if statistic == "none":
+                found.stat[at] = length
+            elif found.norm is not None:
+                found.norm[at] = length
+            scores = normalised(scores, one.norm)
+        if statistic == "lse":
+            stat = torch.where(seen.any(-1), log_sum(scores, seen)[..., 0], torch.inf)
+            found.stat[at] = stat.float()
+        elif statistic == "sum":
+            found.stat[at] = torch.where(seen, scores, 0.0).sum(-1).float()
+
+
+def _threshold(sizes: Tensor, seen: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """(narrow, threshold), both (h, rows), half-way between the last chosen and the first dropped.
+
+    Where the gap is narrow the threshold is +inf: the chosen keys themselves are kept.
+    """
+    last = sizes.masked_fill(~chosen, torch.inf).amin(-1)
+    first = sizes.masked_fill(chosen | ~seen, -torch.inf).amax(-1)
+    whole = torch.where(seen, sizes.abs(), 0.0).amax(-1)
+    dropped = ~first.isneginf()
+    narrow = dropped & (last - first < NARROW * whole)
+    middle = torch.where(dropped, first + (last - first) / 2, -torch.inf)
+    return narrow, torch.where(narrow, torch.inf, middle).float()
+
+
+def _proof(
+    found: _Rows, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
+) -> Tensor:
+    """Rows of the maps in float64 (H, rows, K), with the keys that the model chose."""
+    parts = []
+    for one in kinds:
+        scores, seen = scored(_wider(one, torch.float64), rows, keep)
+        scores = torch.where(seen, scores, 0.0)
+        all_keys = None
+        if found.threshold is not None and one.rule.top_k_of(0) is not None:
+            seen, all_keys = seen & _chosen(found, one, scores, rows), scores.shape[-1]
+        if one.norm is not None:
+            scores = normalised(scores, one.norm)
+        parts.append(weigh(scores, seen, one.activation, None, all_keys))
+    proof = in_order(rule, parts)[0]
+    return _filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
+
+
+def _chosen(found: _Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
+    """bool (1, h, rows, K): above the threshold, or on the list of a row with a narrow gap."""
+    assert found.threshold is not None
+    places = torch.tensor(one.places, device=rows.device)
+    chosen = sizes(scores, one.activation) >= found.threshold[places][:, rows, None]
+    place, row, key = torch.cat(found.kept).T
+    here = torch.isin(place, places) & torch.isin(row, rows)
+    place, row, key = place[here], row[here], key[here]
+    chosen[0, torch.searchsorted(places, place), torch.searchsorted(rows, row), key] = True
+    return chosen
+
+
+def _filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
+    """Rows without keys as the packages compute them that mask by a large negative number."""
+    columns = torch.arange(proof.shape[-1], device=proof.device)
+    empty = ~visible(rule, rows, columns, keep)[0].any(-1, keepdim=True)
+    whole = visible(replace(rule, causal=False), rows, columns, None)[0]
+    return torch.where(empty, whole / whole.sum(-1, keepdim=True), proof)
+
+
+# --- numpy ----------------------------------------------------------------------------------------
+
+
+def _proof_rows(queries: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    count = min(PROOF_ROWS, queries)
+    return np.unique(np.linspace(0, queries - 1, count).round().astype(np.int64))
+
+
+def _pairs(kept: list[Tensor]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """int32 (pairs, 3), sorted: head, row and key."""
+    pairs = torch.cat(kept).cpu().numpy().astype(np.int32)
+    return np.ascontiguousarray(pairs[np.lexsort(pairs.T[::-1])])
+
+
+def _wider(one: Alike, dtype: torch.dtype) -> Alike:
+    terms = None if one.relative is None else one.relative.each(lambda part: part.to(dtype))
+    return replace(one, q=one.q.to(dtype), k=one.k.to(dtype), relative=terms)
+
+
+def _numpy_relative(one: Bias) -> Relative:
+    found: Any = one.each(lambda part: _numpy(part.detach()))
+    return Relative(found.weight, found.bias, found.content, found.position, found.unit)
+
+
+def _numpy(x: Tensor) -> Any:
+    x = x.contiguous().cpu()
+    if x.dtype == torch.bfloat16:  # numpy has no bfloat16: its bits, named by Factors.dtype
+        return x.view(torch.int16).numpy().view(np.uint16)
+    return x.numpy()

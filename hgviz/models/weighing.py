@@ -1,0 +1,211 @@
+"""From queries and keys to weights: which cells exist, what they score, what they weigh.
+
+Shapes: B batch, H heads, Q queries, K keys, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
+from hgviz.core import HgvizError
+from hgviz.maps.rule import Norm, Rule
+from hgviz.models.positions import Bias, distance_scores
+
+ROWS = 512  # rows of scores held at once
+CELLS = 1 << 26  # and scores, all heads of a kind and all texts together
+
+# --- scores to weights ----------------------------------------------------------------------------
+
+
+def weigh(
+    scores: Tensor,
+    keep: Tensor | None,
+    activation: str,
+    norm: Norm = None,
+    k: int | None = None,
+) -> Tensor:
+    """Weights (..., q, k) of scaled scores (..., q, k); of phi(q) . phi(k) for "linear".
+
+    keep: bool, broadcastable to scores; a key that is not kept has weight, norm and sum exactly 0,
+    and a row without keys is all zeros. norm "l2" divides each row by its Euclidean length + 1e-9,
+    "l2-literal" adds the 1e-9 after the division, as the line ymish was published with.
+    k: only the k largest scores of a row keep their weight, ties with the last one too; with
+    activations that are no softmax the k largest by magnitude (models.md B.6). topk needs it.
+    Raises HgvizError for an unknown activation or norm, a k below 1, and topk without k.
+    """
+    if activation not in ACTIVATIONS:
+        raise HgvizError(
+            f"unknown attention activation {activation!r}",
+            f"the known ones are {', '.join(ACTIVATIONS)}",
+        )
+    row = ACTIVATIONS[activation]
+    if keep is not None and keep.is_floating_point():
+        raise HgvizError("a mask of keys is boolean", f"this one holds {keep.dtype}", "Give bools")
+    seen = torch.ones_like(scores, dtype=torch.bool) if keep is None else keep.bool()
+    scores = torch.where(seen, scores, 0.0)
+    chosen = seen
+    if k is not None or activation == "topk":
+        chosen = largest(sizes(scores, activation), seen, k)
+    if norm is not None:
+        scores = normalised(scores, norm)
+    stat = None
+    if row.statistic == "lse":
+        stat = log_sum(scores, chosen)
+        scores = scores.masked_fill(~chosen, -torch.inf)  # exp(0 - stat) may be too large
+    elif row.statistic == "sum":
+        stat = torch.where(chosen, scores, 0.0).sum(-1, keepdim=True)
+    return torch.where(chosen, row.apply(scores, stat, torch), 0.0)
+
+
+def normalised(scores: Tensor, norm: Norm) -> Tensor:
+    """Scores (..., q, k) over the length of their row; masked ones are 0 and stay so for l2."""
+    length = torch.linalg.vector_norm(scores, dim=-1, keepdim=True)
+    if norm == "l2":
+        return scores / (length + NORM_EPSILON)
+    if norm == "l2-literal":  # where all scores are 0 the line as published gives NaN
+        return scores / torch.where(length > 0, length, 1.0) + NORM_EPSILON
+    raise HgvizError(f"unknown norm {norm!r}", "the known ones are l2 and l2-literal")
+
+
+def log_sum(scores: Tensor, seen: Tensor) -> Tensor:
+    """Log-sum-exp (..., q, 1) of the scores that are seen; finite for a row without any."""
+    # such a row takes all its scores: log 0 has no gradient
+    taken = seen | ~seen.any(-1, keepdim=True)
+    return scores.masked_fill(~taken, -torch.inf).logsumexp(-1, keepdim=True)
+
+
+def sizes(scores: Tensor, activation: str) -> Tensor:
+    """What the k largest are chosen by: scores, or magnitudes where negative ones weigh too."""
+    return scores if ACTIVATIONS[activation].statistic == "lse" else scores.abs()
+
+
+def largest(sizes: Tensor, seen: Tensor, k: int | None) -> Tensor:
+    """Which of the cells seen are among the k largest of their row, or as large as the last."""
+    if k is None or k < 1:
+        raise HgvizError("topk needs k, the number of keys each query keeps", "", "Give k >= 1")
+    sizes = sizes.masked_fill(~seen, -torch.inf)
+    last = sizes.topk(min(k, sizes.shape[-1]), dim=-1).values[..., -1:]
+    return seen & (sizes >= last)
+
+
+# --- queries and keys to scores -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Heads of one layer that share activation and norm: q (B, h, Q, D), k (B, h, K, D).
+
+    places are theirs among the layer's heads; rule and relative are for them alone.
+    """
+
+    places: tuple[int, ...]
+    rule: Rule
+    relative: Bias | None
+    q: Tensor
+    k: Tensor
+
+    def of(self, whole: Tensor) -> Tensor:
+        """Their part of something of all heads (B, H, ...)."""
+        return whole[:, _index(self.places)]
+
+    @property
+    def activation(self) -> str:
+        """The activation they share."""
+        return self.rule.activations[0]
+
+    @property
+    def norm(self) -> Norm:
+        """The norm they share."""
+        return self.rule.norms[0]
+
+
+def alike(q: Tensor, k: Tensor, rule: Rule, relative: Bias | None = None) -> Iterator[Alike]:
+    """The heads of a layer, sorted by kind; queries and keys are features where these are weighed.
+
+    Features take no part in relative positions: there are no scores to add them to.
+    """
+    for places in rule.alike():
+        at = _index(places)
+        their_q, their_k, terms = q[:, at], k[:, at], None
+        features = ACTIVATIONS[rule.activations[places[0]]].features
+        if features is not None:
+            their_q, their_k = features(their_q, torch), features(their_k, torch)
+        elif relative is not None:
+            terms = relative.each(lambda one, at=at: one[at])  # type: ignore[misc]
+        yield Alike(places, rule.only(places), terms, their_q, their_k)
+
+
+def in_order(rule: Rule, parts: list[Tensor]) -> Tensor:
+    """What was made for each kind of heads (B, h, ...), as (B, H, ...) in the layer's order."""
+    order = [place for places in rule.alike() for place in places]
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    if order == sorted(order):
+        return joined
+    return joined[:, [order.index(place) for place in range(len(order))]]
+
+
+def _index(places: tuple[int, ...]) -> Any:
+    # a slice is a view, a list a copy
+    together = places[-1] - places[0] + 1 == len(places)
+    return slice(places[0], places[-1] + 1) if together else list(places)
+
+
+def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
+    """The numbers of a few rows at a time, and how many keys the last of them reaches."""
+    batch, heads, queries, _ = one.q.shape
+    keys = one.k.shape[-2]
+    step = min(ROWS, max(16, CELLS // max(1, batch * heads * keys)))
+    for start in range(0, queries, step):
+        stop = min(start + step, queries)
+        reach = one.rule.reach(stop - 1, keys)[1]
+        yield torch.arange(start, stop, device=one.q.device), reach
+
+
+def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
+    """bool (B or 1, 1, rows, columns): the cells that exist, by the numbers of both."""
+    i, j = rows[:, None] * rule.stride_q, columns[None, :] * rule.stride_k
+    seen = torch.ones(len(rows), len(columns), dtype=torch.bool, device=rows.device)
+    if rule.causal:
+        seen &= j < i + rule.stride_q
+    if rule.windowed:
+        group = max(rule.stride_q, rule.stride_k)
+        seen &= i // group == j // group
+    seen = seen[None, None]
+    return seen if keep is None else seen & keep[:, None, None, columns]
+
+
+def scored(
+    one: Alike, rows: Tensor, keep: Tensor | None, reach: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist."""
+    q, k = one.q[..., rows, :], one.k[..., :reach, :]
+    keys = k.shape[-2]
+    content = q if one.relative is None else q + one.relative.content[:, None]
+    scores = content @ k.transpose(-1, -2)
+    if one.relative is not None:
+        scores = scores + distance_scores(q, one.relative, one.rule, keys, rows)
+    columns = torch.arange(keys, device=q.device)
+    return scores * one.rule.scale_of(0), visible(one.rule, rows, columns, keep)
+
+
+def weights(
+    q: Tensor,
+    k: Tensor,
+    rule: Rule,
+    keep: Tensor | None = None,
+    relative: Bias | None = None,
+    rows: Tensor | None = None,
+) -> Tensor:
+    """The maps themselves (B, H, rows, K), without filling of empty rows."""
+    rows = torch.arange(q.shape[-2], device=q.device) if rows is None else rows
+    parts = []
+    for one in alike(q, k, rule, relative):
+        scores, seen = scored(one, rows, keep)
+        parts.append(weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0)))
+    return in_order(rule, parts) if parts else q.new_zeros(len(q), 0, len(rows), k.shape[-2])
