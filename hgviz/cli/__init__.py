@@ -21,6 +21,7 @@ VERBS = (
     looking.map_,
     looking.logits,
     looking.rollout,
+    making.evaluate,
     making.train,
     looking.figure,
     looking.selftest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -87,3 +88,45 @@ def train(
         f"{out}: {words} {report.value:.3f} on the held-out data{came} "
         f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
     )
+
+
+def evaluate(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A checkpoint: a folder or a weights file.")
+    ],
+    data: Annotated[
+        Path, typer.Option(metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
+    ],
+    text_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = "",
+    label_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = "",
+    off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"],
+        typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score a model with an interval of 95 %.
+
+    A classifier: accuracy, F1 and Matthews correlation on labelled rows. A language model: bits
+    per byte on a text; a masked one: how many of the masked tokens it guesses.
+    """
+    from hgviz import tasks
+    from hgviz.analysis.evaluation import told
+
+    loaded = terminal.run(tasks.load(model, device), f"Opening {model.name}")
+    heads = tasks.heads_from(off, loaded.spec)
+    task = tasks.evaluate(loaded, data, text_column, label_column, heads)
+    found = terminal.run(task, "Scoring")
+    facts = found.facts()
+    if as_json:
+        print(json.dumps(facts))
+        return
+    names = {"loss": "loss", "f1": "F1", "mcc": "Matthews", "perplexity": "perplexity"}
+    extra = ", ".join(f"{words} {facts[key]:.3f}" for key, words in names.items() if key in facts)
+    cut = f" {found.cut:,} texts were cut to what it reads." if found.cut else ""
+    terminal.say(f"{model.name}: {told(found.score)}; {extra}.{cut}")

@@ -1,0 +1,121 @@
+"""How good a model is, with intervals: classes right, and bits. numpy only.
+
+Intervals are of 95 %: Wilson's for a share (1927), normal for a mean over windows. McNemar's test
+is exact, Bonett and Price's interval (2012) is for the difference of two shares on the same texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z95 = 1.959963984540054  # the normal quantile of 97.5 %
+Numbers = NDArray[np.int64]
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+def wilson(right: int, total: int, z: float = Z95) -> tuple[float, float]:
+    """Wilson's interval of right / total; (0, 1) where nothing was seen."""
+    if total == 0:
+        return 0.0, 1.0
+    share, extra = right / total, z * z / total
+    middle = (share + extra / 2) / (1 + extra)
+    half = z / (1 + extra) * math.sqrt(share * (1 - share) / total + extra / (4 * total))
+    low, high = middle - half, middle + half
+    # what rounding leaves of the two ends that are exact
+    return (low if right else 0.0), (high if right < total else 1.0)
+
+
+def mcnemar(lost: int, won: int) -> float:
+    """The exact two-sided p of so many texts lost and won: 2 P(X <= min), X ~ B(b + c, 1/2)."""
+    total, least = lost + won, min(lost, won)
+    ways = sum(math.comb(total, k) for k in range(least + 1))
+    return float(min(1.0, 2 * ways / 2**total))
+
+
+def paired_difference(lost: int, won: int, total: int, z: float = Z95) -> tuple[float, float]:
+    """Bonett and Price's interval of a share's change, (won - lost) / total; its width is never 0."""
+    b, c, n = lost + 1, won + 1, total + 2
+    middle = (c - b) / n
+    half = z * math.sqrt(max((b + c) - (b - c) ** 2 / n, 0.0)) / n
+    return max(middle - half, -1.0), min(middle + half, 1.0)
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def confusion(wanted: Numbers, given: Numbers, classes: int) -> Numbers:
+    """(classes, classes): how many texts of the row's class were given the column's."""
+    found: Numbers = np.bincount(wanted * classes + given, minlength=classes * classes)
+    return found.reshape(classes, classes).astype(np.int64)
+
+
+def f1(table: Numbers) -> float:
+    """F1 of a confusion table: of class 1 where there are two, else the mean over classes.
+
+    A class that is neither wanted nor given counts as 0.
+    """
+    right = np.diag(table).astype(float)
+    both = (table.sum(0) + table.sum(1)).astype(float)
+    each = np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0)
+    return float(each[1] if len(table) == 2 else each.mean())
+
+
+def matthews(table: Numbers) -> float:
+    """Matthews correlation of a confusion table (Gorodkin 2004); 0 where one side has one class."""
+    counts = table.astype(float)
+    total, right = counts.sum(), np.trace(counts)
+    wanted, given = counts.sum(1), counts.sum(0)
+    spread = (total**2 - given @ given) * (total**2 - wanted @ wanted)
+    return float((right * total - wanted @ given) / math.sqrt(spread)) if spread > 0 else 0.0
+
+
+def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """ln p over the last axis, in float64."""
+    wide = np.asarray(logits, np.float64)
+    wide = wide - wide.max(-1, keepdims=True)
+    found: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    return found
+
+
+def surprise(logits: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.float64]:
+    """-ln p of what was wanted: logits (..., classes), wanted (...) -> (...)"""
+    taken = np.take_along_axis(log_softmax(logits), np.asarray(wanted)[..., None], -1)
+    found: NDArray[np.float64] = -taken[..., 0]
+    return found
+
+
+# --- bits -----------------------------------------------------------------------------------------
+
+
+def bits_per_byte(nats: float, size: int) -> float:
+    """Bits that each of so many bytes took."""
+    return nats / math.log(2) / size
+
+
+def perplexity(nats: float, tokens: int) -> float:
+    """exp of the mean surprise of a token; infinite where it is beyond what a float holds."""
+    mean = nats / tokens
+    return math.exp(mean) if mean < 700 else math.inf
+
+
+def ratio_interval(
+    sums: Sequence[float], sizes: Sequence[float], z: float = Z95
+) -> tuple[float, float]:
+    """The interval of sum(sums) / sum(sizes) over windows drawn at random (Cochran 1977, 2.11).
+
+    (-inf, inf) for one window, which says nothing about the others.
+    """
+    x, n = np.asarray(sums, float), np.asarray(sizes, float)
+    if len(x) < 2:
+        return -math.inf, math.inf
+    ratio = x.sum() / n.sum()
+    rest = x - ratio * n
+    error = math.sqrt(float(rest @ rest) / (len(x) - 1) / len(x)) / n.mean()
+    return float(ratio - z * error), float(ratio + z * error)
