@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from hgviz.analysis.layout import Block, Layout
@@ -18,9 +18,10 @@ class Finder:
     """A role: its name, what a head that has it does, and the keys that it means.
 
     {unit} is letter or token; {place} is that at full resolution, position where a level is
-    shortened, group where one level looks at another. members: the tokens that the role is about
-    where they are fixed by the text; a head must look at several of them. only: the kind of layers
-    it makes sense in, "" for all. ahead: it means later keys.
+    shortened, group where one level looks at another; {text} is whose keys they are. members: the
+    tokens that the role is about where they are fixed by the text; a head must look at several of
+    them. only: the kind of layers it makes sense in, "" for all that look at their own text; over:
+    also for those that look at another. ahead: it means later keys; letters: only of letters.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Finder:
     members: Members | None = None
     only: str = ""
     ahead: bool = False
+    over: bool = False
+    letters: bool = False
 
 
 _space, _stop, _digit = attrgetter("space"), attrgetter("stop"), attrgetter("digit")
@@ -38,7 +41,8 @@ _word_start, _sentence_start = attrgetter("starts_word"), attrgetter("starts_sen
 
 def _every(name: str, sentence: str, members: Members) -> Finder:
     """All tokens of a kind that the query sees."""
-    return Finder(name, sentence, lambda block: block.holding(members(block.reading)), members)
+    find: Find = lambda block: block.holding(members(block.reading))  # noqa: E731
+    return Finder(name, sentence, find, members, over=True)
 
 
 def _last(name: str, sentence: str, members: Members) -> Finder:
@@ -60,6 +64,10 @@ FINDERS: dict[str, Finder] = {
     "next": Finder(
         "next {place}", "Looks at the next {place}", lambda b: b.back(-1), ahead=True
     ),
+    "around": Finder(
+        "its neighbours", "Stays near: up to two {place}s to either side",
+        lambda b: b.back(-2, 2), ahead=True,
+    ),
     "newest": Finder(
         "newest of its group", "Looks at the newest position of its group",
         lambda b: b.newest(), only="down",
@@ -69,8 +77,35 @@ FINDERS: dict[str, Finder] = {
         lambda b: b.oldest(), only="down",
     ),
     "first": Finder(
-        "first {unit}", "Rests on the first {unit} of the text",
-        lambda b: b.holding(b.reading.numbers == 0),
+        "first {unit}", "Rests on the first {unit} of {text}",
+        lambda b: b.holding(b.reading.numbers == 0), over=True,
+    ),
+    "final": Finder(
+        "last {unit}", "Rests on the last {unit} of {text}",
+        lambda b: b.holding(b.reading.numbers == b.reading.end), ahead=True, over=True,
+    ),
+    "opening": Finder(
+        "special tokens at the start", "Rests on the special tokens at the start",
+        lambda b: b.holding(b.reading.opening), over=True,
+    ),
+    "separators": Finder(
+        "separators", "Rests on the separators",
+        lambda b: b.holding(b.reading.separator), over=True,
+    ),
+    "special": Finder(
+        "special tokens", "Rests on the special tokens",
+        lambda b: b.holding(b.reading.marker), over=True,
+    ),
+    "alongside": Finder(
+        "the same place", "Follows {text} in order",
+        lambda b: b.alongside(), only="cross",
+    ),
+    "copies": Finder(
+        "the same {unit} there", "Looks at the same {unit} of {text}",
+        lambda b: b.like(b.reading.ids, b.reader.ids), only="cross",
+    ),
+    "other text": Finder(
+        "the other text", "Looks across to the other text", lambda b: b.across(), ahead=True
     ),
     "word start": Finder(
         "start of the word", "Looks back to the start of the word",
@@ -95,7 +130,7 @@ FINDERS: dict[str, Finder] = {
     "spaces": _every("spaces", "Looks at spaces", _space),
     "word starts": _every("starts of words", "Looks at the starts of words", _word_start),
     "digits": _every("digits", "Looks at digits", _digit),
-    "vowels": _every("vowels", "Looks at vowels", _vowel),
+    "vowels": replace(_every("vowels", "Looks at vowels", _vowel), letters=True),
     "last same": Finder(
         "the last same {unit}", "Looks back to the last same {unit}",
         lambda b: b.at(b.reading.same_before),
@@ -103,6 +138,10 @@ FINDERS: dict[str, Finder] = {
     "same earlier": Finder(
         "the same {unit} earlier", "Looks at the same {unit} wherever it stood before",
         lambda b: b.like(b.reading.ids, b.reading.ids) & b.earlier,
+    ),
+    "same elsewhere": Finder(
+        "the same {unit} elsewhere", "Looks at the same {unit} wherever else it stands",
+        lambda b: b.like(b.reading.ids, b.reading.ids) & ~b.back(0), ahead=True,
     ),
     "same word": Finder(
         "the same word earlier", "Looks at the same word where it stood before",
@@ -127,9 +166,13 @@ FINDERS: dict[str, Finder] = {
 
 
 def finders_for(layout: Layout) -> dict[str, Finder]:
-    """The roles that make sense in a layer."""
+    """The roles that make sense in a layer: none in one that looks at slots, which are no text."""
+    if layout.reading.unit == "slot":
+        return {}
     return {
         name: one
         for name, one in FINDERS.items()
-        if one.only in ("", layout.role) and not (one.ahead and layout.causal)
+        if (one.only == layout.role or (not one.only and (one.over or not layout.between)))
+        and not (one.ahead and layout.causal)
+        and not (one.letters and layout.reading.unit != "letter")
     }

@@ -7,24 +7,25 @@ that an even row would put there (after Voita et al. 2019, who name heads by wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.finders import finders_for
 from hgviz.analysis.judging import Showing, best_of, showing
 from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Bools, Reading
+from hgviz.analysis.reading import Bools
 from hgviz.analysis.saying import Said, Words
-from hgviz.analysis.tally import METRICS, Array, Metric, Tally, ratio
+from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying, ratio
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
 
 _ROWS, _COLUMNS = 256, 1024  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
 _ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
 _EVEN = 0.9  # of the entropy of an even row
-_PLAIN = ("first", "same", "near")
+_PLAIN = ("first", "final", "same", "near", "around", "opening", "separators", "special")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ class HeadFacts:
 
     role is "" where none shows, score the mean share of its weight that goes there; finder is the
     role's key in FINDERS, clarity (nats a row) how far it is from chance, both empty without a
-    role. level and kind are those of its layer.
+    role. level and kind are those of its layer. metrics lists those of METRICS that say something
+    of such a head, others read as NaN. most is the key (a column) that all rows together look at
+    most, most_share its part of their weight.
     """
 
     head: HeadId
-    metrics: dict[str, float]
+    metrics: Numbers
     role: str
     sentence: str
     evidence: str
@@ -46,6 +49,8 @@ class HeadFacts:
     clarity: float = 0.0
     level: int = 0
     kind: str = "self"
+    most: int | None = None
+    most_share: float = 0.0
 
 
 def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
@@ -55,21 +60,19 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     Holds at most 256 rows by 1,024 keys of a layer's maps. Rows with few keys do not count. Of
     texts above 8,192 tokens only rows spread evenly over the text are read; the evidence says so.
     """
-    reading = Reading(capture.prompt)
     found: dict[HeadId, HeadFacts] = {}
     total = len(capture.spec.layers)
     for layer in capture.spec.layers:
         known = capture.maps[layer.index]
         if known is not None and known.heads:
             layout = Layout(capture, layer.index)
-            tally = Tally(len(known.heads), known.shape[1], finders_for(layout))
+            tally = Tally(layout, finders_for(layout), _signed(layer, known))
             blocks = _row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
                 yield Step(layer.index + done / len(blocks), total, "Measuring heads")
-                _count(tally, known, layout, reading, rows)
-            place = _place(capture, layer, reading.unit)
-            words = Words(reading.unit, place, known.signed, _sampled(blocks, known))
-            found.update(_facts(layer, known.heads, tally, _rows(tally, layout, reading), words))
+                _count(tally, known, rows)
+            words = _words(capture, layer, layout, _sampled(blocks, known))
+            found.update(_facts(layer, known.heads, tally, _rows(tally), words))
         yield Step(layer.index + 1, total, "Measuring heads", dict(found))
     return found
 
@@ -81,10 +84,18 @@ def _row_blocks(queries: int, keys: int) -> list[slice]:
     return [slice(int(one), min(int(one) + _ROWS, queries)) for one in chosen]
 
 
-def _place(capture: Capture, layer: Layer, unit: str) -> str:
-    if layer.role != "self":
-        return "group"
-    return unit if capture.spec.levels[layer.level].stride == 1 else "position"
+def _signed(layer: Layer, known: Map) -> list[bool]:
+    """For each head whether its weights can be negative: heads of one layer may differ."""
+    found = [ACTIVATIONS[name].signed for name in layer.activations]
+    return found if any(found) or not known.signed else [True] * len(known.heads)
+
+
+def _words(capture: Capture, layer: Layer, layout: Layout, sampled: str) -> Words:
+    unit = layout.reading.unit
+    place = unit if capture.spec.levels[layer.level].stride == 1 else "position"
+    text = "the source" if layout.between else "the text"
+    group = layer.role in ("down", "up")
+    return Words(unit, "group" if group else place, text, capture.key_prompt(layer.index), sampled)
 
 
 def _sampled(blocks: list[slice], known: Map) -> str:
@@ -93,22 +104,19 @@ def _sampled(blocks: list[slice], known: Map) -> str:
     return "" if rows == whole else f"; measured on {rows:,} of {whole:,} rows"
 
 
-def _count(tally: Tally, known: Map, layout: Layout, reading: Reading, rows: slice) -> None:
+def _count(tally: Tally, known: Map, rows: slice) -> None:
     keys = known.shape[2]
     for start in range(0, keys, _COLUMNS):
         columns = slice(start, min(start + _COLUMNS, keys))
-        block = layout.block(reading, rows, columns)
         # the zeros of the causal shift stand for no token, and yet take weight
-        if block.seen.any() or start == 0:
-            sizes = np.abs(np.stack([known.read(head, rows, columns) for head in known.heads]))
-            tally.add(rows, sizes, block)
+        if start == 0 or tally.layout.block(rows, columns).seen.any():
+            weights = np.stack([known.read(head, rows, columns) for head in known.heads])
+            tally.add(rows, columns, weights)
 
 
-def _rows(tally: Tally, layout: Layout, reading: Reading) -> Bools:
+def _rows(tally: Tally) -> Bools:
     """(rows,) True for the rows that count: real ones, measured, with enough keys."""
-    real: Bools = layout.query[:, 0] >= 0
-    if reading.real is not None:
-        real &= reading.real[layout.now]
+    real = tally.layout.real.copy()
     enough = max(1.0, min(_ENOUGH, tally.seen.max(initial=0) / 4))
     real &= tally.seen >= enough
     return real
@@ -121,26 +129,48 @@ def _facts(
     even = _mean(ratio(METRICS["entropy"].of(tally), np.log(np.maximum(tally.seen, 1))), rows)
     fits = list(showing(tally, rows))
     for number, head in enumerate(heads):
-        metrics = {name: float(one[number]) for name, one in values.items()}
-        said = _said(tally, [one[number] for one in fits], float(even[number]), words)
+        metrics = Numbers(
+            {n: float(one[number]) for n, one in values.items() if not np.isnan(one[number])}
+        )
+        most = _most(tally.columns[number])
+        speaking = replace(words, signed=bool(tally.signed[number]), most=most, metrics=metrics)
+        said = _said(tally, [one[number] for one in fits], float(even[number]), speaking)
         one = HeadId(layer.index, head)
-        yield one, HeadFacts(one, metrics, *said, level=layer.level, kind=layer.role)
+        yield one, HeadFacts(one, metrics, *said, layer.level, layer.role, *most)
+
+
+def _most(columns: Array) -> tuple[int | None, float]:
+    """The key with the largest mass, and its part of all."""
+    whole = float(columns.sum())
+    key = int(columns.argmax()) if whole else None
+    return key, float(columns[key]) / whole if key is not None else 0.0
 
 
 def _said(tally: Tally, fits: list[Showing], even: float, words: Words) -> Said:
+    layout = tally.layout
     if tally.seen.max(initial=0) <= 1:
-        return words.trivial()
+        return words.trivial(layout.window is not None)
     best = best_of(fits)
     if best is not None:
         return words.role(best, tally.roles[best.name])
     if even >= _EVEN:
         return words.everything(even)
+    # in a causal map the first keys gather weight only because more rows see them
+    if not layout.causal and layout.step == 1 and (found := words.favourite(len(layout.key))):
+        return found
     return words.nothing(max(fits, key=lambda one: one.clarity, default=None), tally.roles)
 
 
 def _mean(values: Array, rows: Bools) -> Array:
-    """(heads,): the mean over the rows that count."""
-    return values[:, rows].mean(axis=1) if rows.any() else np.zeros(len(values))
+    """(heads,): the mean over the rows that count and have such a number, NaN where none has."""
+    chosen = values[:, rows]
+    there = ~np.isnan(chosen)
+    if not rows.any():
+        return np.where(np.isnan(values).all(axis=1), np.nan, 0.0)
+    count = there.sum(axis=1)
+    sums = np.where(there, chosen, 0).sum(axis=1)
+    found: Array = np.divide(sums, count, out=np.full(len(values), np.nan), where=count > 0)
+    return found
 
 
 # --- what the window asks -------------------------------------------------------------------------
@@ -170,7 +200,7 @@ def worth_a_look(facts: Mapping[HeadId, HeadFacts], count: int = 4) -> list[Head
 
 
 class Place(NamedTuple):
-    """A head's rank by a metric, 1 for the largest, among how many heads."""
+    """A head's rank by a metric, 1 for the largest, among how many heads; 0 of 0 for no number."""
 
     rank: int
     total: int
@@ -180,7 +210,10 @@ def place(metric: str, head: HeadId, facts: Mapping[HeadId, HeadFacts]) -> Place
     """Where a head stands among all self-attention heads; itself counts, whatever its kind."""
     others = [one for one in facts.values() if one.kind == "self" and one.head != head]
     value = facts[head].metrics[metric]
-    return Place(1 + sum(one.metrics[metric] > value for one in others), 1 + len(others))
+    if metric not in facts[head].metrics:
+        return Place(0, 0)
+    numbers = [one.metrics[metric] for one in others if metric in one.metrics]
+    return Place(1 + sum(one > value for one in numbers), 1 + len(numbers))
 
 
 def top_keys(
@@ -192,9 +225,10 @@ def top_keys(
     for, None for the zeros of the causal shift. Keys without weight are left out.
     """
     known = capture.maps[selection.layer]
-    if known is None or not len(capture.prompt):
+    queries = len(capture.query_prompt(selection.layer))
+    if known is None or not queries:
         return []
-    token = len(capture.prompt) - 1 if selection.query is None else selection.query
+    token = queries - 1 if selection.query is None else selection.query
     row = capture.row(selection.layer, token)
     weights = known.read(selection.head, (row, row + 1))[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:count]
@@ -206,5 +240,6 @@ def top_keys(
 
 
 __all__ = [
-    "METRICS", "HeadFacts", "Metric", "Place", "measure", "place", "top_keys", "worth_a_look",
+    "METRICS", "HeadFacts", "Metric", "Place", "applying", "measure", "place", "top_keys",
+    "worth_a_look",
 ]  # fmt: skip

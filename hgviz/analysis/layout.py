@@ -15,11 +15,17 @@ class Layout:
 
     query (rows, 2) and key (columns, 2) are half-open spans of tokens, (-1, -1) for padding; now
     is the newest token of each row, own the newest column of the row's own tokens; step columns
-    make up one row of a layer that shortens, one everywhere else.
+    make up one row of a layer that shortens, one everywhere else. reader and reading are the texts
+    of the rows and of the columns; between: they are not the same.
     """
 
     def __init__(self, capture: Capture, layer: int) -> None:
         one = capture.spec.layers[layer]
+        sides = (capture.query_prompt(layer), capture.key_prompt(layer))
+        self.reader = Reading(sides[0])
+        levels = capture.spec.levels
+        self.between = levels[one.level].sequence != levels[one.key_level].sequence
+        self.reading = Reading(sides[1]) if self.between else self.reader
         self.role, self.causal, self.window = one.role, one.causal, one.window
         self.query, self.key = capture.query_spans(layer), capture.key_spans(layer)
         self.now = np.maximum(self.query[:, 1] - 1, 0)
@@ -30,20 +36,28 @@ class Layout:
         else:
             self.own = np.array([capture.column(layer, int(token)) for token in self.now], np.int64)
 
-    def block(self, reading: Reading, rows: slice, columns: slice) -> Block:
+    def block(self, rows: slice, columns: slice) -> Block:
         """A part of the map."""
-        return Block(self, reading, rows, columns)
+        return Block(self, rows, columns)
+
+    @property
+    def real(self) -> Bools:
+        """(rows,) True for the rows that stand for a token that is no padding."""
+        real: Bools = self.query[:, 0] >= 0
+        return real if self.reader.real is None else real & self.reader.real[self.now]
 
 
 class Block:
     """A rectangle of a layer's maps, asked for the keys that a role means: bool (rows, columns)."""
 
-    def __init__(self, layout: Layout, reading: Reading, rows: slice, columns: slice) -> None:
-        self.reading = reading
+    def __init__(self, layout: Layout, rows: slice, columns: slice) -> None:
+        self.reader, self.reading = layout.reader, layout.reading
+        self.sizes = len(layout.query), len(layout.key)
+        self.rows = np.arange(rows.start, rows.stop)
         self.query, self.key = layout.query[rows], layout.key[columns]
         self.now, self.own, self.step = layout.now[rows], layout.own[rows], layout.step
         self.columns = np.arange(columns.start, columns.stop)
-        self.seen = self._seen(layout, np.arange(rows.start, rows.stop))
+        self.seen = self._seen(layout, self.rows)
 
     def _seen(self, layout: Layout, rows: Integers) -> Bools:
         """The cells that exist and stand for tokens."""
@@ -60,6 +74,11 @@ class Block:
         return seen
 
     @property
+    def marked(self) -> Bools:
+        """(columns,): keys that stand for a special token."""
+        return self._holds(self.reading.marker)
+
+    @property
     def distance(self) -> Floats:
         """float32 (rows, columns): tokens between the newest of the query and of the key."""
         return np.abs(np.subtract(self.query[:, 1:], self.key[:, 1], dtype=np.float32))
@@ -74,6 +93,19 @@ class Block:
         far = self.own[:, None] - self.columns
         last = first if last is None else last
         return (far >= first * self.step) & (far < (last + 1) * self.step)
+
+    def alongside(self) -> Bools:
+        """Keys as far through their text as the query is through its own."""
+        rows, columns = self.sizes
+        first, last = self.rows * columns // rows, -(-(self.rows + 1) * columns // rows)
+        return (self.columns >= first[:, None]) & (self.columns < last[:, None])
+
+    def across(self) -> Bools:
+        """Keys of the other text of a pair."""
+        segment = self.reading.segment
+        if segment.min(initial=0) == segment.max(initial=0):
+            return np.zeros(self.seen.shape, bool)
+        return np.not_equal(segment[np.maximum(self.key[:, 1] - 1, 0)], segment[self.now][:, None])
 
     def newest(self) -> Bools:
         """The newest column of the query's own tokens."""

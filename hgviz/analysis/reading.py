@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,28 +16,41 @@ _ENDS = frozenset(".!?…؟。！？")
 _WIDE_ENDS = frozenset("。！？")  # end a sentence without a space behind them
 _VOWELS = frozenset("aeiouyäöüáéíóúàèìòùâêîôûåøæœ")
 _APOSTROPHES = frozenset("'’")
+_BYTE = re.compile("<[0-9A-F]{2}>")
+_SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
 
 
 class Reading:
     """A prompt read as a person would; every array has one entry per token.
 
-    unit: "letter" where tokens are bytes or single characters, else "token". word numbers the
-    words from 0, -1 outside; word_first and word_end are the tokens first..end-1 of each token's
-    word, spelling is equal for equal words (capitals apart), sentence_first is the first token of
-    the sentence, same_before the newest earlier token of the same kind, grams[n] the kind of the
-    last n tokens together; all -1 where there is none.
+    unit: what an entry is called: "letter" where tokens are bytes or single characters, "token",
+    "state" where an encoder's states are given, "slot" for the rows of a projected sequence, whose
+    ids are -1. marker: special tokens such as [CLS] and [SEP], opening: those before the first
+    word, separator: all others. end: the last token that is no padding. segment: which text of a
+    pair it belongs to. word numbers the words from 0, -1 outside; word_first and word_end are the
+    tokens first..end-1 of each token's word, spelling is equal for equal words (capitals apart),
+    sentence_first is the first token of the sentence, same_before the newest earlier token of the
+    same kind, grams[n] the kind of the last n tokens together; all -1 where there is none.
     """
 
     def __init__(self, prompt: Prompt) -> None:
         tokens = len(prompt)
-        self.ids = np.asarray(prompt.ids, np.int64)
+        self.unit = unit_of(prompt)
+        named = self.unit in ("letter", "token")
+        self.ids = np.where(named, np.asarray(prompt.ids, np.int64), -1)
         self.numbers = np.arange(tokens)
         self.real = prompt.attention_mask
         spans = np.asarray(prompt.spans, np.int64).reshape(-1, 2)
         text = prompt.text
-        plain = spans[:, 0] >= 0
-        widths = (spans[:, 1] - spans[:, 0])[plain]
-        self.unit = "letter" if (widths <= 1).all() else "token"
+        real = np.ones(tokens, bool) if self.real is None else self.real
+        self.end = int(self.numbers[real].max(initial=-1))
+        # ids without a text have no spans: there the names of the tokens must do
+        special = spans[:, 0] < 0 if (spans[:, 0] >= 0).any() else _special(prompt.pieces)
+        self.marker = special & real
+        self.opening = self.marker & np.logical_and.accumulate(self.marker)
+        self.separator = self.marker & ~self.opening
+        kinds = prompt.token_type_ids
+        self.segment = np.zeros(tokens, np.int64) if kinds is None else np.asarray(kinds, np.int64)
         # of a token such as " the" the first character that is no space decides
         leads = [_lead(text, int(a), int(b)) if a >= 0 else "" for a, b in spans]
         self.space = np.array([bool(one) and one.isspace() for one in leads], bool)
@@ -57,6 +72,28 @@ class Reading:
     def last(self, members: Bools) -> Integers:
         """For each token the newest member up to and including it, -1 where there is none."""
         return np.maximum.accumulate(np.where(members, self.numbers, -1), dtype=np.int64)
+
+
+def unit_of(prompt: Prompt) -> str:
+    """What a token is called: letter, token, state or slot; see Reading."""
+    if prompt.states is not None:
+        return "state"
+    spans = np.asarray(prompt.spans, np.int64).reshape(-1, 2)
+    plain = spans[:, 0] >= 0
+    if len(plain) and not plain.any():
+        # ids alone have pieces too, but nobody calls those slots
+        return "slot" if prompt.pieces[:1] == ("slot 0",) else "token"
+    whole = plain.all() and bool((spans[:, 1] - spans[:, 0] <= 1).all())
+    return "letter" if whole and all(map(_is_letter, prompt.pieces)) else "token"
+
+
+def _is_letter(piece: str) -> bool:
+    """Whether a piece is a character, or a byte by its number: a ##piece of a word is neither."""
+    return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
+
+
+def _special(pieces: tuple[str, ...]) -> Bools:
+    return np.array([_SPECIAL.fullmatch(piece) is not None for piece in pieces], bool)
 
 
 def _same_before(ids: Integers) -> Integers:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hgviz.analysis.finders import Finder
 from hgviz.analysis.judging import Showing
+from hgviz.core import Prompt
 
 _STRONG = 0.3  # the share from which on a sentence says what a head does, not what it leans to
 
@@ -25,15 +26,21 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a layer speaks of what it looks at; unit and place are those of Finder.
+    """How a head speaks of what it looks at; unit, place and text are those of Finder.
 
-    sampled: what is added where only some rows were measured.
+    keys: the text of its keys; sampled: what is added where only some rows were measured. signed,
+    most and metrics are the head's own: whether its weights can be negative, the key that is
+    looked at most with its share, and its numbers.
     """
 
     unit: str
     place: str
-    signed: bool
+    text: str
+    keys: Prompt
     sampled: str = ""
+    signed: bool = False
+    most: tuple[int | None, float] = (None, 0.0)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def role(self, one: Showing, finder: Finder) -> Said:
         """A role that shows."""
@@ -43,7 +50,7 @@ class Words:
         strong = one.share >= _STRONG
         return Said(
             name, self._fill(finder.sentence) if strong else f"Leans towards: {name}",
-            f"{evidence}; by chance {_percent(one.chance)}{rows}{self.sampled}",
+            f"{evidence}; by chance {_percent(one.chance)}{rows}{self._rest}",
             one.share, one.name, one.clarity,
         )  # fmt: skip
 
@@ -51,7 +58,7 @@ class Words:
         """A head that looks nowhere in particular; even: its entropy over that of an even row."""
         return Said(
             "everything", "Spreads over everything it sees",
-            f"its rows are {_percent(even)} as even as they could be{self.sampled}", even,
+            f"its rows are {_percent(even)} as even as they could be{self._rest}", even,
         )  # fmt: skip
 
     def nothing(self, nearest: Showing | None, finders: Mapping[str, Finder]) -> Said:
@@ -60,20 +67,40 @@ class Words:
         if nearest is not None:
             evidence = (
                 f"closest: {self._fill(finders[nearest.name].name)}, {_percent(nearest.share)} "
-                f"of {self._weight}; by chance {_percent(nearest.chance)}{self.sampled}"
+                f"of {self._weight}; by chance {_percent(nearest.chance)}{self._rest}"
             )
         return Said("", "No single role shows on this text", evidence)
 
-    @staticmethod
-    def trivial() -> Said:
-        """A layer whose rows have one key each."""
+    def favourite(self, keys: int) -> Said | None:
+        """A head that rests on one key, whatever that stands for, or None."""
+        key, share = self.most
+        if key is None or share < _STRONG or share < 2 / keys:
+            return None
+        name = self.keys.label(key).strip() if key < len(self.keys) else ""
+        evidence = f"{_percent(share)} of {self._weight}, over all rows, goes there"
         return Said(
-            "one key", "One key, always 1 (trivial)",
-            "its windows hold a single key, so there is nothing to choose",
+            f"one {self.unit}", f"Rests on “{name}”",
+            f"{evidence}; by chance {_percent(1 / keys)}{self._rest}", share,
+        )  # fmt: skip
+
+    def trivial(self, windowed: bool) -> Said:
+        """A layer whose rows have one key each."""
+        whose = "its windows hold" if windowed else "there is"
+        return Said(
+            "one key", "One key (trivial)" if self.signed else "One key, always 1 (trivial)",
+            f"{whose} a single key, so there is nothing to choose",
         )  # fmt: skip
 
     def _fill(self, text: str) -> str:
-        return text.format(unit=self.unit, place=self.place)
+        return text.format(unit=self.unit, place=self.place, text=self.text)
+
+    @property
+    def _rest(self) -> str:
+        """What is added to all evidence: the two sums of signed rows, and how much was measured."""
+        plus, minus = (self.metrics.get(name, 0.0) for name in ("positive", "negative"))
+        if not self.signed:
+            return self.sampled
+        return f"; a row adds up to {plus:.2f} above 0 and {minus:.2f} below{self.sampled}"
 
     @property
     def _weight(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.finders import Finder
-from hgviz.analysis.layout import Block
+from hgviz.analysis.layout import Layout
 
 Array = NDArray[Any]
 
@@ -18,15 +18,20 @@ Array = NDArray[Any]
 class Tally:
     """Sums over the keys of each row; weights count by their size.
 
-    mass, peak, logs (of a log a), distance and placed (mass on keys that stand for tokens) are
-    (heads, rows); hits[role] (heads, rows) and chance[role] (rows,) are the mass and the number of
+    mass, positive (the part of it above 0), peak, plain (the peak without special tokens), logs (of
+    a log a), distance and placed (mass on keys that stand for tokens) are (heads, rows); columns
+    (heads, keys) is the mass of each key over the real rows, signed (heads,) whether weights can be
+    negative; hits[role] (heads, rows) and chance[role] (rows,) are the mass and the number of
     the keys that a role means, even_hits and even_chance of every second of its targets; seen
     (rows,) counts the keys that a row sees.
     """
 
-    def __init__(self, heads: int, rows: int, roles: Mapping[str, Finder]) -> None:
-        self.roles = roles
+    def __init__(self, layout: Layout, roles: Mapping[str, Finder], signed: Sequence[bool]) -> None:
+        heads, rows = len(signed), len(layout.query)
+        self.roles, self.layout, self.signed = roles, layout, np.array(signed, bool)
         self.mass, self.peak, self.logs, self.distance, self.placed = np.zeros((5, heads, rows))
+        self.positive, self.plain = np.zeros((2, heads, rows))
+        self.columns = np.zeros((heads, len(layout.key)))
         self.seen = np.zeros(rows)
         split = [name for name, one in roles.items() if one.members]
         self.hits = {name: np.zeros((heads, rows)) for name in roles}
@@ -34,11 +39,18 @@ class Tally:
         self.even_hits = {name: np.zeros((heads, rows)) for name in split}
         self.even_chance = {name: np.zeros(rows) for name in split}
 
-    def add(self, rows: slice, sizes: Array, block: Block) -> None:
-        """Count the sizes (heads, rows, columns) of one block of weights."""
-        seen = block.seen
+    def add(self, rows: slice, columns: slice, weights: Array) -> None:
+        """Count one block of weights (heads, rows, columns)."""
+        block = self.layout.block(rows, columns)
+        seen, sizes = block.seen, np.abs(weights)
         self.mass[:, rows] += sizes.sum(2)
+        if self.signed.any():
+            self.positive[:, rows] += np.maximum(weights, 0).sum(2)
+        self.columns[:, columns] += sizes[:, self.layout.real[rows]].sum(1)
         self.peak[:, rows] = np.maximum(self.peak[:, rows], sizes.max(2))
+        if self.layout.reading.marker.any():
+            words = sizes * ~block.marked
+            self.plain[:, rows] = np.maximum(self.plain[:, rows], words.max(2))
         self.logs[:, rows] += np.einsum("hrc,hrc->hr", sizes, np.log(np.maximum(sizes, 1e-30)))
         self.seen[rows] += seen.sum(1)
         far = np.where(seen, block.distance, 0)
@@ -58,6 +70,8 @@ class Tally:
         hits: dict[str, Array], chance: dict[str, Array], rows: slice, sizes: Array,
         found: dict[str, NDArray[np.bool_]],
     ) -> None:  # fmt: skip
+        if not found:
+            return
         # one small product per row: (roles, columns) x (columns, heads)
         keys = np.stack(list(found.values()), axis=1)
         mass = keys.astype(np.float32) @ sizes.transpose(1, 2, 0)
@@ -67,8 +81,21 @@ class Tally:
             chance[name][rows] += counts[:, number]
 
     def share(self, role: str) -> Array:
-        """(heads, rows): the part of each row's weight on the keys of a role."""
+        """(heads, rows): the part of each row's weight on the keys of a role; NaN where a layer is
+        not tried for it."""
+        if role not in self.hits:
+            return np.full(self.mass.shape, np.nan)
         return ratio(self.hits[role], self.mass)
+
+    def share_where(self, role: str) -> Array:
+        """The same, NaN for rows that see no such key."""
+        if role not in self.hits:
+            return self.share(role)
+        return np.where(self.chance[role] > 0, self.share(role), np.nan)
+
+    def of_signed(self, values: Array) -> Array:
+        """(heads, rows): the values, NaN for heads whose weights cannot be negative."""
+        return np.where(self.signed[:, None], values, np.nan)
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -79,7 +106,10 @@ def ratio(part: Array, whole: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number of every head: its name, what it means, and how rows give it (heads, rows)."""
+    """A number of every head: its name, what it means, and how rows give it (heads, rows).
+
+    NaN where it says nothing of a row; of no rows at all, the head has no such number.
+    """
 
     words: str
     description: str
@@ -102,6 +132,18 @@ def _entropy(tally: Tally) -> Array:
     return np.where(tally.mass > 0, entropy, 0).clip(min=0)
 
 
+def _distance(tally: Tally) -> Array:
+    if "same" not in tally.roles:  # between two texts there is no distance
+        return np.full(tally.mass.shape, np.nan)
+    return ratio(tally.distance, tally.placed)
+
+
+def _plain(tally: Tally) -> Array:
+    if not tally.layout.reading.marker.any():
+        return np.full(tally.mass.shape, np.nan)
+    return ratio(tally.plain, tally.mass)
+
+
 METRICS: dict[str, Metric] = {
     "focus": Metric(
         "Focus (max)", "The largest weight of a row, averaged over rows",
@@ -111,8 +153,7 @@ METRICS: dict[str, Metric] = {
         "Entropy, nats", "How evenly a row spreads, averaged over rows; 0 is a single key", _entropy
     ),
     "distance": Metric(
-        "Distance, {unit}s", "How far it looks on average",
-        lambda tally: ratio(tally.distance, tally.placed),
+        "Distance, {unit}s", "How far it looks on average", _distance,
     ),
     "previous": Metric(
         "Previous {unit}", "Weight on the position before its own, averaged over rows",
@@ -126,4 +167,55 @@ METRICS: dict[str, Metric] = {
         "Itself", "Weight on its own position, averaged over rows",
         lambda tally: tally.share("same"),
     ),
+    "next": Metric(
+        "Next {unit}", "Weight on the position after its own, averaged over rows",
+        lambda tally: tally.share("next"),
+    ),
+    "last": Metric(
+        "Last {unit}", "Weight on the last position, averaged over rows",
+        lambda tally: tally.share("final"),
+    ),
+    "separators": Metric(
+        "Separators", "Weight on special tokens between and after the texts, averaged over rows",
+        lambda tally: tally.share_where("separators"),
+    ),
+    "words": Metric(
+        "Focus on words", "The largest weight of a row on a token that is not special, averaged",
+        _plain,
+    ),
+    "same token": Metric(
+        "Same {unit}", "Weight on the same {unit} elsewhere, over the rows that have one",
+        lambda tally: tally.share_where(
+            "same elsewhere" if "same elsewhere" in tally.roles else "same earlier"
+        ),
+    ),
+    "induction": Metric(
+        "Induction", "Weight on what followed the same {unit} before, over the rows that have it",
+        lambda tally: tally.share_where("after one"),
+    ),
+    "diagonal": Metric(
+        "Same place", "Weight on keys as far through their text as the query is through its own",
+        lambda tally: tally.share("alongside"),
+    ),
+    "positive": Metric(
+        "Positive sum", "The positive weights of a row added up, averaged over rows",
+        lambda tally: tally.of_signed(tally.positive),
+    ),
+    "negative": Metric(
+        "Negative sum", "The negative weights of a row added up, averaged over rows",
+        lambda tally: tally.of_signed(tally.positive - tally.mass),
+    ),
 }  # fmt: skip
+
+
+class Numbers(dict[str, float]):
+    """The metrics of one head by name; one that says nothing of it is NaN and not listed."""
+
+    def __missing__(self, name: str) -> float:
+        return float("nan")
+
+
+def applying(metrics: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
+    """The names of METRICS that say something of at least one of these heads."""
+    found = list(metrics)
+    return tuple(name for name in METRICS if any(name in one for one in found))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.finders import FINDERS
-from hgviz.analysis.heads import METRICS, measure, place, top_keys, worth_a_look
+from hgviz.analysis.heads import METRICS, applying, measure, place, top_keys, worth_a_look
 from hgviz.core import HeadId, Selection, finish, replace
 from tests.analysis.planting import Planted, hourglass, letters, pieces, plant
 
@@ -166,8 +166,16 @@ def test_the_numbers_are_what_they_say():
         "first": mean(lambda row: row[0]),
         "same": mean(lambda row: row[-1]),
     }
-    assert list(metrics) == list(METRICS)
-    assert metrics == pytest.approx(wanted, rel=1e-5)
+    repeated = [i for i in range(15, N) if TEXT[i] in TEXT[:i]]
+    at = lambda i, *keys: sum(head[i, list(keys)])  # noqa: E731
+    wanted["same token"] = np.mean(
+        [at(i, *(j for j in range(i) if TEXT[j] == TEXT[i])) for i in repeated]
+    )
+    followed = [[j for j in range(1, i) if TEXT[j - 1] == TEXT[i]] for i in range(15, N)]
+    wanted["induction"] = np.mean([at(i + 15, *keys) for i, keys in enumerate(followed) if keys])
+    assert list(metrics) == [name for name in METRICS if name in wanted]
+    assert dict(metrics) == pytest.approx(wanted, rel=1e-5)
+    assert np.isnan(metrics["diagonal"]) and applying([metrics]) == tuple(metrics)
 
 
 def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):

@@ -1,0 +1,308 @@
+"""Heads of models that are no Hourglass: two texts, slots, signed weights, special tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
+from hgviz.analysis.reading import Reading
+from hgviz.core import HeadId, Layer, Level, Selection, finish, replace, slots
+from tests.analysis.planting import Planted, letters, pieces, plant, translated
+
+SOURCE = [
+    "the",
+    "old",
+    "bridge",
+    "was",
+    "too",
+    "low",
+    "for",
+    "the",
+    "ships",
+    "that",
+    "came",
+    "up",
+    "the",
+    "river",
+    "in",
+    "the",
+    "spring",
+]
+TARGET = [
+    "in",
+    "spring",
+    "the",
+    "ships",
+    "on",
+    "the",
+    "river",
+    "were",
+    "too",
+    "high",
+    "for",
+    "that",
+    "low",
+    "bridge",
+]
+
+
+def text(words):
+    return pieces(*(f" {word}" for word in words))
+
+
+def tagged(*parts):
+    """Word pieces of parts such as [CLS], film, ##s; special ones stand for no characters."""
+    texts = ["" if part[0] == "[" else part.removeprefix("##") for part in parts]
+    gaps = [" " * (part[0] != "[" and not part.startswith("##")) for part in parts]
+    ends = np.cumsum([len(gap + one) for gap, one in zip(gaps, texts, strict=True)])
+    spans = np.stack([ends - [len(one) for one in texts], ends], axis=1)
+    spans[[part[0] == "[" for part in parts]] = -1
+    whole = "".join(gap + one for gap, one in zip(gaps, texts, strict=True))
+    ids = np.array([sorted(set(parts)).index(part) for part in parts], np.int64)
+    return replace(letters(whole), ids=ids, pieces=tuple(parts), spans=spans)
+
+
+def mixed(wanted, n, m=None, share=0.7):
+    """(n, m): `share` of each row's weight evenly on the wanted keys, the rest evenly."""
+    m = m or n
+    out = np.full((n, m), 1 / m)
+    for i in range(n):
+        if keys := list(wanted(i)):
+            out[i] *= 1 - share
+            out[i, keys] += share / len(keys)
+    return out
+
+
+def measured(capture, layer=0, head=0):
+    return finish(measure(capture))[HeadId(layer, head)]
+
+
+# --- two texts ------------------------------------------------------------------------------------
+
+
+def crossing(wanted):
+    """What is found of a head of cross-attention that looks where wanted(target token) says."""
+    n, m = len(TARGET), len(SOURCE)
+    weights = np.stack([mixed(wanted, n, m), np.full((n, m), 1 / m)])
+    capture = translated(text(SOURCE), text(TARGET), {"decoder.0.cross": weights})
+    layer = next(one.index for one in capture.spec.layers if one.name == "decoder.0.cross")
+    return capture, measured(capture, layer)
+
+
+def same_place(i):
+    n, m = len(TARGET), len(SOURCE)
+    return [j for j in range(m) if j * n < (i + 1) * m and (j + 1) * n > i * m]
+
+
+@pytest.mark.parametrize(
+    ("finder", "wanted", "sentence"),
+    [
+        ("alongside", same_place, "Follows the source in order"),
+        ("copies", lambda i: [j for j, word in enumerate(SOURCE) if word == TARGET[i]],
+         "Looks at the same token of the source"),
+        ("first", lambda i: [0], "Rests on the first token of the source"),
+        ("final", lambda i: [len(SOURCE) - 1], "Rests on the last token of the source"),
+    ],
+)  # fmt: skip
+def test_a_head_between_two_texts_is_named_by_what_is_in_both(finder, wanted, sentence):
+    _, found = crossing(wanted)
+    if finder == "copies":  # the two texts number their words apart: join them
+        known = sorted({*SOURCE, *TARGET})
+        ids = [np.array([known.index(one) for one in words]) for words in (SOURCE, TARGET)]
+        capture, _ = crossing(wanted)
+        source, target = (
+            replace(one, ids=own)
+            for one, own in zip((capture.prompt, capture.target), ids, strict=True)
+        )
+        capture = replace(capture, prompt=source, target=target)
+        found = measured(capture, 3)
+    assert (found.finder, found.sentence) == (finder, sentence)
+
+
+def test_between_two_texts_nothing_is_said_of_distances():
+    capture, found = crossing(same_place)
+    absent = {"distance", "previous", "same", "next", "induction", "same token"}
+    assert not absent & set(found.metrics)
+    assert {"focus", "entropy", "first", "last", "diagonal"} <= set(found.metrics)
+    assert found.metrics["diagonal"] > 0.7
+    facts = finish(measure(capture))
+    assert place("distance", found.head, facts) == (0, 0)
+    assert facts[HeadId(2, 0)].metrics["distance"] > 0  # the decoder's own text has some
+    assert "diagonal" not in facts[HeadId(2, 0)].metrics
+    assert set(applying(one.metrics for one in facts.values())) > set(found.metrics)
+    assert worth_a_look(facts)[-1].head == found.head
+
+
+def test_a_key_that_all_rows_rest_on_is_named_by_its_word():
+    _, found = crossing(lambda i: [SOURCE.index("ships")])
+    assert (found.role, found.sentence) == ("one token", "Rests on “ships”")
+    assert found.most == SOURCE.index("ships") and found.most_share > 0.7
+    assert "over all rows, goes there" in found.evidence
+
+
+def test_states_of_an_encoder_are_called_states_and_have_no_words():
+    n, m = len(TARGET), 9
+    weights = np.stack([mixed(lambda i: [0], n, m)] * 2)
+    states = replace(slots(m), pieces=tuple(f"state {i}" for i in range(m)),
+                     states=np.zeros((m, 4), np.float32))  # fmt: skip
+    capture = translated(states, text(TARGET), {"decoder.0.cross": weights}, encoder=0)
+    found = measured(capture, 1)
+    assert found.sentence == "Rests on the first state of the source"
+    weights = np.stack([mixed(lambda i: [4], n, m)] * 2)
+    capture = translated(states, text(TARGET), {"decoder.0.cross": weights}, encoder=0)
+    assert measured(capture, 1).sentence == "Rests on “state 4”"
+
+
+def test_the_keys_that_a_token_of_the_target_looks_at_are_tokens_of_the_source():
+    capture, _ = crossing(lambda i: [i])
+    assert top_keys(capture, Selection(3, 0, 2))[0][:2] == (2, 2)
+    assert top_keys(capture, Selection(3, 0))[0][:2] == (len(TARGET) - 1, len(TARGET) - 1)
+
+
+def test_padding_of_the_source_is_not_looked_at():
+    capture, _ = crossing(same_place)
+    mask = np.arange(len(SOURCE)) < 12
+    one = capture.maps[3].weights * mask
+    maps = list(capture.maps)
+    maps[3] = Planted(one / one.sum(-1, keepdims=True))
+    source = replace(capture.prompt, attention_mask=mask)
+    found = measured(replace(capture, prompt=source, maps=tuple(maps)), 3, 1)
+    assert found.role == "everything"  # even over what there is
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (2, 2)])
+def test_the_shortest_texts_have_no_roles(n, m):
+    capture = translated(text(SOURCE[:n]), text(TARGET[:m]))
+    for one in finish(measure(capture)).values():
+        assert one.finder == "" and one.sentence
+        assert np.isfinite(list(one.metrics.values())).all()
+    if n == 1:
+        found = finish(measure(capture))[HeadId(3, 0)]
+        assert found.role == "one key" and found.evidence.startswith("there is a single key")
+
+
+# --- a projected sequence -------------------------------------------------------------------------
+
+
+def slotted(weights, prompt):
+    """One layer whose keys are slots."""
+    count = weights.shape[-1]
+    layer = Layer(0, "middle.0", "self", 0, 1, (0,), ("softmax",), False)
+    base = plant(prompt, [np.eye(len(prompt))[None]], causal=False)
+    levels = (Level(0), Level(1, sequence="slots"))
+    at = np.arange(count)
+    return replace(
+        base, spec=replace(base.spec, levels=levels, layers=(layer,)), maps=(Planted(weights),),
+        spans=(base.spans[0], np.stack([at, at + 1], axis=1)),
+    )  # fmt: skip
+
+
+def test_slots_are_no_words_and_have_no_places():
+    capture = slotted(mixed(lambda i: [2], len(SOURCE), 5)[None], text(SOURCE))
+    found = measured(capture)
+    assert set(found.metrics) == {"focus", "entropy"}
+    assert (found.role, found.sentence) == ("one slot", "Rests on “slot 2”")
+    even = slotted(np.full((1, len(SOURCE), 5), 0.2), text(SOURCE))
+    assert measured(even).role == "everything"
+
+
+# --- word pieces and special tokens ---------------------------------------------------------------
+
+PARTS = (
+    "[CLS]", "the", "un", "##believ", "##able", "story", "of", "a", "fisher", "##man", "[SEP]",
+    "the", "fisher", "##man", "never", "tell", "##s", "the", "story", "[SEP]",
+)  # fmt: skip
+LENGTH = len(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("finder", "wanted", "role"),
+    [
+        ("first", lambda i: [0], "first token"),
+        ("separators", lambda i: [10, 19], "separators"),
+        ("special", lambda i: [0, 10, 19], "special tokens"),
+        ("final", lambda i: [19], "last token"),
+        ("previous", lambda i: [i - 1] if i else [], "previous token"),
+        ("next", lambda i: [i + 1] if i + 1 < LENGTH else [], "next token"),
+        ("around", lambda i: [j for j in range(i - 2, i + 3) if 0 <= j < LENGTH], "its neighbours"),
+        ("same elsewhere", lambda i: [j for j in range(LENGTH) if PARTS[j] == PARTS[i] and j != i],
+         "the same token elsewhere"),
+    ],
+)  # fmt: skip
+def test_word_pieces_are_tokens_and_special_ones_are_told_apart(finder, wanted, role):
+    found = measured(plant(tagged(*PARTS), [mixed(wanted, LENGTH)[None]], causal=False))
+    assert (found.finder, found.role) == (finder, role)
+
+
+def test_the_other_text_of_a_pair_is_told():
+    kinds = np.repeat([0, 1], [len(SOURCE), len(TARGET)])
+    prompt = replace(text(SOURCE + TARGET), token_type_ids=kinds)
+    wanted = lambda i: np.flatnonzero(kinds != kinds[i])  # noqa: E731
+    found = measured(plant(prompt, [mixed(wanted, len(kinds), share=0.9)[None]], causal=False))
+    assert found.role == "the other text"
+
+
+def test_confidence_is_told_with_and_without_special_tokens():
+    head = mixed(lambda i: [10, 19], LENGTH, share=0.8)
+    metrics = measured(plant(tagged(*PARTS), [head[None]], causal=False)).metrics
+    assert metrics["focus"] == pytest.approx(0.41)
+    assert metrics["words"] == pytest.approx(0.01)
+    assert metrics["separators"] == pytest.approx(0.82)
+    plain = measured(plant(text(SOURCE), [np.eye(len(SOURCE))[None]], causal=False)).metrics
+    assert not {"words", "separators"} & set(plain)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "unit"),
+    [
+        (letters("ab"), "letter"),
+        (tagged("[CLS]", "a", "[SEP]"), "token"),
+        (tagged("[CLS]", "이", "##다", "[SEP]"), "token"),
+        (tagged("a", "##b"), "token"),
+        (replace(letters("ab"), spans=np.full((2, 2), -1)), "token"),
+        (slots(3), "slot"),
+    ],
+)
+def test_no_word_piece_is_called_a_letter(prompt, unit):
+    assert Reading(prompt).unit == unit
+
+
+def test_special_tokens_are_known_by_name_where_there_is_no_text():
+    bare = replace(tagged(*PARTS), text="", spans=np.full((LENGTH, 2), -1))
+    assert np.flatnonzero(Reading(bare).marker).tolist() == [0, 10, 19]
+    assert np.flatnonzero(Reading(bare).separator).tolist() == [10, 19]
+    several = Reading(tagged("[CLS]", "[CLS]", "[CLS]", "a", "[SEP]"))
+    assert np.flatnonzero(several.opening).tolist() == [0, 1, 2]
+    padded = replace(tagged("[CLS]", "a", "[SEP]", "[PAD]"), attention_mask=np.arange(4) < 3)
+    assert np.flatnonzero(Reading(padded).separator).tolist() == [2]
+    assert Reading(padded).end == 2
+
+
+# --- signed weights -------------------------------------------------------------------------------
+
+
+def test_heads_of_one_layer_speak_each_of_its_own_sign():
+    n = len(SOURCE)
+    softmax = mixed(lambda i: [0], n)
+    signed = np.where(np.arange(n) == 0, 0.4, -0.02) * np.ones((n, n))
+    capture = plant(text(SOURCE), [np.stack([softmax, signed])], causal=False, signed=True)
+    layer = replace(capture.spec.layers[0], activations=("softmax", "ymish"))
+    capture = replace(capture, spec=replace(capture.spec, layers=(layer,)))
+    one, other = (measured(capture, 0, head) for head in (0, 1))
+    assert (one.finder, other.finder) == ("first", "first")
+    assert "of its weight," in one.evidence and "above 0" not in one.evidence
+    assert "of the size of its weights" in other.evidence
+    assert f"a row adds up to 0.40 above 0 and {-0.02 * (n - 1):.2f} below" in other.evidence
+    assert not {"positive", "negative"} & set(one.metrics)
+    assert other.metrics["positive"] == pytest.approx(0.4)
+    assert other.metrics["negative"] == pytest.approx(-0.02 * (n - 1))
+    assert other.metrics["first"] == pytest.approx(0.4 / (0.4 + 0.02 * (n - 1)))
+
+
+def test_rows_of_zeros_are_no_weight_at_all():
+    n = len(SOURCE)
+    capture = plant(text(SOURCE), [np.zeros((1, n, n))], causal=False, signed=True)
+    found = measured(capture)
+    assert found.finder == "" and found.most is None
+    assert found.metrics["positive"] == found.metrics["negative"] == 0
