@@ -48,8 +48,10 @@ Path_ = str | Path
 
 def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
+    from hgviz.models.cache import settled
     from hgviz.store import is_capture
 
+    path = settled(path)
     if not os.path.lexists(path):
         raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
     if is_capture(path):
@@ -66,14 +68,18 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
 
 
 def load(
-    path: Path_, device: str = "auto", dtype: str = "float32", masking: str | None = None
+    path: Path_,
+    device: str = "auto",
+    dtype: str = "float32",
+    masking: str | None = None,
+    activation: str | None = None,
 ) -> Task[Model]:
-    """Open a checkpoint."""
+    """Open a checkpoint; activation: another one for all its heads, see models.replacement."""
     yield Step(0, 1, "loading torch")
     from hgviz.models import open_model
 
     yield Step(0.5, 1, f"reading {Path(path).name}")
-    return open_model(path, device=device, dtype=dtype, masking=masking)
+    return open_model(path, device, dtype, masking, activation)
 
 
 def info(path: Path_) -> dict[str, Any]:

@@ -10,12 +10,16 @@ if TYPE_CHECKING:
 
 
 def open_model(
-    path: str | Path, device: str = "cpu", dtype: str = "float32", masking: str | None = None
+    path: str | Path,
+    device: str = "cpu",
+    dtype: str = "float32",
+    masking: str | None = None,
+    activation: str | None = None,
 ) -> Model:
     """Open a checkpoint, see hgviz.models.model.open_model; imports torch when called."""
     from hgviz.models import model
 
-    return model.open_model(path, device, dtype, masking)
+    return model.open_model(path, device, dtype, masking, activation)
 
 
 __all__ = ["open_model"]

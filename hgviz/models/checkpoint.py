@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hgviz.models import package
 from hgviz.models.config import Config, HourglassConfig
-from hgviz.models.files import read_tensors, require_finite, require_fit
+from hgviz.models.files import require_finite, require_fit
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import (
@@ -26,6 +26,7 @@ from hgviz.models.readers import (
     shown,
     weights_of,
 )
+from hgviz.models.shards import read_weights
 from hgviz.models.transformer import Transformer
 
 
@@ -72,14 +73,14 @@ def _write(path: Path, data: bytes) -> None:
 def read_own(path: Path) -> Checkpoint:
     """hgviz's own folder. Errors: HgvizError for what is missing, damaged or does not fit."""
     where, weights = located(path)[0], weights_of(path)
-    tensors = read_tensors(weights)
+    tensors = read_weights(weights)
     data = read_config(where)
     position = tensors.get("embed.position.weight")
     if position is not None and position.dim() == 2 and data.get("max_positions") is None:
         data["max_positions"] = len(position)  # the weights say it where the config does not
     config = parse_config(data, shown(where))
     require_fit(weights, shapes_of(config), {name: tuple(t.shape) for name, t in tensors.items()})
-    return _checkpoint(config, tensors, weights)
+    return checked(config, tensors, weights)
 
 
 # --- hourglass-transformer-pytorch ----------------------------------------------------------------
@@ -88,7 +89,7 @@ def read_own(path: Path) -> Checkpoint:
 def read_package(path: Path) -> Checkpoint:
     """A state dict of hourglass-transformer-pytorch. Errors: HgvizError as read_own."""
     where, weights = located(path)[0], weights_of(path)
-    found = package.stripped(read_tensors(weights))
+    found = package.stripped(read_weights(weights))
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     settled = package.settle(read_config(where), shapes, shown(where))
     wanted = shapes_of(settled.config)
@@ -101,7 +102,7 @@ def read_package(path: Path) -> Checkpoint:
     tensors = {
         name: found[source].chunk(parts)[part] for name, (source, part, parts) in sources.items()
     }
-    return _checkpoint(settled.config, tensors, weights)
+    return checked(settled.config, tensors, weights)
 
 
 # --- inside ---------------------------------------------------------------------------------------
@@ -119,12 +120,14 @@ def build(config: Config) -> Hourglass | Transformer:
     return Hourglass(config) if isinstance(config, HourglassConfig) else Transformer(config)
 
 
-def _checkpoint(config: Config, tensors: dict[str, Tensor], weights: Path) -> Checkpoint:
+def checked(config: Config, tensors: dict[str, Tensor], weights: Path) -> Checkpoint:
+    """The checkpoint of a configuration and its tensors. Errors: HgvizError for NaN."""
     require_finite(weights, tensors)
-    return Checkpoint(config, tensors, _digest(config, tensors), weights.parent)
+    return Checkpoint(config, tensors, digest_of(config, tensors), weights.parent)
 
 
-def _digest(config: Config, tensors: Mapping[str, Tensor]) -> str:
+def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
+    """sha256 of a configuration and its tensors, by their neutral names."""
     digest = hashlib.sha256(json.dumps(config_json(config), sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()

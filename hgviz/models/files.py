@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +26,7 @@ _SAFE_DTYPES = {
 }  # fmt: skip
 
 Shapes = Mapping[str, tuple[int, ...]]
+Skip = Callable[[str], bool]
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -34,40 +35,46 @@ class _Entry(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Every tensor of a .safetensors or .pt file, on the CPU and in the file's own dtype.
+def read_tensors(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
+    """Every tensor of a .safetensors, .pt or .bin file, on the CPU and in the file's own dtype.
 
-    Tensors may still share memory. Errors: HgvizError for a file that is damaged, is no tensor
-    file, or declares more than it holds.
+    skip: names to leave out, which are no weights. Tensors may still share memory. Errors:
+    HgvizError for a file that is damaged, is no tensor file, or declares more than it holds.
     """
+    skip = skip or _nothing
     with path_errors(path):
         if not path.is_file():
             raise HgvizError(f"{shown(path)} could not be read", "it is no file")
         size = path.stat().st_size
         safe = path.suffix == ".safetensors"
-        return _read_safetensors(path, size) if safe else _read_pt(path, size)
+        return _read_safetensors(path, size, skip) if safe else _read_pt(path, size, skip)
+
+
+def _nothing(name: str) -> bool:
+    return False
 
 
 # --- safetensors ----------------------------------------------------------------------------------
 
 
-def _read_safetensors(path: Path, size: int) -> dict[str, Tensor]:
+def _read_safetensors(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or not 2 <= length <= size - 8:
             raise _damaged(path, "it is cut short, or is no safetensors file")
         if length > MOST_HEADER:
             raise _damaged(path, f"its header of {length:,} bytes is too large")
-        entries = _header(path, file.read(length), size - 8 - length)
+        entries = _header(path, file.read(length), size - 8 - length, skip)
         # plain reads, never a memory map: a file that shrinks meanwhile must not kill the program
         return {name: _read_entry(path, file, 8 + length, one) for name, one in entries.items()}
 
 
-def _header(path: Path, data: bytes, available: int) -> dict[str, _Entry]:
+def _header(path: Path, data: bytes, available: int, skip: Skip) -> dict[str, _Entry]:
     try:
         header = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
-        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
+        kept = {name: raw for name, raw in header.items() if not skip(name)}
+        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in kept.items()}
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _damaged(path, f"its header is wrong: {line_of(error)}") from None
     for name, entry in entries.items():
@@ -101,7 +108,7 @@ def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:
 # --- torch ----------------------------------------------------------------------------------------
 
 
-def _read_pt(path: Path, size: int) -> dict[str, Tensor]:
+def _read_pt(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
     _check_zip(path, size)
     try:
         # the only way a pickle is ever opened here: no code, no other classes
@@ -116,11 +123,16 @@ def _read_pt(path: Path, size: int) -> dict[str, Tensor]:
         ) from None
     if not isinstance(loaded, Mapping) or not loaded:
         raise _no_state_dict(path, type(loaded).__name__)
-    for name, tensor in loaded.items():
+    kept = {
+        name: tensor
+        for name, tensor in loaded.items()
+        if not (isinstance(name, str) and isinstance(tensor, Tensor) and skip(name))
+    }
+    for name, tensor in kept.items():
         _check_tensor(path, name, tensor)
-    if sum(tensor.nbytes for tensor in loaded.values()) > 2 * size:
+    if sum(tensor.nbytes for tensor in kept.values()) > 2 * size:
         raise _damaged(path, "its tensors are larger than the file")
-    return {name: tensor.detach() for name, tensor in loaded.items()}
+    return {name: tensor.detach() for name, tensor in kept.items()}
 
 
 def _check_tensor(path: Path, name: Any, tensor: Any) -> None:

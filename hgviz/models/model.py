@@ -26,11 +26,13 @@ from hgviz.core import (
 )
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Pass, Steps, Tokens
+from hgviz.models.cache import called
 from hgviz.models.checkpoint import build
 from hgviz.models.config import Config, TransformerConfig
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
 from hgviz.models.readers import read
+from hgviz.models.replacement import replaced
 from hgviz.models.text import Tokenizer, require_room, tokenizer_of
 from hgviz.models.transformer import Transformer
 
@@ -211,8 +213,8 @@ class Model:
     def _tokens(self, ids: Any, attention_mask: Any, token_type_ids: Any) -> Tokens:
         found, mask = ids_and_mask(self.spec, ids, attention_mask)
         kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
-        parts = (found, mask, kinds)
-        return Tokens(*(None if one is None else self._tensor(one) for one in parts))
+        keep = None if mask is None else self._tensor(mask)
+        return Tokens(self._tensor(found), keep, None if kinds is None else self._tensor(kinds))
 
     def _given_states(self, states: Any, mask: Any) -> Tokens:
         found = encoder_states(self.spec, states)
@@ -243,22 +245,30 @@ class Model:
 
 
 def open_model(
-    path: str | Path, device: str = "cpu", dtype: str = "float32", masking: str | None = None
+    path: str | Path,
+    device: str = "cpu",
+    dtype: str = "float32",
+    masking: str | None = None,
+    activation: str | None = None,
 ) -> Model:
-    """Open a checkpoint: a folder, or the weights file or the config.json within it.
+    """Open a checkpoint: a folder, the weights file or the config.json within it, or the name of
+    a model in the local Hugging Face cache.
 
     device: auto (HGVIZ_DEVICE, else cuda, mps, cpu), cpu, cuda or mps. dtype: float64, float32,
     bfloat16 or float16. masking: compat, strict, or None for what the checkpoint says.
-    Errors: HgvizError.
+    activation: another one for all heads, as replacement.with_activation reads it; the spec then
+    has another name and digest. Errors: HgvizError.
     """
     place, kind = device_of(device), _dtype(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
-    found = read(path)
+    found, name = read(path), ""
+    if activation is not None:
+        found, name = replaced(found, activation), f" with {activation}"
     config = _masked(found.config, masking)
     module = _module(config, found.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
-    spec = config.spec(found.folder.resolve().name, found.digest, parameters)
+    spec = config.spec(called(found.folder) + name, found.digest, parameters)
     tokenizer = tokenizer_of(found.folder, config.vocab_size)
     return Model(module, spec, tokenizer, place, dtype)
 
@@ -272,9 +282,14 @@ def _module(
     with torch.device("meta"):
         module = build(config)
     with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
-        moved = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
+        moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
+
+
+def _aligned(tensor: Tensor) -> Tensor:
+    """The same numbers where torch itself would put them: elsewhere products have other bits."""
+    return tensor.clone() if tensor.data_ptr() % 64 or not tensor.is_contiguous() else tensor
 
 
 def device_of(name: str) -> str:
@@ -300,7 +315,7 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def _masked(config: Config, masking: str | None) -> Config:
-    chosen = masking or getattr(config, "masking", "strict")
+    chosen: Any = masking or getattr(config, "masking", "strict")
     if chosen not in MASKINGS:
         raise HgvizError(f"there is no masking {chosen!r}", f"it is {' or '.join(MASKINGS)}")
     if chosen == "compat" and config.form != "windowed":

@@ -5,6 +5,8 @@ Files come from strangers: a config.json is bounded, and nothing but regular fil
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
+from hgviz.models.cache import called, settled
 
 if TYPE_CHECKING:
     from hgviz.models.checkpoint import Checkpoint
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-SUFFIXES = (".safetensors", ".pt")
+SUFFIXES = (".safetensors", ".pt", ".bin")
+INDEX = ".index.json"  # beside weights that are split over several files
+FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
 PACKAGE = "hourglass-transformer-pytorch"
 MOST_CONFIG = 2**20
 MOST_WORDS = 200  # of what a stranger wrote, in an error
@@ -49,34 +54,50 @@ def _package(path: Path) -> Checkpoint:
     return checkpoint.read_package(path)
 
 
+def _bert(path: Path) -> Checkpoint:
+    from hgviz.models import bert, huggingface
+
+    return huggingface.read(path, bert)
+
+
+def _gpt2(path: Path) -> Checkpoint:
+    from hgviz.models import gpt2, huggingface
+
+    return huggingface.read(path, gpt2)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
+    Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
+    Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
 )
 
 
 def recognises(path: str | Path) -> bool:
     """Whether a path looks like a checkpoint, even a broken one; read says what is wrong."""
-    path = Path(path)
+    path = settled(path)
     with path_errors(path):
         if path.is_dir():
-            return (path / CONFIG).exists() or any(one.suffix in SUFFIXES for one in path.iterdir())
-        return path.name == CONFIG or path.suffix in SUFFIXES
+            return (path / CONFIG).exists() or any(_weighs(one) for one in path.iterdir())
+        return path.name == CONFIG or _weighs(path)
 
 
 def read(path: str | Path) -> Checkpoint:
     """Read a checkpoint: a folder, or the weights file or the config.json within it.
 
+    A name that is no path is looked for in the local Hugging Face cache.
     Errors: HgvizError for whatever is missing, damaged or does not fit together.
     """
-    path = Path(path)
+    path = settled(path)
     for reader in READERS:
         if reader.recognises(path):
             return reader.read(path)
     known = ", ".join(reader.name for reader in READERS)
+    stated = _model_type(path)
     raise HgvizError(
         f"{shown(located(path)[0])} is no checkpoint hgviz knows",
-        f"the model_type in its config.json is none of {known}",
+        f"its model_type is {quoted(stated)}, and hgviz reads {known}",
         "Correct its model_type, or choose another file",
     )
 
@@ -93,13 +114,17 @@ def located(path: Path) -> tuple[Path, Path | None]:
             raise HgvizError(f"{shown(path)} could not be opened", "there is no such file")
         if path.name == CONFIG:
             return path, None
-        if path.suffix in SUFFIXES:
+        if _weighs(path):
             return path.parent / CONFIG, path
     raise HgvizError(
         f"{shown(path)} is no checkpoint",
         f"weights are in {' or '.join(SUFFIXES)} files",
         "Open a checkpoint's folder, its weights file or its config.json",
     )
+
+
+def _weighs(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.name.endswith(INDEX)
 
 
 def _model_type(path: Path) -> Any:
@@ -111,29 +136,44 @@ def _model_type(path: Path) -> Any:
                 "the weights alone do not say how the model computes",
                 'Write one with its "model_type": ' + " or ".join(f'"{r.name}"' for r in READERS),
             )
-    return read_config(config).get("model_type")
+    data = read_config(config)
+    first = data.get("architectures")
+    if (
+        "model_type" not in data
+        and isinstance(first, list)
+        and str(first[:1])[2:].startswith("Bert")
+    ):
+        return "bert"  # BERT's first files do not say it otherwise
+    return data.get("model_type")
 
 
 def weights_of(path: Path) -> Path:
-    """The weights file that belongs to a path. Errors: HgvizError for none, or several."""
+    """The weights file that belongs to a path, or the index of several.
+
+    Errors: HgvizError for none, or several without an index.
+    """
     config, named = located(path)
     folder = config.parent
     if named is not None:
-        return named
+        index = folder / (re.sub(r"-\d+-of-\d+(?=\.\w+$)", "", named.name) + INDEX)
+        with path_errors(index):
+            return index if index.name != named.name + INDEX and index.exists() else named
     with path_errors(folder):
-        if (folder / WEIGHTS).exists():
-            return folder / WEIGHTS
-        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
+        for first in FIRST:
+            if os.path.lexists(folder / first):
+                return folder / first
+        # training leaves other .bin files beside the weights: those are only opened by their name
+        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES[:2])
     if len(found) > 1:
         raise HgvizError(
-            f"{folder.name} holds {len(found)} weights files",
+            f"{called(folder)} holds {len(found)} weights files",
             f"such as {found[0].name} and {found[1].name}",
             "Open the one you mean",
         )
     if not found:
         raise HgvizError(
-            f"{folder.name} holds no weights",
-            f"there is no {' or '.join(SUFFIXES)} file beside its config.json",
+            f"{called(folder)} holds no weights",
+            f"there is no {WEIGHTS}, {FIRST[2]} or .pt file beside its config.json",
             "Copy or download it again",
         )
     return found[0]
@@ -142,15 +182,15 @@ def weights_of(path: Path) -> Path:
 # --- what files say -------------------------------------------------------------------------------
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path, most: int = MOST_CONFIG) -> dict[str, Any]:
     """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
     with path_errors(path):
         if not path.is_file():
             raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
         with path.open("rb") as file:
-            data = file.read(MOST_CONFIG + 1)
-    if len(data) > MOST_CONFIG:
-        raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_CONFIG:,} bytes")
+            data = file.read(most + 1)
+    if len(data) > most:
+        raise HgvizError(f"{shown(path)} is too large", f"the limit is {most:,} bytes")
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -173,13 +213,25 @@ def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
 
 def _plain(words: str) -> str:
     words = words.replace("`", "").replace("Object missing required field", "it lacks")
-    words = words.replace("Object contains unknown field", "hgviz knows no")
+    return plain(words.replace("Object contains unknown field", "hgviz knows no"))
+
+
+def plain(words: str) -> str:
+    """What a stranger wrote, not endless and without what would break a line."""
     return "".join(one if one.isprintable() else "\ufffd" for one in words[:MOST_WORDS])
 
 
+def quoted(value: Any) -> str:
+    """A stranger's value within an error: short, and of one line."""
+    return "not there" if value is None else plain(repr(value))[:40]
+
+
 def shown(path: Path) -> str:
-    """A file as people are told of it: the last two parts of its path."""
-    return "/".join(path.absolute().parts[-2:])
+    """A file as people are told of it: the last two parts of its path, or the model's name."""
+    whole = path.absolute()
+    if whole.parent.parent.name == "snapshots":  # a commit tells nobody anything
+        return f"{called(whole.parent)}/{whole.name}"
+    return "/".join(whole.parts[-2:])
 
 
 @contextmanager

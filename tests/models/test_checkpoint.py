@@ -56,7 +56,12 @@ def configured(folder, **changes):
 
 
 def test_the_readers_are_listed_with_names_for_people():
-    assert [reader.name for reader in READERS] == ["hgviz", "hourglass-transformer-pytorch"]
+    assert [reader.name for reader in READERS] == [
+        "hgviz",
+        "hourglass-transformer-pytorch",
+        "bert",
+        "gpt2",
+    ]
     assert all(reader.label for reader in READERS)
 
 
@@ -234,7 +239,8 @@ def test_what_weights_do_not_show_is_asked_for_by_name(tmp_path, reference):
         ({"masking": "loose"}, "masking: Invalid enum value 'loose'"),
         ({"masking": "b" * 10**5}, "masking: Invalid enum value 'bbb"),
         ({"a\x1b[2J\u202e": 1}, "hgviz knows no a\ufffd[2J\ufffd"),
-        ({"model_type": "bert"}, "is no checkpoint hgviz knows"),
+        ({"model_type": "bert"}, "holds the weights of another model"),
+        ({"model_type": "roberta"}, "its model_type is 'roberta', and hgviz reads hgviz, "),
         ({"model_type": None}, "is no checkpoint hgviz knows"),
         ({"model_type": ["hgviz"]}, "is no checkpoint hgviz knows"),
     ],
@@ -258,7 +264,7 @@ def test_a_config_of_the_package_is_checked(tmp_path, reference, changes, words)
         ({"form": "dynamic"}, "form: Invalid enum value 'dynamic'"),
         ({"activations": "relu"}, "there is no activation 'relu'"),
         ({"activations": ["tanh", "tanh", "tanh"]}, "a number of names that divides the 2 heads"),
-        ({"activations": [["tanh"]]}, "one list per layer"),
+        ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
         ({"positions": "learned"}, "learned positions need max_positions"),
         ({"masking": "compat"}, "always masked strictly"),
         ({"colour": 1}, "hgviz knows no colour"),

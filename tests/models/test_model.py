@@ -173,7 +173,7 @@ def test_what_cannot_be_run_is_one_error(model, arguments, words):
 
 
 def test_one_text_is_traced_at_a_time(model):
-    with pytest.raises(HgvizError, match="one text is traced at a time"):
+    with pytest.raises(HgvizError, match="a prompt is one text"):
         model.from_ids([[1, 2]])
 
 

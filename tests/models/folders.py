@@ -1,0 +1,104 @@
+"""Folders as the package transformers writes them, of small models with random weights."""
+
+from __future__ import annotations
+
+import json
+from unicodedata import normalize
+
+import torch
+from safetensors.torch import save_file
+
+from hgviz.models import bert, gpt2
+from hgviz.models.checkpoint import build
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# BERT's normalizer takes Hangul apart, so its vocabulary holds the parts
+HANGUL = tuple(normalize("NFD", one) for one in ("나", "##는", "이")) + ("##\u11bb",)
+WORDS = ("the", "cat", "sat", "un", "##s", "##affable", ".", ",", *HANGUL)
+SMALL_BERT = {
+    "model_type": "bert", "architectures": ["BertForSequenceClassification"],
+    "vocab_size": len(SPECIAL) + len(WORDS) + 26, "hidden_size": 24, "num_hidden_layers": 2,
+    "num_attention_heads": 3, "intermediate_size": 40, "max_position_embeddings": 40,
+    "id2label": {"0": "against", "1": "for"},
+}  # fmt: skip
+SMALL_GPT2 = {
+    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 24,
+    "n_layer": 2, "n_head": 3, "n_positions": 64,
+}  # fmt: skip
+
+
+def write_bert(folder, seed=0, tokenizer=True, prefix="bert.", **changes):
+    """A folder of BERT: config.json, model.safetensors and tokenizer.json; changes to config.json
+    such as architectures=["BertForMaskedLM"]."""
+    return _write(folder, bert, {**SMALL_BERT, **changes}, seed, prefix, tokenizer and wordpiece)
+
+
+def write_gpt2(folder, seed=0, tokenizer=True, prefix="transformer.", **changes):
+    """A folder of GPT-2, as write_bert."""
+    return _write(folder, gpt2, {**SMALL_GPT2, **changes}, seed, prefix, tokenizer and byte_level)
+
+
+def _write(folder, family, data, seed, prefix, tokenizer):
+    config = family.settle(data, (), "config.json")
+    torch.manual_seed(seed)
+    model = build(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(data))
+    save_file(renamed(family, config, model.state_dict(), prefix), folder / "model.safetensors")
+    if tokenizer:
+        tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def renamed(family, config, tensors, prefix):
+    """Neutral tensors under the names of a family, its blocks put together again."""
+    blocks = {}
+    for name, tensor in tensors.items():
+        source = family.source(name, config)
+        blocks.setdefault(source.name, {})[source.part] = (tensor, source.turned)
+    found = {}
+    for name, parts in blocks.items():
+        whole = torch.cat([parts[part][0] for part in sorted(parts)])
+        whole = whole.T if parts[0][1] else whole
+        found[name if name.startswith(family.OUTER) else prefix + name] = whole.contiguous()
+    return found
+
+
+def vocabulary():
+    """Tokens of a small WordPiece vocabulary, in the order of their ids."""
+    return [*SPECIAL, *WORDS, *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
+
+
+def wordpiece():
+    """BERT's tokenizer over that vocabulary."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    ids = {token: i for i, token in enumerate(vocabulary())}
+    found = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    found.add_special_tokens(list(SPECIAL))
+    found.normalizer = normalizers.BertNormalizer()
+    found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
+    found.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    return found
+
+
+def byte_level(merges=(("Ġ", "t"), ("h", "e"), ("Ġt", "he"))):
+    """GPT-2's tokenizer over the bytes and a few merges."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges)]
+    tokens.append("<|endoftext|>")
+    found = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, list(merges)))
+    found.add_special_tokens(["<|endoftext|>"])
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    found.post_processor = processors.ByteLevel(trim_offsets=False)
+    return found
