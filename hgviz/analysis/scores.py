@@ -40,7 +40,7 @@ def mcnemar(lost: int, won: int) -> float:
 
 
 def paired_difference(lost: int, won: int, total: int, z: float = Z95) -> tuple[float, float]:
-    """Bonett and Price's interval of a share's change, (won - lost) / total; its width is never 0."""
+    """Bonett and Price's interval of a share's change, (won - lost) / total; never of width 0."""
     b, c, n = lost + 1, won + 1, total + 2
     middle = (c - b) / n
     half = z * math.sqrt(max((b + c) - (b - c) ** 2 / n, 0.0)) / n

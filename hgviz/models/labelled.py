@@ -267,10 +267,12 @@ def _guessed(table: list[Cells], name: str) -> tuple[list[Cells], tuple[int, int
 
 
 def _is_header(table: list[Cells], label: int) -> bool:
-    """Whether the first row's label stands nowhere else while the others come again."""
+    """Whether the first row's label is a word that stands nowhere else while others come again."""
     values = [cells[label] for _, cells in table if len(cells) > label]
     rest = values[1:]
-    return bool(rest) and values[0] not in rest and 2 * len(set(rest)) <= len(rest)
+    if not rest or values[0].strip().lstrip("-").isdecimal():
+        return False
+    return values[0] not in rest and 2 * len(set(rest)) <= len(rest)
 
 
 def _rows(body: Sequence[Cells], name: str, text: int, label: int, names: Sequence[str]) -> Rows:

@@ -1,0 +1,152 @@
+"""Labelled rows: which columns are meant, and one clear line for every file that cannot be read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgviz.core import HgvizError
+from hgviz.models.labelled import MOST_LINE, read_rows
+
+PAIRS = [("it 's good", "1"), ('it is "not" good', "0"), ("so, so", "0"), ("fine", "1")]
+
+
+def write(folder, name, data):
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def pairs(rows):
+    return list(zip(rows.texts, rows.labels, strict=True))
+
+
+def tabs(rows):
+    return "".join(f"{text}\t{label}\n" for text, label in rows)
+
+
+def test_a_glue_file_is_read_as_it_is(tmp_path):
+    rows = read_rows(write(tmp_path, "dev.tsv", "sentence\tlabel\n" + tabs(PAIRS)))
+    assert pairs(rows) == PAIRS
+    assert rows.lines == (2, 3, 4, 5)
+    assert (rows.text_column, rows.label_column) == ("sentence", "label")
+    assert rows.classes == ("0", "1")
+
+
+def test_two_columns_need_no_header_and_may_stand_in_either_order(tmp_path):
+    assert pairs(read_rows(write(tmp_path, "a.tsv", tabs(PAIRS)))) == PAIRS
+    turned = [(label, text) for text, label in PAIRS]
+    assert pairs(read_rows(write(tmp_path, "b.tsv", tabs(turned)))) == PAIRS
+
+
+def test_a_header_with_names_nobody_knows_is_found(tmp_path):
+    rows = read_rows(write(tmp_path, "a.tsv", "was\twie\n" + tabs(PAIRS)))
+    assert pairs(rows) == PAIRS
+
+
+def test_a_csv_may_quote_and_break_lines(tmp_path):
+    text = 'text,label\n"a, b",yes\n"two\nlines",no\n"a ""b""",yes\n'
+    rows = read_rows(write(tmp_path, "a.csv", text))
+    assert pairs(rows) == [("a, b", "yes"), ("two\nlines", "no"), ('a "b"', "yes")]
+
+
+def test_json_lines_name_their_columns(tmp_path):
+    text = '{"label": 1, "text": "a", "id": 7}\n{"text": "b", "label": 0}\n'
+    assert pairs(read_rows(write(tmp_path, "a.jsonl", text))) == [("a", "1"), ("b", "0")]
+
+
+def test_columns_can_be_named_or_counted(tmp_path):
+    path = write(tmp_path, "a.tsv", "1\tx\tpos\tone\n2\ty\tneg\ttwo\n3\tz\tpos\tthree\n")
+    assert pairs(read_rows(path, "3", "2"))[1] == ("two", "neg")
+    path = write(tmp_path, "b.tsv", "id\ta\tb\n1\tpos\tone\n2\tneg\ttwo\n")
+    assert pairs(read_rows(path, "b", "a")) == [("one", "pos"), ("two", "neg")]
+    assert pairs(read_rows(path, "b", "id"))[0] == ("one", "1")
+
+
+def test_classes_are_in_order_of_value_or_of_the_alphabet(tmp_path):
+    numbers = read_rows(write(tmp_path, "a.tsv", tabs([("a", "10"), ("b", "9"), ("c", "9")])))
+    assert numbers.classes == ("9", "10")
+    words = read_rows(write(tmp_path, "b.tsv", tabs([("a", "x"), ("bb", "B"), ("c", "x")])))
+    assert words.classes == ("B", "x")
+
+
+def test_numbers_stand_for_classes_without_names(tmp_path):
+    rows = read_rows(write(tmp_path, "a.tsv", tabs(PAIRS)))
+    assert rows.numbers(("LABEL_0", "LABEL_1")) == [1, 0, 0, 1]
+    assert rows.numbers(("1", "0")) == [0, 1, 1, 0]
+
+
+@given(st.lists(st.tuples(st.text("abc 'é,\"", min_size=1), st.sampled_from("xy")), min_size=1))
+def test_what_was_written_is_read(tmp_path_factory, found):
+    kept = [(text.strip() or "a", label) for text, label in found]
+    path = tmp_path_factory.mktemp("rows") / "a.tsv"
+    path.write_text("text\tlabel\n" + tabs(kept), "utf-8")
+    assert pairs(read_rows(path)) == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.tsv", b"", "is empty"),
+        ("a.tsv", b"\n \n", "is empty"),
+        ("a.tsv", b"sentence\tlabel\n", "a header and no rows"),
+        ("a.tsv", b"one text\n", "line 1 has one column"),
+        ("a.tsv", b"sentence\tlabel\na\t1\nb\n", "line 3, column label is missing"),
+        ("a.tsv", b"sentence\tlabel\na\t1\nb\t \n", "line 3, column label is missing"),
+        ("a.tsv", b"sentence\tlabel\n\t1\n", "line 2, column sentence is missing"),
+        ("a.tsv", b"a\t1\nb\0\t1\n", "line 2 holds a NUL byte"),
+        ("a.tsv", b"a\t1\n\xe9\t0\n", "line 2 is not UTF-8. Byte 0 of it"),
+        ("a.tsv", b"a\tb\tc\n1\t2\t3\n", "does not say which columns"),
+        ("a.tsv", b"x" * (MOST_LINE + 1), "line 1 is too long"),
+        ("a.csv", b'text,label\n"never closed,1\n', "line 2 cannot be read as CSV"),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', "line 2 is no JSON object"),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2, column label is miss"),
+        ("a.jsonl", b'{"text": "a", "label": null}\n', "line 1, column label is missing"),
+        ("a.jsonl", b"[1, 2]\n", "line 1 is no JSON object"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_line(tmp_path, name, data, message):
+    with pytest.raises(HgvizError) as caught:
+        read_rows(write(tmp_path, name, data))
+    assert message.lower() in str(caught.value).lower()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_line_of_100_mb_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "a.tsv"
+    with path.open("wb") as file:
+        file.truncate(100 * 2**20)
+    with pytest.raises(HgvizError, match="line 1 is too long"):
+        read_rows(path)
+
+
+def test_no_such_file_and_no_such_column_are_said(tmp_path):
+    with pytest.raises(HgvizError, match="could not be read"):
+        read_rows(tmp_path / "none.tsv")
+    with pytest.raises(HgvizError, match="has no column 'mood'. it has 'sentence', 'label'"):
+        read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\n"), "", "mood")
+
+
+def test_a_label_the_model_never_learnt_is_named_with_its_place(tmp_path):
+    rows = read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\nb\tmaybe\n"))
+    with pytest.raises(HgvizError, match="line 3, column label: the label 'maybe' is unknown"):
+        rows.numbers(("0", "1"))
+
+
+def test_one_class_is_too_few_to_learn(tmp_path):
+    rows = read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\nb\t1\n"))
+    with pytest.raises(HgvizError, match="has only one class, '1'"):
+        rows.require_classes()
+
+
+def test_rows_are_read_without_torch(tmp_path):
+    path = write(tmp_path, "a.tsv", tabs(PAIRS))
+    code = (
+        "import sys; from hgviz.models.labelled import read_rows; "
+        f"read_rows({str(path)!r}); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
