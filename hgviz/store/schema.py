@@ -56,8 +56,8 @@ where f is exp, f((q_i . k_j) scale) for activations without norm, f((q_i . k_j)
 there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. Relative positions, of
 which linear attention has none, put (q_i + content) . k_j + (q_i + position) . (weight phi(delta)
 + bias) in place of q_i . k_j, with delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t
-f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed: both in the same group
-of max(stride_q, stride_k).
+f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed:
+both in the same group of max(stride_q, stride_k).
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
 layers and output) and one layer-000.h5 for each layer done, with the group /layer.
