@@ -206,9 +206,15 @@ class Place(NamedTuple):
     total: int
 
 
+def peers(head: HeadId, facts: Mapping[HeadId, HeadFacts]) -> list[HeadFacts]:
+    """The heads that one is compared with: all of cross-attention, or all of self-attention."""
+    kind = "cross" if facts[head].kind == "cross" else "self"
+    return [one for one in facts.values() if one.kind == kind]
+
+
 def place(metric: str, head: HeadId, facts: Mapping[HeadId, HeadFacts]) -> Place:
-    """Where a head stands among all self-attention heads; itself counts, whatever its kind."""
-    others = [one for one in facts.values() if one.kind == "self" and one.head != head]
+    """Where a head stands among its peers; itself counts, whatever its kind."""
+    others = [one for one in peers(head, facts) if one.head != head]
     value = facts[head].metrics[metric]
     if metric not in facts[head].metrics:
         return Place(0, 0)
@@ -240,6 +246,6 @@ def top_keys(
 
 
 __all__ = [
-    "METRICS", "HeadFacts", "Metric", "Place", "applying", "measure", "place", "top_keys",
-    "worth_a_look",
+    "METRICS", "HeadFacts", "Metric", "Place", "applying", "measure", "peers", "place",
+    "top_keys", "worth_a_look",
 ]  # fmt: skip

@@ -10,41 +10,14 @@ from hgviz.analysis.reading import Reading
 from hgviz.core import HeadId, Layer, Level, Selection, finish, replace, slots
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
 
-SOURCE = [
-    "the",
-    "old",
-    "bridge",
-    "was",
-    "too",
-    "low",
-    "for",
-    "the",
-    "ships",
-    "that",
-    "came",
-    "up",
-    "the",
-    "river",
-    "in",
-    "the",
-    "spring",
-]
-TARGET = [
-    "in",
-    "spring",
-    "the",
-    "ships",
-    "on",
-    "the",
-    "river",
-    "were",
-    "too",
-    "high",
-    "for",
-    "that",
-    "low",
-    "bridge",
-]
+SOURCE = (
+    "the", "old", "bridge", "was", "too", "low", "for", "the", "ships", "that", "came", "up", "the",
+    "river", "in", "the", "spring",
+)  # fmt: skip
+TARGET = (
+    "in", "spring", "the", "ships", "on", "the", "river", "were", "too", "high", "for", "that",
+    "low", "bridge",
+)  # fmt: skip
 
 
 def text(words):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from hgviz.analysis.heads import METRICS, HeadFacts, place
+from hgviz.analysis.heads import METRICS, HeadFacts, peers, place
 from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
@@ -89,14 +90,20 @@ class HeadPanel(View):
         facts = result.facts
         self.sentence.setText(facts.sentence)
         self.evidence.setText(facts.evidence)
-        for name, (named, ticks, value) in self.lines.items():
+        for name, line in zip_longest([*facts.metrics][: len(self.lines)], self.lines.values()):
+            named, ticks, value = line
+            for one in line:
+                one.setVisible(name is not None)
+            if name is None:  # such a head has fewer numbers
+                continue
             named.say(METRICS[name].named(result.unit))
             described = METRICS[name].description.format(unit=result.unit)
             tip = f"{described}\n{result.ranks[name]}"
             ticks.show_values(result.others[name], facts.metrics[name], tip)
             value.setText(measured(name, facts.metrics[name]))
             value.setToolTip(tip)
-        many = words.counted(len(result.others["focus"]), "self-attention head")
+        kind = "cross-attention" if facts.kind == "cross" else "self-attention"
+        many = words.counted(len(result.others["focus"]), f"{kind} head")
         self.count.setText(f"Each line: all {many}" if result.others["focus"] else "")
         self._fit()
 
@@ -152,7 +159,9 @@ class Ticks(QWidget):
 
 
 def measured(metric: str, value: float) -> str:
-    """A metric as people read it: two decimals, a distance in whole letters."""
+    """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
+    if value != value:
+        return "–"
     if metric == "distance":
         return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
     return words.weight(value)
@@ -160,10 +169,10 @@ def measured(metric: str, value: float) -> str:
 
 def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Task[Told]:
     yield Step(1, 1)
-    every = [one for one in known.values() if one.kind == "self"]
-    others = {name: [one.metrics[name] for one in every] for name in METRICS}
+    every = peers(facts.head, known)
+    others = {name: [one.metrics[name] for one in every if name in one.metrics] for name in METRICS}
     ranks = {}
-    for name in METRICS:
+    for name in facts.metrics:
         rank, total = place(name, facts.head, known)
         ranks[name] = f"place {rank:,} of {total:,}, from the largest"
     return Told(facts, others, ranks, words.unit(capture.key_prompt(facts.head.layer)))

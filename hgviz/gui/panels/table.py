@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.analysis.heads import METRICS, HeadFacts
+from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import label
@@ -87,12 +87,13 @@ class HeadTable(QDialog):
 
 
 class Heads(QAbstractTableModel):
-    """One row per head: name, level, kind, role, score, then every metric."""
+    """One row per head: name, level, kind, role, score, then every metric of any of them."""
 
     def __init__(self, facts: list[HeadFacts], levels: list[str], unit: str) -> None:
         super().__init__()
         self._facts, self._levels = sorted(facts, key=lambda one: one.head), levels
-        named = [metric.named(unit) for metric in METRICS.values()]
+        self._shown = applying(one.metrics for one in facts)
+        named = [METRICS[name].named(unit) for name in self._shown]
         self._titles = ["Head", "Level", "Kind", "Role", "Score", *named]
 
     def head(self, row: int) -> HeadId:
@@ -118,7 +119,9 @@ class Heads(QAbstractTableModel):
         facts = self._facts[index.row()]
         value = self._value(facts, index.column())
         if role == SORT:
-            return value[0] * 4096 + value[1] if isinstance(value, HeadId) else value
+            if isinstance(value, HeadId):
+                return value[0] * 4096 + value[1]
+            return float("-inf") if value != value else value  # NaN is in no order
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(value, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -131,7 +134,7 @@ class Heads(QAbstractTableModel):
 
     def _text(self, value: Any, column: int) -> str:
         if column >= FACTS:
-            return measured(list(METRICS)[column - FACTS], value)
+            return measured(self._shown[column - FACTS], value)
         return words.weight(value) if isinstance(value, float) else str(value)
 
     def _value(self, facts: HeadFacts, column: int) -> Any:
@@ -144,4 +147,4 @@ class Heads(QAbstractTableModel):
         )
         if column < FACTS:
             return fixed[column]
-        return float(facts.metrics[list(METRICS)[column - FACTS]])
+        return float(facts.metrics[self._shown[column - FACTS]])
