@@ -156,9 +156,11 @@ def _said(tally: Tally, fits: list[Showing], even: float, words: Words) -> Said:
     if even >= _EVEN:
         return words.everything(even)
     # in a causal map the first keys gather weight only because more rows see them
-    if not layout.causal and layout.step == 1 and (found := words.favourite(len(layout.key))):
+    ordered = layout.causal or layout.step > 1
+    if not ordered and (found := words.favourite(len(layout.key))):
         return found
-    return words.nothing(max(fits, key=lambda one: one.clarity, default=None), tally.roles)
+    nearest = max(fits, key=lambda one: one.clarity, default=None)
+    return words.nothing(nearest, tally.roles, ordered)
 
 
 def _mean(values: Array, rows: Bools) -> Array:

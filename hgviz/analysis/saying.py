@@ -10,6 +10,7 @@ from hgviz.analysis.finders import Finder
 from hgviz.analysis.judging import Showing
 from hgviz.core import Prompt
 
+_REST = 0.5  # the share of all rows that a single key must have to be named
 _STRONG = 0.3  # the share from which on a sentence says what a head does, not what it leans to
 
 
@@ -61,10 +62,15 @@ class Words:
             f"its rows are {_percent(even)} as even as they could be{self._rest}", even,
         )  # fmt: skip
 
-    def nothing(self, nearest: Showing | None, finders: Mapping[str, Finder]) -> Said:
-        """A head that does none of what it was tried for."""
+    def nothing(
+        self, nearest: Showing | None, finders: Mapping[str, Finder], ordered: bool
+    ) -> Said:
+        """A head that does none of what it was tried for; ordered: its rows see other keys each."""
+        key, share = self.most
         evidence = "too few rows to tell"
-        if nearest is not None:
+        if nearest is None and key is not None and not ordered:
+            evidence = f"most of {self._weight}, {_percent(share)}, on “{self._name(key)}”"
+        elif nearest is not None:
             evidence = (
                 f"closest: {self._fill(finders[nearest.name].name)}, {_percent(nearest.share)} "
                 f"of {self._weight}; by chance {_percent(nearest.chance)}{self._rest}"
@@ -74,12 +80,11 @@ class Words:
     def favourite(self, keys: int) -> Said | None:
         """A head that rests on one key, whatever that stands for, or None."""
         key, share = self.most
-        if key is None or share < _STRONG or share < 2 / keys:
+        if key is None or share < max(_REST, 2 / keys):
             return None
-        name = self.keys.label(key).strip() if key < len(self.keys) else ""
         evidence = f"{_percent(share)} of {self._weight}, over all rows, goes there"
         return Said(
-            f"one {self.unit}", f"Rests on “{name}”",
+            f"one {self.unit}", f"Rests on “{self._name(key)}”",
             f"{evidence}; by chance {_percent(1 / keys)}{self._rest}", share,
         )  # fmt: skip
 
@@ -90,6 +95,10 @@ class Words:
             "one key", "One key (trivial)" if self.signed else "One key, always 1 (trivial)",
             f"{whose} a single key, so there is nothing to choose",
         )  # fmt: skip
+
+    def _name(self, key: int) -> str:
+        label = self.keys.label(key) if key < len(self.keys) else ""
+        return label.strip() or label
 
     def _fill(self, text: str) -> str:
         return text.format(unit=self.unit, place=self.place, text=self.text)
