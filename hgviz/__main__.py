@@ -46,7 +46,7 @@ def window(paths: Sequence[str]) -> int:
             f"`hgviz info {paths[0]}` and the other commands work without one."
         )
     for path in paths:
-        if not Path(path).exists():
+        if not _is_there(path):
             return _fail(f"There is no file or folder {path}. Look for a slip in its name.")
     code: int = _app().window([Path(path) for path in paths])
     return code
@@ -91,7 +91,16 @@ def _surely_a_path(argument: str) -> bool:
 
 
 def _maybe_a_path(argument: str) -> bool:
-    return _surely_a_path(argument) or Path(argument).exists()
+    return _surely_a_path(argument) or _is_there(argument)
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is such a file or folder, or a model of that name in Hugging Face's cache."""
+    if path.startswith("-") or Path(path).exists():
+        return Path(path).exists()
+    from hgviz.models.cache import is_there
+
+    return is_there(path)
 
 
 def _fail(line: str) -> int:

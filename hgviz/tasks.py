@@ -269,6 +269,17 @@ def save(capture: Capture, path: Path_, force: bool = False) -> Task[str]:
     return str(write_capture(path, capture, force=force))
 
 
+def convert(path: Path_, out: Path_, force: bool = False) -> Task[ModelSpec]:
+    """Write any checkpoint as hgviz's own folder; force: into one that is not empty."""
+    yield Step(0, 2, "loading torch")
+    from hgviz.models import conversion, readers
+
+    conversion.require_free(Path(out), force)
+    found = readers.read(path)
+    yield Step(1, 2, f"writing {Path(out).name}")
+    return conversion.write(found, Path(out))
+
+
 # --- looking --------------------------------------------------------------------------------------
 
 
@@ -363,6 +374,6 @@ def evaluate(
 
 
 __all__ = [
-    "capture", "evaluate", "figure", "heads_from", "info", "kind_of", "load", "measure",
+    "capture", "convert", "evaluate", "figure", "heads_from", "info", "kind_of", "load", "measure",
     "prompt_from", "rollout", "save", "train",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ VERBS = (
     looking.rollout,
     making.evaluate,
     making.train,
+    making.convert,
     looking.figure,
     looking.selftest,
 )

@@ -39,6 +39,14 @@ def capture(
         Literal["compat", "strict"] | None,
         typer.Option(help="Treat masks as the model's own package does, or strictly."),
     ] = None,
+    activation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A",
+            help="Another activation for all heads: ymish, topk:8 (keys), ymish:l2-literal "
+            "(norm), or a list that goes over the heads, softmax,ymish.",
+        ),
+    ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"],
         typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
@@ -59,7 +67,9 @@ def capture(
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
-    loaded = terminal.run(tasks.load(model, device, dtype, masking), f"Opening {model.name}")
+    loaded = terminal.run(
+        tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
+    )
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     chosen = tasks.heads_from(off, loaded.spec)
     task = tasks.capture(loaded, prompt, out, chosen, force, second)
@@ -90,6 +100,23 @@ def train(
     )
 
 
+def convert(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A checkpoint, or a name in Hugging Face's cache."),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The new folder.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that is not empty.")
+    ] = False,
+) -> None:
+    """Write any checkpoint as hgviz's own folder, which gives the same logits bit for bit."""
+    from hgviz import tasks
+
+    spec = terminal.run(tasks.convert(model, out, force), "Converting")
+    terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
+
+
 def evaluate(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A checkpoint: a folder or a weights file.")
@@ -104,6 +131,9 @@ def evaluate(
         str, typer.Option(metavar="C", help="Its name, or its number from 0.")
     ] = "",
     off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
+    activation: Annotated[
+        str | None, typer.Option(metavar="A", help="Another activation, as hgviz capture takes it.")
+    ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"],
         typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
@@ -118,7 +148,8 @@ def evaluate(
     from hgviz import tasks
     from hgviz.analysis.evaluation import told
 
-    loaded = terminal.run(tasks.load(model, device), f"Opening {model.name}")
+    opening = tasks.load(model, device, activation=activation)
+    loaded = terminal.run(opening, f"Opening {model.name}")
     heads = tasks.heads_from(off, loaded.spec)
     task = tasks.evaluate(loaded, data, text_column, label_column, heads)
     found = terminal.run(task, "Scoring")

@@ -29,6 +29,14 @@ def settled(path: str | Path) -> Path:
     return _snapshot(here.as_posix())
 
 
+def is_there(path: str | Path) -> bool:
+    """Whether settled would find something."""
+    try:
+        return settled(path).exists()
+    except (HgvizError, OSError):
+        return False
+
+
 def is_name(path: str | Path) -> bool:
     """Whether a path could be the name of a model, such as bert-base-uncased or org/name."""
     text = Path(path).as_posix()

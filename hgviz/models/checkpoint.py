@@ -27,6 +27,7 @@ from hgviz.models.readers import (
     weights_of,
 )
 from hgviz.models.shards import read_weights
+from hgviz.models.text import TOKENIZER
 from hgviz.models.transformer import Transformer
 
 
@@ -43,9 +44,15 @@ class Checkpoint:
     folder: Path
 
 
-def save(folder: str | Path, config: Config, tensors: Mapping[str, Tensor]) -> None:
+def save(
+    folder: str | Path,
+    config: Config,
+    tensors: Mapping[str, Tensor],
+    tokenizer: bytes | None = None,
+) -> None:
     """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
 
+    tokenizer: what tokenizer.json is to hold; None writes none.
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
     """
     from safetensors.torch import save as packed
@@ -55,6 +62,8 @@ def save(folder: str | Path, config: Config, tensors: Mapping[str, Tensor]) -> N
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / WEIGHTS, packed(kept))
+        if tokenizer is not None:
+            _write(folder / TOKENIZER, tokenizer)
         _write(folder / CONFIG, (json.dumps(config_json(config), indent=2) + "\n").encode())
 
 

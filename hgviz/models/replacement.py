@@ -56,7 +56,7 @@ def with_activation(config: Config, activation: str) -> Config:
 def _require_suffix(activation: str, name: str, text: str) -> None:
     if name == "topk":
         if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text)):
-            raise _unread(activation, "topk needs a number of keys, such as the 8 of topk:8")
+            raise _unread(activation, "the activation topk needs a number of keys, as in topk:8")
     elif text not in NORMS:
         raise _unread(
             activation, f"the norms are {', '.join(NORMS)}, and there is no {text[:40]!r}"

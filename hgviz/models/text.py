@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 
+if TYPE_CHECKING:
+    import tokenizers
+
 MOST_TEXT = 64 * 2**20
 MOST_IDS = 256 * 2**20
 MOST_TOKENIZER = 64 * 2**20
+TOKENIZER = "tokenizer.json"
 SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
@@ -35,11 +40,20 @@ class Tokenizer(Protocol):
 
 
 def tokenizer_of(folder: Path, vocabulary: int) -> Tokenizer:
-    """tokenizer.json of a checkpoint's folder; without one, bytes for 256 ids, else none."""
-    file = folder / "tokenizer.json"
-    if file.exists():
+    """The tokenizer of a checkpoint's folder: tokenizer.json, else what its vocabulary files make;
+    without them, bytes for 256 ids, else none."""
+    file = tokenizer_file(folder)
+    if file is not None:
         return Pieces(file, vocabulary)
     return Bytes() if vocabulary == 256 else Bare()
+
+
+def tokenizer_file(folder: Path) -> Path | None:
+    """tokenizer.json, vocab.txt or vocab.json, whichever is there first."""
+    from hgviz.models.vocabularies import vocabulary_of
+
+    file = folder / TOKENIZER
+    return file if os.path.lexists(file) else vocabulary_of(folder)
 
 
 class Bytes:
@@ -71,26 +85,33 @@ class Bytes:
 
 
 class Pieces:
-    """A tokenizer.json; pieces are labelled by their offsets, never by their token strings."""
+    """A tokenizer.json, or vocabulary files; pieces are labelled by their offsets, never by their
+    token strings."""
 
     unit = "token"
 
     def __init__(self, file: Path, vocabulary: int) -> None:
         self._name = file.name
-        data = _read(file, MOST_TOKENIZER)
-        import tokenizers
-
         with _guarded(f"{file.name} could not be read"):
-            self._tokenizer = tokenizers.Tokenizer.from_buffer(data)
+            self._tokenizer = _opened(file)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
-            size = self._tokenizer.get_vocab_size()
-        if size > vocabulary:
-            raise HgvizError(
-                f"{file.name} does not belong to this model",
-                f"it has {size:,} tokens and the model has {vocabulary:,}",
-                "Put the model's own tokenizer.json beside it",
+            ids = self._tokenizer.get_vocab(with_added_tokens=True)
+            self._spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"
+        if len(ids) > vocabulary:
+            raise _foreign(file, f"it has {len(ids):,} tokens and the model has {vocabulary:,}")
+        last = max(ids, key=ids.__getitem__, default="")
+        if ids and ids[last] >= vocabulary:
+            token = json.dumps(last[:40])
+            raise _foreign(
+                file, f"{token} has the id {ids[last]:,}, the model's end at {vocabulary - 1:,}"
             )
+
+    @property
+    def json(self) -> bytes:
+        """The tokenizer as a tokenizer.json."""
+        with _guarded(f"{self._name} could not be written"):
+            return self._tokenizer.to_str(pretty=True).encode()
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text or two; special tokens have the span (-1, -1)."""
@@ -104,14 +125,25 @@ class Pieces:
         return Prompt(
             text=text if pair is None else f"{text}\n{pair}",
             ids=readonly(encoding.ids, np.int64),
-            pieces=tuple(encoding.tokens),
+            pieces=tuple(map(self._piece, encoding.tokens)),
             spans=readonly(spans),
             token_type_ids=kinds,
         )
 
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of ids: their token strings, as there is no text to point into."""
-        return _bare(ids, [self._tokenizer.id_to_token(int(one)) or str(one) for one in ids])
+        tokens = [self._tokenizer.id_to_token(int(one)) or str(one) for one in ids]
+        return _bare(ids, [self._piece(one) for one in tokens])
+
+    def _piece(self, token: str) -> str:
+        """A token as people see it: one of bytes by its characters, or by its bytes."""
+        if not self._spells or not all(char in _ALPHABET for char in token):
+            return token
+        data = bytes(_ALPHABET[char] for char in token)
+        try:
+            return "".join(SIGNS.get(char, char) for char in data.decode())
+        except UnicodeDecodeError:
+            return "".join(_NAMES[byte] for byte in data)
 
 
 class Bare:
@@ -157,9 +189,14 @@ def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file. Errors: HgvizError for anything else, and for an empty one."""
     path = Path(path)
-    data = _read(path, MOST_TEXT)
+    data = read_bytes(path, MOST_TEXT)
     if not data:
         raise HgvizError(f"{path.name} is empty", "there is nothing to attend to")
+    return decoded(path, data)
+
+
+def decoded(path: Path, data: bytes) -> str:
+    """The text of a UTF-8 file's bytes. Errors: HgvizError naming the first byte that is none."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -203,7 +240,7 @@ def read_ids(path: str | Path) -> Ids:
     """The ids of a JSON file. Errors: HgvizError for another shape, type or unequal lengths."""
     path = Path(path)
     try:
-        ids = msgspec.json.decode(_read(path, MOST_IDS), type=Ids)
+        ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise HgvizError(
             f"{path.name} does not hold token ids",
@@ -249,6 +286,12 @@ def _byte_name(byte: int) -> str:
 
 
 _NAMES = tuple(_byte_name(byte) for byte in range(256))
+# byte-level BPE writes a byte as itself where that can be seen, the others from U+0100 on
+_SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
+_ALPHABET = {chr(byte): byte for byte in _SEEN} | {
+    chr(0x100 + i): byte for i, byte in enumerate(_UNSEEN)
+}
 
 
 def _characters(data: bytes) -> Iterator[bytes]:
@@ -271,7 +314,8 @@ def _bare(ids: Integers, pieces: Sequence[str]) -> Prompt:
     return Prompt("", readonly(ids, np.int64), tuple(pieces), readonly(spans))
 
 
-def _read(path: Path, most: int) -> bytes:
+def read_bytes(path: Path, most: int) -> bytes:
+    """What a file holds, at most so many bytes. Errors: HgvizError for more, or no such file."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)
@@ -280,6 +324,21 @@ def _read(path: Path, most: int) -> bytes:
     if len(data) > most:
         raise HgvizError(f"{path.name} is too large", f"the limit is {most // 2**20:,} MB")
     return data
+
+
+def _opened(file: Path) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer
+
+    from hgviz.models.vocabularies import made
+
+    if file.name != TOKENIZER:
+        return made(file)
+    return Tokenizer.from_buffer(read_bytes(file, MOST_TOKENIZER))
+
+
+def _foreign(file: Path, why: str) -> HgvizError:
+    do = "Put the model's own tokenizer.json beside it"
+    return HgvizError(f"{file.name} does not belong to this model", why, do)
 
 
 @contextmanager

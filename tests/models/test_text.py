@@ -127,7 +127,7 @@ def test_stopping_is_not_taken_for_a_panic(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path), 10)
 
     class Stopped:
-        def encode(self, text):
+        def encode(self, text, pair):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(tokenizer, "_tokenizer", Stopped())
