@@ -23,7 +23,7 @@ Mode = Literal["inspect", "follow"]
 ROWS = 512  # of a head, at most, are looked at to find its best query
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
-    "text", "second", "files", "dark", "work", "checkpoint", "activation",
+    "text", "second", "ids", "dark", "work", "checkpoint", "activation",
 )  # fmt: skip
 
 
@@ -46,8 +46,8 @@ class Session:
 
     `put` is the only way to change a field; `changed` then says its name. opened: the head last
     opened at each level, by level index. hover: what the pointer is over, for all panes at once.
-    second: the other text of a pair, or a decoder's own. files: what is read in place of the two
-    texts, ids or states, "" for the text itself. activation: what the attention of the checkpoint
+    second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
+    of a text, "" for the text. activation: what the attention of the checkpoint
     was exchanged for, "" for its own.
     """
 
@@ -66,7 +66,7 @@ class Session:
         self.mode: Mode = "inspect"
         self.text = ""
         self.second = ""
-        self.files: tuple[str, str] = ("", "")
+        self.ids = ""
         self.dark = False
         self.work: tuple[Work, ...] = ()
         self.checkpoint = ""

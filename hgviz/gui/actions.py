@@ -40,6 +40,10 @@ def _can_capture(session: Session) -> str:
     return "A text is being captured" if _busy(session) else ""
 
 
+def _exchangeable(session: Session) -> str:
+    return _can_capture(session)
+
+
 def _capturing(session: Session) -> str:
     return "" if _busy(session) else "Nothing is running"
 
@@ -81,10 +85,12 @@ ACTIONS = (
     Action("open", "Open a checkpoint or capture…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
+    Action("exchange", "Open with another activation…", "open", (), "File", _exchangeable),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
     Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture),
+    Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture),
     Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 1),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),

@@ -8,15 +8,22 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
+from hgviz.models.readers import INDEX, SUFFIXES
 
-FILES = "Checkpoints and captures (*.h5 *.hdf5 *.json *.safetensors *.pt *.bin);;All files (*)"
+ENDINGS = ("*.h5", "*.hdf5", "config.json", *(f"*{one}" for one in SUFFIXES), f"*{INDEX}")
+FILES = f"Checkpoints and captures ({' '.join(ENDINGS)});;All files (*)"
+IDS = "Token ids (*.json);;All files (*)"
 
 
 def ask_for(
-    parent: QWidget, title: str, mode: QFileDialog.FileMode, chosen: Callable[[str], None]
+    parent: QWidget,
+    title: str,
+    mode: QFileDialog.FileMode,
+    chosen: Callable[[str], None],
+    kinds: str = FILES,
 ) -> None:
-    """Ask for a checkpoint or a capture, a file or a folder."""
-    dialog = QFileDialog(parent, title, settings.load().folder, FILES)
+    """Ask for a checkpoint or a capture, a file or a folder; kinds: what files are offered."""
+    dialog = QFileDialog(parent, title, settings.load().folder, kinds)
     dialog.setFileMode(mode)
     _open(dialog, chosen)
 

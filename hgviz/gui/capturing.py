@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, Off, Selection, Step
+from hgviz.core import Capture, Selection, Step
 from hgviz.gui import opening
 from hgviz.gui.panels.jobs import keeps_words, layer_words
 from hgviz.gui.views.words import counted, unit
@@ -30,13 +32,16 @@ class Capturing:
         self._given: Selection | None = None
 
     def start(self, path: str) -> None:
-        """Capture the text with the checkpoint at hand, as it is pruned."""
-        self._start(path, self.session.model, self.session.off, "Capturing")
+        """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
+        session = self.session
+        wish = self._wish(path, off=session.off, activation=session.activation)
+        self._start(wish, session.model, "Capturing")
 
-    def start_fresh(self, path: str, on_error: OnError) -> None:
+    def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it."""
         title = f"Opening {opening.name_of(path)}"
-        self._start(path, None, frozenset(), title, on_error)
+        wish = replace(self._wish(path, activation=activation), ids="")
+        self._start(wish, None, title, on_error)
 
     def stop(self) -> None:
         """The layers that are done stay."""
@@ -59,24 +64,42 @@ class Capturing:
                 post=self.lanes.bridge.post,
             )
 
+    def _wish(self, path: str, **fields: Any) -> opening.Wish:
+        session, device = self.session, settings.load().device
+        texts = {"text": session.text, "second": session.second, "ids": session.ids}
+        return opening.Wish(path, **texts, device=device, **fields)
+
     def _start(
-        self, path: str, model: Model | None, off: Off, title: str, on_error: OnError | None = None
+        self, wish: opening.Wish, model: Model | None, title: str, on_error: OnError | None = None
     ) -> None:
         self.working.start(
             self.lanes.engine,
             "capture",
             title,
-            opening.capture_text(path, model, self.session.text, off, settings.load().device),
+            opening.capture_text(wish, model),
             on_step=self._part,
             on_done=self._done,
-            on_error=on_error,
+            on_error=partial(self._failed, on_error or self.working.on_error),
             keeps=keeps_words(0),
         )
+
+    def _failed(self, on_error: OnError, error: BaseException) -> None:
+        """A model that cannot read the text is open all the same; then the text can be changed."""
+        if isinstance(error, opening.UnreadError):
+            self._open(error.wish, error.model)
+            other = self.session.capture
+            if other is not None and other.spec.digest != error.model.spec.digest:
+                self.session.put(capture=None)
+        on_error(error)
+
+    def _open(self, wish: opening.Wish, model: Model) -> None:
+        self._opened_before.setdefault(wish.path, opening.name_of(wish.path))
+        self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
 
     def _part(self, step: Step) -> None:
         """Show the layers that are done, unless all of them will be in a moment."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
-            done, total, prompt = int(step.done), int(step.total), step.value.prompt
+            done, total, prompt = int(step.done), int(step.total), step.value.main
             self.working.tell(
                 "capture",
                 title=f"Capturing {counted(len(prompt), unit(prompt))}",
@@ -85,10 +108,9 @@ class Capturing:
             )
             self._take(step.value)
 
-    def _done(self, result: tuple[str, Model, Capture]) -> None:
-        path, model, capture = result
-        self._opened_before.setdefault(path, opening.name_of(path))
-        self.session.put(model=model, checkpoint=path)
+    def _done(self, result: tuple[opening.Wish, Model, Capture]) -> None:
+        wish, model, capture = result
+        self._open(wish, model)
         self._take(capture)
         self.measure()
 

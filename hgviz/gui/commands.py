@@ -13,8 +13,9 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import ask_for, ask_where
+from hgviz.gui.asking import IDS, ask_for, ask_where
 from hgviz.gui.capturing import Capturing
+from hgviz.gui.composing import ExchangeDialog, Reads, TextDialog
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels.table import HeadTable
 from hgviz.gui.views.base import View
@@ -73,6 +74,16 @@ class Commands:
         """Open the checkpoint that comes with the program."""
         self.open_path(self.sample)
 
+    def exchange(self) -> None:
+        """Open the checkpoint at hand with another activation in its attention."""
+        name = opening.name_of(self.session.checkpoint)
+        dialog = ExchangeDialog(self.window, name, self.session.activation)
+        dialog.chosen.connect(self._exchange_for)
+        dialog.open()
+
+    def _exchange_for(self, activation: str) -> None:
+        self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
+
     def open_path(self, path: str) -> None:
         """Open a checkpoint or a capture, whichever it is."""
         title = f"Opening {opening.name_of(path)}"
@@ -90,7 +101,7 @@ class Commands:
         capture, model = found.capture, self.session.model
         fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
         if model is None or model.spec.digest != capture.spec.digest:
-            fields |= {"model": None, "checkpoint": ""}
+            fields |= {"model": None, "checkpoint": "", "activation": ""}
         if found.selection is not None:
             fields |= {"selection": found.selection, "opened": found.opened}
         if found.path != str(resource(opening.FIRST)):
@@ -150,12 +161,27 @@ class Commands:
     def edit_text(self) -> None:
         """Edit the text, and capture it."""
         spec = self.session.model.spec if self.session.model else self.session.spec
-        dialog = dialogs.TextDialog(self.window, self.session.text, spec)
+        session = self.session
+        if not Reads.of(session.model).text:
+            self.ids()
+            return
+        dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
         dialog.chosen.connect(self._text_chosen)
+        dialog.file_wanted.connect(self.ids)
         dialog.open()
 
-    def _text_chosen(self, text: str) -> None:
-        self.session.put(text=text)
+    def _text_chosen(self, text: str, second: str = "") -> None:
+        self.session.put(text=text, second=second, ids="")
+        self.run("capture")
+
+    def ids(self) -> None:
+        """Ask for a file of ids, and capture what they stand for."""
+        title = "Choose a file of ids"
+        ask_for(self.window, title, QFileDialog.FileMode.ExistingFile, self._ids_chosen, IDS)
+
+    def _ids_chosen(self, path: str) -> None:
+        self._remember(path)
+        self.session.put(ids=path)
         self.run("capture")
 
     def copy(self) -> None:
@@ -303,9 +329,16 @@ class Commands:
 
     def show_error(self, error: BaseException) -> None:
         """The dialog with three lines."""
-        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error)))
+        act = None
+        if isinstance(error, opening.UnreadError):
+            text = Reads.of(error.model).text
+            act = ("edit_text", "Edit text…") if text else ("ids", "Choose a file of ids…")
+        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), act))
 
     def _not_opened(self, error: BaseException) -> None:
+        if isinstance(error, opening.UnreadError):
+            self.show_error(error)
+            return
         choose = ("open", "Choose another file…")
         self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), choose))
 

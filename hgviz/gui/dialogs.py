@@ -1,4 +1,4 @@
-"""The dialogs: an error, the text, a figure to export, the keys, and what this is."""
+"""The dialogs: an error, a figure to export, the keys, and what this is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import PySide6
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
     QGridLayout,
@@ -27,7 +27,7 @@ from hgviz.gui.controls import Button, Picker, Words, label
 from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
-    from hgviz.core import HgvizError, ModelSpec
+    from hgviz.core import HgvizError
     from hgviz.figures import Spec
     from hgviz.session import Session
 
@@ -105,86 +105,6 @@ class ErrorDialog(Overlay):
     def _act(self) -> None:
         self.finish()
         self.asked.emit(self._action[0])
-
-
-class TextDialog(Overlay):
-    """The text to capture, with how much of it the model can read."""
-
-    chosen = Signal(str)
-    wide = 760
-
-    def __init__(self, over: QWidget, text: str, spec: ModelSpec | None) -> None:
-        super().__init__(over)
-        self._most = spec.max_positions if spec is not None else None
-        self._bytes = spec is not None and spec.vocabulary == 256
-        self.body.addWidget(label("Text", factor=1.15, weight=600))
-        self.body.addWidget(
-            label("Type or paste what the model shall read.", kind="secondary", factor=0.92)
-        )
-        self.edit = QPlainTextEdit(text)
-        self.edit.setFont(theme.mono())
-        self.edit.setTabChangesFocus(True)
-        self.edit.setAccessibleName("Text")
-        self.edit.setMinimumHeight(240)
-        self.body.addWidget(self.edit, 1)
-        self.count = label("", kind="secondary", factor=0.92)
-        cancel = Button("Cancel")
-        cancel.clicked.connect(self.finish)
-        self.default = Button("Capture", "capture", kind="filled")
-        self.default.clicked.connect(self._accept)
-        self.default.setToolTip("Ctrl+Return")
-        row = QHBoxLayout()
-        row.addWidget(self.count, 1)
-        row.addWidget(self.default)
-        row.addWidget(cancel)
-        self.body.addSpacing(4)
-        self.body.addLayout(row)
-        self._wait = QTimer(self, singleShot=True, interval=50)
-        self._wait.timeout.connect(self._counted)
-        self.edit.textChanged.connect(self._wait.start)
-        self._counted()
-
-    def open(self) -> None:
-        """Start in the text, all of it selected, so that typing replaces it."""
-        super().open()
-        self.edit.setFocus()
-        self.edit.selectAll()
-
-    def keyPressEvent(self, event) -> None:
-        """Ctrl+Return captures; Return alone is a new line."""
-        if event.key() == Qt.Key.Key_Escape or not self.edit.hasFocus():
-            super().keyPressEvent(event)
-        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.default.isEnabled():
-            self._accept()
-
-    def _counted(self) -> None:
-        words, fits = counted_text(self.edit.toPlainText(), self._bytes, self._most)
-        self.count.setText(words)
-        self.count.setProperty("kind", "secondary" if fits else "bad")
-        self.count.style().polish(self.count)
-        self.default.setEnabled(fits)
-
-    def _accept(self) -> None:
-        self.finish()
-        self.chosen.emit(self.edit.toPlainText())
-
-
-def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool]:
-    """How long a text is, in words, and whether it can be captured.
-
-    Only bytes can be counted without the model's tokenizer.
-    """
-    if not text:
-        return "Empty: there is nothing to capture", False
-    if not in_bytes:
-        return f"{len(text):,} characters", True
-    length = len(text.encode(errors="replace"))
-    if most is None:
-        return f"{length:,} bytes", True
-    over = length - most
-    if over > 0:
-        return f"{length:,} of {most:,} bytes: {over:,} too many", False
-    return f"{length:,} of {most:,} bytes", True
 
 
 class ExportDialog(Overlay):
@@ -309,7 +229,7 @@ class About(Overlay):
         versions = f"Python {platform.python_version()}, PySide6 {PySide6.__version__}"
         for line in (
             "MIT licence. Qt is used under the LGPL, version 3.",
-            "The sample was trained on WikiText-2, which is CC BY-SA.",
+            "The sample Hourglass was trained on WikiText-2, which is CC BY-SA.",
             versions,
         ):
             self.body.addWidget(_wrapped(line, 0.92, kind="secondary"))
@@ -339,4 +259,4 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-__all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "TextDialog", "key_caps"]
+__all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "key_caps"]

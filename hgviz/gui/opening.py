@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz import tasks
-from hgviz.core import Capture, HeadId, HgvizError, Off, Selection, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Selection, Step, Task
 from hgviz.resources import resource
 from hgviz.session import clearest
 
@@ -45,7 +45,7 @@ def look(path: str) -> Task[Found]:
 
     capture = open_capture(path)
     yield Step(1, 3, "measuring heads")
-    if len(capture.prompt) > AT_ONCE or not capture.complete:
+    if max(map(len, capture.spans)) > AT_ONCE or not capture.complete:
         return Found(path, capture)
     return replace((yield from measure(capture)), path=path)
 
@@ -68,15 +68,57 @@ def measure(capture: Capture) -> Task[Found]:
     return Found(capture.path, capture, facts, clearest(capture, best), opened)
 
 
-def capture_text(
-    path: str, model: Model | None, text: str, off: Off, device: str
-) -> Task[tuple[str, Model, Capture]]:
-    """Capture a text with the checkpoint at path; model None: it is loaded first."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to capture: the checkpoint at path, a text or two or a file of ids.
+
+    activation: what its attention is exchanged for, "" for its own.
+    """
+
+    path: str
+    text: str = ""
+    second: str = ""
+    ids: str = ""
+    off: Off = frozenset()
+    device: str = "auto"
+    activation: str = ""
+
+
+class UnreadError(HgvizError):
+    """The model is open, but it cannot read what it was given."""
+
+    def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
+        super().__init__(error.what, error.why, error.do, error.details)
+        self.wish, self.model = wish, model
+
+
+def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Capture]]:
+    """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
     if model is None:
-        model = yield from tasks.load(path, device)
+        model = yield from load(wish)
     yield Step(0, 1, "reading the text")
-    prompt, target = tasks.prompt_from(model, text)
-    return path, model, (yield from tasks.capture(model, prompt, off=off, target=target))
+    try:
+        prompt, target = _prompts(wish, model)
+    except HgvizError as error:
+        raise UnreadError(error, wish, model) from None
+    captured = yield from tasks.capture(model, prompt, off=wish.off, target=target)
+    return wish, model, captured
+
+
+def load(wish: Wish) -> Task[Model]:
+    """The checkpoint, its attention exchanged where that is wished for."""
+    exchanged = {"activation": wish.activation} if wish.activation else {}
+    return (yield from tasks.load(wish.path, wish.device, **exchanged))
+
+
+def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
+    """What the model reads; a decoder that was given no text of its own reads the source again."""
+    if wish.ids:
+        return tasks.prompt_from(model, ids_file=wish.ids)
+    both = model.spec.two_texts
+    target = (wish.second or wish.text) if both and not model.takes_states else None
+    pair = wish.second if wish.second and not both else None
+    return tasks.prompt_from(model, wish.text, pair=pair, target=target)
 
 
 def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:

@@ -111,9 +111,18 @@ class Program:
         if name == "dark":
             theme.apply(self._app, self.session.dark)
             self.frame.show_theme()
-        if name in ("capture", "spec", "model", "mode", "work", "selection", "checkpoint"):
+        if name in (
+            "capture",
+            "spec",
+            "model",
+            "mode",
+            "work",
+            "selection",
+            "checkpoint",
+            "activation",
+        ):
             self._show_state()
-        if name in ("capture", "spec", "model", "checkpoint"):
+        if name in ("capture", "spec", "model", "checkpoint", "activation"):
             self._show_model()
 
     def _show_state(self) -> None:
@@ -121,7 +130,7 @@ class Program:
         session = self.session
         busy = any(one.state in GOING for one in session.work)
         capture = session.capture
-        if capture is None and not busy:
+        if capture is None and session.model is None and not busy:
             self.frame.show_mode("empty")
         else:
             self.frame.show_mode(session.mode)
@@ -142,6 +151,8 @@ class Program:
         spec = self.session.spec
         name = spec.name if spec else "No model"
         size = parameters(spec.parameters) if spec else ""
+        if self.session.activation:
+            name = f"{name} with {self.session.activation}"
         self.frame.setWindowTitle(f"{name} · hgviz" if spec else "hgviz")
         here = self.session.checkpoint or (
             self.session.capture.path if self.session.capture else ""

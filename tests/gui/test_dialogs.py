@@ -8,14 +8,13 @@ from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit
 
 from hgviz.core import HgvizError
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.composing import TextDialog, counted_text
 from hgviz.gui.controls import Words
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
     ExportDialog,
     ShortcutSheet,
-    TextDialog,
-    counted_text,
 )
 from hgviz.gui.opening import shown_error
 
@@ -111,7 +110,7 @@ def test_a_text_is_counted_in_bytes_against_the_limit(text, most, words, fits):
 def test_the_text_is_captured_by_ctrl_return_and_strange_script_is_kept(opened):
     chosen = []
     dialog = TextDialog(opened.frame, "old", opened.session.spec)
-    dialog.chosen.connect(chosen.append)
+    dialog.chosen.connect(lambda text, second: chosen.append(text))
     dialog.open()
     dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
     QTest.keyClick(dialog.edit, Qt.Key.Key_Return)

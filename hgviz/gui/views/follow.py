@@ -28,10 +28,11 @@ from PySide6.QtWidgets import (
 from hgviz.core import Capture, HeadId, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
-from hgviz.gui.views import words
+from hgviz.gui.views import verdict, words
 from hgviz.gui.views.base import View
-from hgviz.gui.views.journey import Room, Stage, Strip, char_edges, lay, stages
+from hgviz.gui.views.journey import Room, Strip, char_edges, lay
 from hgviz.gui.views.naming import place, shown, word_spans
+from hgviz.gui.views.stages import Stage, stages
 from hgviz.gui.views.strips import Story
 from hgviz.gui.views.trace import Choice as Chosen
 from hgviz.gui.views.trace import Look, Trace, Wish, follow
@@ -91,15 +92,16 @@ class FollowView(View):
     def request(self, session: Session) -> Task[Trace] | None:
         """One row of every stage's head, and all levels composed for this letter."""
         capture = session.capture
-        if capture is None or not len(capture.prompt):
+        if capture is None or not len(capture.main):
             return None
-        token = session.selection.query
-        token = len(capture.prompt) - 1 if token is None else token
+        level = capture.spec.layers[session.selection.layer].level
+        token, prompt = session.selection.query, capture.prompt_of(level)
+        token = len(prompt) - 1 if token is None else token
         choice: Chosen = self.choice.choice  # type: ignore[assignment]
         wish = Wish(
             session.selection, session.opened, session.facts, choice, self.arcs.currentData()
         )
-        return follow(capture, stages(capture.spec), token, wish, _namer(session))
+        return follow(capture, stages(capture.spec, level), token, wish, verdict.namer(capture))
 
     def draw(self, result: Trace) -> None:
         """Lay it out and paint it."""
@@ -107,15 +109,16 @@ class FollowView(View):
         if session is None or session.capture is None:
             return
         capture = session.capture
-        if result.token >= len(capture.prompt):
+        prompt = capture.prompt_of(result.level)
+        if result.token >= len(prompt):
             return
-        label_, noun = capture.prompt.label(result.token), words.unit(capture.prompt)
-        where = place(capture.prompt, word_spans(capture.prompt), result.token, result.token + 1)
+        label_, noun = prompt.label(result.token), words.unit(prompt)
+        where = place(prompt, word_spans(prompt), result.token, result.token + 1)
         self._letter.setText(shown(label_, 12))
-        way = "down to the waist and back up" if len(capture.spec.levels) > 1 else "up the layers"
         word, _, _ = where.rpartition("position")
-        self.head.note.say(f"{word.rstrip(', ')} ({noun} {result.token:,}) {way}".strip())
-        self.trail.show_trace(capture, stages(capture.spec), result, session)
+        said = f"{word.rstrip(', ')} ({noun} {result.token:,}) {_way(capture, result.level)}"
+        self.head.note.say(said.strip())
+        self.trail.show_trace(capture, stages(capture.spec, result.level), result, session)
 
     def figure(self, session: Session) -> Spec | None:
         """All levels, with the heads on show."""
@@ -190,14 +193,15 @@ class Trail(QAbstractScrollArea):
         room = Room(
             view.width(),
             view.height(),
-            left=148 if view.width() >= 1100 else 112,
-            right=65 if any(one.kind == "last" for one in way) else 24,
+            left=_left(view.width(), way),
+            right=65 if any(one.kind == "last" or one.beside for one in way) else 24,
             char=QFontMetricsF(mono).horizontalAdvance("m"),
         )
-        course = lay(capture, way, trace.token, char_edges(capture), room)
-        noun = words.unit(capture.prompt)
+        course = lay(capture, way, trace.token, char_edges(capture, trace.level), room)
+        prompts = tuple(capture.prompt_of(one.index) for one in capture.spec.levels)
         self._picture = None
-        self.story = Story(capture, way, course, trace, session.display, noun)
+        noun = words.unit(prompts[trace.level])
+        self.story = Story(capture, way, course, trace, session.display, noun, prompts)
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, round(course.height - view.height())))
         bar.setPageStep(view.height())
@@ -243,7 +247,7 @@ class Trail(QAbstractScrollArea):
 
     def _walk(self, by: int) -> None:
         if self.story is not None:
-            last = len(self.story.capture.prompt) - 1
+            last = len(self.story.prompts[self.story.trace.level]) - 1
             self.picked.emit(max(0, min(last, self.story.trace.token + by)))
 
     # --- events -----------------------------------------------------------------------------------
@@ -290,14 +294,12 @@ class Trail(QAbstractScrollArea):
         found = self._at(x, y)
         if found is not None:
             strip, position = found
-            self.picked.emit(int(self.story.capture.spans[strip.level][position][1]) - 1)
+            levels, own = self.story.capture.spec.levels, self.story.trace.level
+            if levels[strip.level].sequence == levels[own].sequence:
+                self.picked.emit(int(self.story.capture.spans[strip.level][position][1]) - 1)
             return
-        for strip, look in zip(self.story.course.strips, self.looks, strict=True):
-            near = (
-                strip.right - 220 <= x <= self.story.course.right
-                and strip.top - 54 <= y <= strip.top - 8
-            )
-            if near and look.head is not None:
+        for number, look in enumerate(self.looks):
+            if look.head is not None and self.story.head_box(number).contains(x, y):
                 self.head_picked.emit(look.head)
 
     def _at(self, x: float, y: float) -> tuple[Strip, int] | None:
@@ -326,8 +328,9 @@ class Trail(QAbstractScrollArea):
         if story is None:
             return ""
         start, end = (int(one) for one in story.capture.spans[strip.level][position])
-        name = shown(story.capture.prompt.words(start, end))
-        weights, seen = story.trace.together, story.trace.token + 1
+        prompt = story.prompts[strip.level]
+        name = shown(prompt.label(start) if end - start == 1 else prompt.words(start, end))
+        weights, seen = story.trace.together, story.seen
         if strip is not story.course.together:
             look = self.looks[story.course.strips.index(strip)]
             weights, seen = look.weights, look.seen
@@ -381,15 +384,15 @@ class Trail(QAbstractScrollArea):
         return self._picture[3]
 
 
-def _namer(session: Session) -> Callable[[int], str]:
-    """How a token of the vocabulary is called: as the text has it, or as a byte."""
-    prompt = session.capture.prompt if session.capture is not None else None
-    known = {int(i): prompt.label(n) for n, i in enumerate(prompt.ids)} if prompt else {}
-    by_byte = session.spec is not None and session.spec.vocabulary <= 256
+def _way(capture: Capture, level: int) -> str:
+    if any(one.stride != 1 for one in capture.spec.levels):
+        return "down to the waist and back up"
+    if not capture.spec.two_texts:
+        return "through the layers"
+    return "through the encoder" if level == 0 else "through the decoder"
 
-    def name_of(token: int) -> str:
-        text = known.get(token, chr(token) if by_byte and token < 128 else "")
-        named = {" ": "space", "\n": "line end", "\t": "tab"}.get(text)
-        return named or (shown(text, 12) if text else f"byte {token}" if by_byte else f"#{token}")
 
-    return name_of
+def _left(width: int, way: tuple[Stage, ...]) -> int:
+    if width < 1100:
+        return 112
+    return 184 if any(one.beside for one in way) else 148

@@ -1,4 +1,4 @@
-"""The way of one letter through all levels: its stages, and where their strips stand. No Qt.
+"""The way of one letter through all levels: where the strips of its stages stand. No Qt.
 
 A strip is the text at one resolution. x is counted in the characters that tokens are written
 with, so that letters and word pieces are laid out alike.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Integers, ModelSpec
+from hgviz.core import Capture, Integers
 from hgviz.gui.views import words
-from hgviz.gui.views.silhouette import visits
-
-Kind = Literal["first", "in", "waist", "out", "last", "flat"]
+from hgviz.gui.views.stages import Stage
 
 TOP, ARCS, HIGH, ASIDE = 16, 62, 32, 8  # above all; for arcs; a strip; its silhouette's margin
 PITCH, PITCH_MOST = 142, 156  # from stage to stage
@@ -25,71 +22,9 @@ TOGETHER = 156  # the last row and its words
 NARROWER, NARROWEST = 0.84, 0.6  # how strips shrink from level to level
 WIDEST = 15.0  # px a character
 SHORT = 620  # px: the words over a strip may take this much even where the text is short
-GROUPS = 4  # stages of a model that has one resolution only
+THREAD = 14.0  # px: the thread at most, where a cell holds a whole word
 PAST = 0.7  # of a window that is too short for the text lies before the letter
 LONGEST = 12  # characters of a word piece that are shown
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A stay at one level: its layers, and the layers of resampling that lead into it."""
-
-    number: int
-    level: int
-    layers: tuple[int, ...]
-    entries: tuple[int, ...]
-    kind: Kind
-
-    def title(self, spec: ModelSpec, noun: str) -> str:
-        """What happens here, in words."""
-        many = words.number(spec.levels[self.level].stride or 0)
-        become = f"{many.capitalize()} {noun}s become one"
-        layers = words.listed(self.layers, "layer").capitalize()
-        return {
-            "first": f"Read every {noun}",
-            "in": become,
-            "waist": f"{become}: look far, cheaply",
-            "out": f"Spread back to {many} {noun}s",
-            "last": f"Back at every {noun}, with what was learnt",
-            "flat": f"{layers}: read every {noun}" if self.number == 1 else f"{layers}: look again",
-        }[self.kind]
-
-    def note(self, spec: ModelSpec, positions: int) -> str:
-        """Positions, layers and, going down, the cost."""
-        said = f"{words.counted(positions, 'position')}, {words.listed(self.layers, 'layer')}"
-        stride = spec.levels[self.level].stride or 1
-        cheap = self.kind in ("in", "waist") and stride > 1
-        return f"{said}, {words.part(stride**2)} of the cost" if cheap else said
-
-
-def stages(spec: ModelSpec) -> tuple[Stage, ...]:
-    """One stage per visit of a level that has layers; a flat model in a few groups of layers."""
-    stays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
-    entries: tuple[int, ...] = ()
-    for visit in visits(spec):
-        if visit.entry is not None:
-            entries += (visit.entry.index,)
-        if visit.rows:
-            stays.append((visit.level, tuple(one.index for one in visit.rows), entries))
-            entries = ()
-    if len({level for level, _, _ in stays}) == 1:
-        level, layers, _ = stays[0]
-        groups = [tuple(map(int, one)) for one in np.array_split(layers, min(GROUPS, len(layers)))]
-        return tuple(Stage(n + 1, level, one, (), "flat") for n, one in enumerate(groups))
-    strides = [spec.levels[level].stride or 0 for level, _, _ in stays]
-    waist = strides.index(max(strides))
-    return tuple(
-        Stage(n + 1, level, layers, before, _kind(n, strides, waist))
-        for n, (level, layers, before) in enumerate(stays)
-    )
-
-
-def _kind(number: int, strides: Sequence[int], waist: int) -> Kind:
-    if strides[number] == max(strides):
-        return "waist"
-    if strides[number] == min(strides):
-        return "first" if number < waist else "last"
-    return "in" if number < waist else "out"
 
 
 # --- the strips -----------------------------------------------------------------------------------
@@ -167,7 +102,8 @@ class Room:
 class Course:
     """The whole picture. shown: the tokens it shows. own: the letter's position at each stage.
 
-    right: where the words over a strip end at the latest.
+    right: where the words over a strip end at the latest. cells: left and right of the letter at
+    each stage; where the strip is of another text, of the stage before.
     """
 
     width: float
@@ -177,13 +113,14 @@ class Course:
     strips: tuple[Strip, ...]
     crossings: tuple[Crossing, ...]
     together: Strip
-    own: tuple[int, ...]
+    own: tuple[int | None, ...]
     outline: tuple[tuple[float, float], ...]
+    cells: tuple[tuple[float, float] | None, ...] = ()
 
 
-def char_edges(capture: Capture) -> NDArray[np.float64]:
+def char_edges(capture: Capture, level: int = 0) -> NDArray[np.float64]:
     """(tokens + 1,): where each token begins, in characters; letters are one wide."""
-    prompt = capture.prompt
+    prompt = capture.prompt_of(level)
     if words.unit(prompt) == "letter":
         return np.arange(len(prompt) + 1, dtype=np.float64)
     wide = [min(LONGEST, max(1, len(prompt.label(t)))) + 1.0 for t in range(len(prompt))]
@@ -221,21 +158,64 @@ def lay(
     strips = []
     for number, (stage, scale) in enumerate(zip(way, scales, strict=True)):
         top = TOP + ARCS + number * pitch
-        strips.append(
-            _strip(capture, stage.level, edges, shown, middle, top, wide * scale, per_char * scale)
-        )
+        part = (edges, shown, per_char * scale)
+        if stage.away:
+            part = _other(capture, stage, token, wide, room)
+        strips.append(_strip(capture, stage.level, *part[:2], middle, top, wide * scale, part[2]))
     below = strips[-1].bottom + 44
-    last = _strip(capture, _finest(capture), edges, shown, middle, below, wide, per_char)
-    own = tuple(capture.position(stage.level, token) for stage in way)
+    home = way[0].own if way[0].beside else _finest(capture)
+    last = _strip(capture, home, edges, shown, middle, below, wide, per_char)
+    own = tuple(None if s.away else capture.position(s.level, token) for s in way)
+    cells = _own_cells(strips, own)
     crossings = tuple(
         _cross(capture, strips[n], strips[n + 1], own[n], own[n + 1], token)
+        if not way[n].beside
+        else _straight(strips[n], strips[n + 1], cells[n], cells[n + 1])
         for n in range(len(way) - 1)
     )
     height = max(room.height, strips[-1].bottom + TOGETHER)
     right = max(last.right, min(room.left + wide, last.left + SHORT))
     return Course(
-        room.width, height, right, shown, tuple(strips), crossings, last, own, _outline(strips)
-    )
+        room.width, height, right, shown, tuple(strips), crossings, last, own,
+        _outline(strips), cells,
+    )  # fmt: skip
+
+
+def _other(
+    capture: Capture, stage: Stage, token: int, wide: float, room: Room
+) -> tuple[NDArray[np.float64], tuple[int, int], float]:
+    """Edges, tokens shown and the width of a character in a strip of another text."""
+    edges = char_edges(capture, stage.level)
+    tokens, mine = len(edges) - 1, len(capture.prompt_of(stage.own))
+    near = min(max(0, tokens - 1), token * tokens // max(1, mine))
+    shown = window(edges, near, wide / room.char, 1)
+    return edges, shown, min(WIDEST, wide / max(1.0, edges[shown[1]] - edges[shown[0]]))
+
+
+def _own_cells(
+    strips: Sequence[Strip], own: Sequence[int | None]
+) -> tuple[tuple[float, float] | None, ...]:
+    """Where the letter is at each stage; beside a strip of another text where it was before."""
+    found: list[tuple[float, float] | None] = []
+    for strip, position in zip(strips, own, strict=True):
+        before = found[-1] if found else None
+        found.append(before if position is None else strip.cell(position))
+    return tuple(found)
+
+
+def _straight(
+    above: Strip, below: Strip, mine: tuple[float, float] | None, next_: tuple[float, float] | None
+) -> Crossing:
+    """Between two strips of one resolution: a thread no wider than it need be."""
+    if mine is None or next_ is None:
+        return Crossing(above.bottom, below.top, None, None, ())
+    a, b = (_narrow(one) for one in (mine, next_))
+    return Crossing(above.bottom, below.top, (*a, *b), None, ())
+
+
+def _narrow(cell: tuple[float, float]) -> tuple[float, float]:
+    half, middle = min(THREAD, cell[1] - cell[0]) / 2, sum(cell) / 2
+    return middle - half, middle + half
 
 
 def _finest(capture: Capture) -> int:
@@ -272,11 +252,17 @@ def _strip(
 
 
 def _cross(
-    capture: Capture, above: Strip, below: Strip, mine: int, next_: int, token: int
+    capture: Capture,
+    above: Strip,
+    below: Strip,
+    mine: int | None,
+    next_: int | None,
+    token: int,
 ) -> Crossing:
     upper = capture.spec.levels[above.level].stride or 0
     lower = capture.spec.levels[below.level].stride or 0
     top, bottom = above.bottom, below.top
+    assert mine is not None and next_ is not None  # resolutions of one text
     a, b = above.cell(mine), below.cell(next_)
     if a is None or b is None:
         return Crossing(top, bottom, None, None, ())

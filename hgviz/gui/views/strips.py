@@ -9,14 +9,16 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from hgviz import palettes
-from hgviz.core import Capture, Display, Floats
+from hgviz.core import Capture, Display, Floats, Prompt
 from hgviz.gui import theme
 from hgviz.gui.views.ink import faint
-from hgviz.gui.views.journey import Course, Stage, Strip
+from hgviz.gui.views.journey import ASIDE, Course, Strip
 from hgviz.gui.views.naming import shown
+from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.trace import Trace
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+SMALL = 40  # px: the thumbnail of a stage
 LARGEST = 16  # px: the largest letters
 
 
@@ -30,6 +32,23 @@ class Story:
     trace: Trace
     display: Display
     noun: str
+    prompts: tuple[Prompt, ...]
+
+    @property
+    def seen(self) -> int:
+        """How many tokens can have had a part in the answer."""
+        layers = [one for one in self.capture.spec.layers if one.level == self.trace.level]
+        causal = all(one.causal for one in layers if one.role == "self")
+        return self.trace.token + 1 if causal else len(self.prompts[self.trace.level])
+
+    def head_box(self, number: int) -> QRectF:
+        """Where the head of a stage is shown: right of the strip, or over its right end."""
+        strip, right = self.course.strips[number], self.course.right
+        if self.way[number].beside:
+            return QRectF(
+                strip.right + ASIDE + 10, (strip.top + strip.bottom - SMALL) / 2, SMALL, SMALL
+            )
+        return QRectF(strip.right - 220, strip.top - 54, right - strip.right + 220, 46)
 
 
 class StripPen:
@@ -90,7 +109,7 @@ class StripPen:
         left, right = strip.x(token), strip.x(token + 1)
         if right > cell[1] + 0.5 or left < cell[0] - 0.5:
             left, right = cell
-        text = self.story.capture.prompt.label(token)
+        text = self.story.prompts[strip.level].label(token)
         said = shown(text)
         if len(said) > 1:
             said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, right - left)

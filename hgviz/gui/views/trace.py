@@ -10,17 +10,17 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
-from hgviz.gui.views import words
+from hgviz.gui.views import signs, words
 from hgviz.gui.views.atlas import Thumb, thumb
-from hgviz.gui.views.journey import Stage
 from hgviz.gui.views.naming import shown, word_at, word_spans
+from hgviz.gui.views.stages import Stage
+from hgviz.gui.views.verdict import Verdict, of_text, of_token
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
 
 Choice = Literal["chosen", "strongest", "mean"]
 SOURCES = 3  # named in the sentence beneath the last row
-EXPECTED = 4  # letters that may come next
 UNSEEN = {"": "nothing", " ": "space", "\n": "line end", "\t": "tab"}
 
 
@@ -56,7 +56,13 @@ class Trace:
     chips: tuple[str, ...]
     together: Floats | None
     sentence: str
-    expected: tuple[tuple[str, float], ...]
+    verdict: Verdict
+    level: int = 0
+
+    @property
+    def expected(self) -> tuple[tuple[str, float], ...]:
+        """What the model says in the end, the likeliest first."""
+        return self.verdict.answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,12 @@ def follow(
         looks.append(_look(capture, stage, token, wish))
         if number:
             chips.append(_chip(capture, way[number - 1], stage, token))
-    expected = _expected(capture, token, name_of)
-    first = Trace(token, tuple(looks), tuple(chips), None, "", expected)
+    level = way[0].own if way else 0
+    main = capture.prompt_of(level) is capture.main
+    told = of_token(capture, token, name_of) if main else of_text(capture)
+    first = Trace(token, tuple(looks), tuple(chips), None, "", told, level)
     yield Step(len(way), len(way) + 1, "composing all levels", first)
-    task = _together(capture, token)
+    task = _together(capture, token, level)
     while True:
         try:
             next(task)
@@ -118,9 +126,10 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
         if HeadId(index, head) not in capture.off
     ]
     if not heads:
-        return Look(None, None, 0, False, (), "", "not captured", None)
-    row = capture.position(stage.level, token)
-    signed = any(_map(capture, one.layer).signed for one in heads)
+        why = "" if stage.kind == "text" else "not captured"
+        return Look(None, None, 0, False, (), "", why, None)
+    row = capture.position(stage.own, token)
+    signed = any(signs.signed(capture, one) for one in heads)
     if wish.choice == "mean":
         rows = np.stack([_row(capture, one, row) for one in heads])
         weights = np.asarray(rows.mean(axis=0), np.float32)
@@ -136,7 +145,16 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     role = facts.role if facts is not None else ""
     weights = _row(capture, head, row)
     return _found(
-        capture, stage, row, weights, one.signed, wish.arcs, head, f"head {head}", role, small
+        capture,
+        stage,
+        row,
+        weights,
+        signs.signed(capture, head),
+        wish.arcs,
+        head,
+        f"head {head}",
+        role,
+        small,
     )
 
 
@@ -176,7 +194,7 @@ def _row(capture: Capture, head: HeadId, row: int) -> Floats:
 def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     """How resampling weighed, in a few words."""
     mine, other = capture.spec.levels[stage.level].stride, capture.spec.levels[before.level].stride
-    if stage.level == before.level:
+    if stage.level == before.level or stage.beside:
         return ""
     inward = (mine or 0) > (other or 0)
     said = _weighed(capture, before, stage, token, inward)
@@ -241,37 +259,40 @@ def _text(capture: Capture, span: Floats) -> str:
 # --- all levels together --------------------------------------------------------------------------
 
 
-def _together(capture: Capture, token: int) -> Task[tuple[Floats | None, str]]:
+def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | None, str]]:
+    prompt = capture.prompt_of(level)
+    if prompt is not capture.main:
+        return None, "All maps together lead to the target: choose one of its tokens."
     try:
         rows = yield from tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
         return None, " ".join(error.lines)
-    found = rows[0]
-    order = [int(one) for one in np.argsort(-found, kind="stable") if found[one] > 0]
-    spans = word_spans(capture.prompt)
+    before = rows.shape[1] - len(prompt)  # columns of the source come first
+    found, source = rows[0][before:], rows[0][:before]
     said = [f"itself {words.weight(float(found[token]))}"]
-    for one in [key for key in order if key != token][:SOURCES]:
-        said.append(f"{_in_word(capture.prompt, spans, one)} {words.weight(float(found[one]))}")
+    said += _sources(prompt, found, token, SOURCES - int(before > 0))
+    if before:
+        share = words.weight(float(source.sum(dtype=np.float64)))
+        best = ", ".join(_sources(capture.prompt, source, None, 2))
+        said.append(f"the source {share} ({best})")
     told = "All maps multiplied, residual paths included. Where the answer comes from: "
     return found, told + ", ".join(said) + "."
+
+
+def _sources(prompt: Prompt, found: Floats, token: int | None, most: int) -> list[str]:
+    """The tokens that most of an answer comes from, with their shares."""
+    spans = word_spans(prompt)
+    order = [int(one) for one in np.argsort(-found, kind="stable") if found[one] > 0]
+    return [
+        f"{_in_word(prompt, spans, one)} {words.weight(float(found[one]))}"
+        for one in [key for key in order if key != token][:most]
+    ]
 
 
 def _in_word(prompt: Prompt, spans: np.ndarray, token: int) -> str:
     at = word_at(spans, token)
     label = prompt.label(token)
-    if at is None:
+    if at is None or prompt.spans[token, 0] < 0:
         return quoted(label)
     word = prompt.words(*at).strip()
     return quoted(label) if word == label.strip() else f"{quoted(label)} of {quoted(word)}"
-
-
-def _expected(
-    capture: Capture, token: int, name_of: Callable[[int], str]
-) -> tuple[tuple[str, float], ...]:
-    if capture.logits is None or token >= len(capture.logits):
-        return ()
-    scores = np.asarray(capture.logits[token], np.float64)
-    odds = np.exp(scores - scores.max())
-    odds /= odds.sum()
-    best = np.argsort(-odds, kind="stable")[:EXPECTED]
-    return tuple((name_of(int(one)), float(odds[one])) for one in best)

@@ -16,13 +16,13 @@ from PySide6.QtGui import (
 from hgviz import palettes
 from hgviz.gui import theme
 from hgviz.gui.views import atlas
-from hgviz.gui.views.ink import faint
+from hgviz.gui.views.ink import faint, sides
 from hgviz.gui.views.journey import ASIDE, Crossing, Strip
-from hgviz.gui.views.strips import LEFT, Story, StripPen, width
+from hgviz.gui.views.strips import LEFT, SMALL, Story, StripPen, width
 from hgviz.gui.views.trace import Look
+from hgviz.gui.views.verdict import percent
 
 MARGIN = 16
-SMALL = 40  # px: the thumbnail of a stage
 ARC = 56.0  # px: the highest arc
 LOW = 18.0  # px: the highest where a title stands above
 PALE = 0.25  # stages still to come
@@ -95,12 +95,19 @@ class Pen(StripPen):
     # --- a stage ----------------------------------------------------------------------------------
 
     def _stage(self, number: int, look: Look) -> None:
-        course = self.story.course
+        course, beside = self.story.course, self.story.way[number].beside
         strip, own = course.strips[number], course.own[number]
-        raised = self._words(number, strip, own, look)
+        raised = False
+        if beside:
+            self._beside(number, strip, look)
+        else:
+            raised = self._words(number, strip, look)
         self.strip(strip, look.weights, look.seen, look.signed)
-        self._arcs(strip, own, look, LOW if raised else ARC)
-        self.own(strip, own)
+        if own is None:
+            self._fan(number, strip, look)
+        else:
+            self._arcs(strip, own, look, LOW if raised else ARC)
+            self.own(strip, own)
         self._badge(number, strip)
 
     def _badge(self, number: int, strip: Strip) -> None:
@@ -112,12 +119,33 @@ class Pen(StripPen):
         bold = theme.font(0.92, 600)
         spot = QRectF(MARGIN, y - 12, 24, 24)
         self.write(spot, str(stage.number), bold, self.theme.pane, Middle)
+        if stage.beside:
+            return
         label = self.story.capture.spec.levels[stage.level].label
         self.write(
             QRectF(MARGIN + 34, y - 12, 60, 24), label, theme.font(1.08, 600), self.theme.text
         )
 
-    def _words(self, number: int, strip: Strip, own: int, look: Look) -> bool:
+    def _beside(self, number: int, strip: Strip, look: Look) -> None:
+        """Layers, head and role left of a strip, the head's small map right of it."""
+        stage, capture = self.story.way[number], self.story.capture
+        x = MARGIN + 34
+        room = strip.left - ASIDE - 6 - x
+        bold, quiet = theme.font(1.0, 600), theme.font(0.85)
+        reads = stage.note(capture.spec, len(capture.spans[stage.level]))
+        said = " ".join(filter(None, (look.name, f"on {reads}" if reads and look.name else reads)))
+        y = (strip.top + strip.bottom) / 2 - 25
+        for words, font, colour in (
+            (stage.title(capture.spec, self.story.noun), bold, self.theme.text),
+            (said, quiet, self.theme.secondary),
+            (look.role, quiet, self.theme.secondary),
+        ):
+            self.write(QRectF(x, y, room, 17), self.elided(words, font, room), font, colour)
+            y += 17
+        if look.small is not None:
+            self._thumb(look, self.story.head_box(number))
+
+    def _words(self, number: int, strip: Strip, look: Look) -> bool:
         """Title and head over a strip; True where the title stands above lower arcs.
 
         The title goes right of the letter where there is room, else left of it, else further
@@ -129,7 +157,7 @@ class Pen(StripPen):
         bold, quiet = theme.font(1.15, 600), theme.font(0.92)
         wide = max(width(bold, title), width(quiet, note)) + 2
         head = self._head_width(look)
-        cell = strip.cell(own) or (strip.left, strip.left)
+        cell = self.story.course.cells[number] or (strip.left, strip.left)
         x, right = cell[1] + 22, strip.right
         left = self._clear_of(number, cell[0]) - 14 - wide
         end = x + wide + head
@@ -205,11 +233,37 @@ class Pen(StripPen):
             path = QPainterPath(QPointF(x, strip.top - 4))
             up = strip.top - 4 - peak
             path.cubicTo(QPointF(x, up), QPointF(start.x(), up), start)
-            colour = faint(self.theme.mark, 0.45 + 0.55 * share)
-            self.painter.strokePath(path, QPen(colour, 1.1 + 3.2 * share * share))
-            self.painter.setPen(QPen(self.theme.mark, 1.2))
-            self.painter.setBrush(self.theme.mark if there else self.theme.pane)
-            self.painter.drawEllipse(QPointF(x, strip.top - 4), 2.4, 2.4)
+            self._stroke(path, weight, share)
+            self._dot(QPointF(x, strip.top - 4), weight, bool(there))
+
+    def _fan(self, number: int, strip: Strip, look: Look) -> None:
+        """From the letter in the text above to its strongest keys in another text."""
+        here, above = self.story.course.cells[number], self.story.course.strips[number - 1]
+        if here is None or not number:
+            return
+        start = QPointF(sum(here) / 2, above.bottom + 4)
+        for key, weight in reversed(look.top):
+            there = strip.cell(key)
+            x = sum(there) / 2 if there else self._beyond(strip, key)
+            end = QPointF(x, strip.top - 4)
+            path, middle = QPainterPath(start), (start.y() + end.y()) / 2
+            path.cubicTo(QPointF(start.x(), middle + 10), QPointF(x, middle - 10), end)
+            self._stroke(path, weight, abs(weight) / (look.most or 1.0))
+            self._dot(end, weight, bool(there))
+
+    def _stroke(self, path: QPainterPath, weight: float, share: float) -> None:
+        """What is added in orange, what is taken away in blue dashes, wider for more."""
+        colour = self.theme.mark if weight >= 0 else sides()[0]
+        pen = QPen(faint(colour, 0.45 + 0.55 * share), 1.1 + 3.2 * share * share)
+        if weight < 0:
+            pen.setDashPattern([4, 2])
+        self.painter.strokePath(path, pen)
+
+    def _dot(self, place: QPointF, weight: float, filled: bool) -> None:
+        colour = self.theme.mark if weight >= 0 else sides()[0]
+        self.painter.setPen(QPen(colour, 1.2))
+        self.painter.setBrush(colour if filled else self.theme.pane)
+        self.painter.drawEllipse(place, 2.4, 2.4)
 
     def _beyond(self, strip: Strip, key: int) -> float:
         """Where an arc ends whose key lies outside the window: at its edge, on a hollow dot."""
@@ -271,12 +325,11 @@ class Pen(StripPen):
         bold = theme.font(0.92, 600)
         step = QFontMetricsF(bold).lineSpacing()
         middle = (strip.top + strip.bottom) / 2
-        for number, said in enumerate(("All levels", "together")):
+        flat = all(one.stride == 1 for one in capture.spec.levels)
+        for number, said in enumerate(("All layers" if flat else "All levels", "together")):
             box = QRectF(MARGIN, middle - step + number * step, 120, step)
             self.write(box, said, bold, self.theme.text)
-        causal = all(one.causal for one in capture.spec.layers)
-        seen = trace.token + 1 if causal else len(capture.prompt)
-        self.strip(strip, trace.together, seen, False)
+        self.strip(strip, trace.together, self.story.seen, False)
         self.own(strip, trace.token)
         quiet = theme.font(0.92)
         left = strip.left if strip.left < 240 else 148.0
@@ -296,7 +349,7 @@ class Pen(StripPen):
         if not self.story.trace.expected:
             return x
         quiet, mono = theme.font(0.92), theme.mono(0.92, 600)
-        said = f"Next {self.story.noun} it expects:"
+        said = self.story.trace.verdict.question(self.story.noun)
         x = self.word(x, y, said, quiet, self.theme.secondary) + 10
         for label, share in self.story.trace.expected:
             wide = QFontMetricsF(mono).horizontalAdvance(label) + 16
@@ -305,8 +358,7 @@ class Pen(StripPen):
             box = QRectF(x, y - 1, wide, 20)
             self.painter.drawRoundedRect(box, 4, 4)
             self.write(box, label, mono, self.theme.text, Middle)
-            percent = f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
-            x = self.word(x + wide + 6, y, percent, quiet, self.theme.secondary) + 14
+            x = self.word(x + wide + 6, y, percent(share), quiet, self.theme.secondary) + 14
         return x
 
     def _keys(self, least: float, y: float) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture
+from hgviz.gui.views.naming import shown
 
 MOST = 4  # answers that are listed
 
@@ -69,3 +70,17 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return ">99 %"
     return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
+
+
+def namer(capture: Capture) -> Callable[[int], str]:
+    """How a token of the vocabulary is called: as the text has it, or as a byte."""
+    prompts = [one for one in (capture.prompt, capture.target) if one is not None]
+    known = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
+    by_byte = capture.spec.vocabulary <= 256
+
+    def name_of(token: int) -> str:
+        text = known.get(token, chr(token) if by_byte and token < 128 else "")
+        named = {" ": "space", "\n": "line end", "\t": "tab"}.get(text)
+        return named or (shown(text, 12) if text else f"byte {token}" if by_byte else f"#{token}")
+
+    return name_of

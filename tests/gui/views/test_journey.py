@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Prompt
-from hgviz.gui.views.journey import ASIDE, Room, char_edges, lay, stages, window
+from hgviz.gui.views.journey import ASIDE, Room, char_edges, lay, window
+from hgviz.gui.views.stages import stages
 from tests.making import make_capture, make_spec
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
@@ -146,5 +147,5 @@ def test_a_model_without_levels_is_followed_in_groups_of_layers():
     layers = tuple(replace(spec.layers[0], index=n) for n in range(12))
     way = stages(replace(spec, layers=layers))
     assert [one.layers for one in way] == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]
-    assert way[0].title(spec, "token") == "Layers 0 to 2: read every token"
+    assert way[0].title(spec, "token") == "Layers 0 to 2"
     assert len(stages(replace(spec, layers=layers[:1]))) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, Step, finish
-from hgviz.gui.views.journey import stages
+from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Wish, follow, quoted
 from tests.making import make_capture
 

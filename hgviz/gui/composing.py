@@ -1,0 +1,228 @@
+"""The dialogs before a capture: the text, or both; and another activation for the attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import HgvizError
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, Picker, label
+from hgviz.gui.overlay import Overlay
+
+if TYPE_CHECKING:
+    from hgviz.core import ModelSpec
+    from hgviz.models.model import Model
+
+COUNTED = 20_000  # characters: longer texts are counted when they are captured
+HIGH, LOW = 240, 96  # px of a text alone, of each of two
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a model reads. text: it reads texts at all; second: what the other is called, "" for
+    none; needed: whether there must be one."""
+
+    text: bool = True
+    second: str = ""
+    needed: bool = False
+
+    @classmethod
+    def of(cls, model: Model | None) -> Reads:
+        """What an open model reads; of one that is not, nothing but a text is known."""
+        if model is None:
+            return cls()
+        if model.takes_states or type(model.tokenizer).__name__ == "Bare":
+            return cls(text=False)
+        if model.spec.two_texts:
+            return cls(second="Target", needed=True)
+        pairs = getattr(model.config, "segments", 0) > 1
+        return cls(second="Second text (optional)" if pairs else "")
+
+
+class TextDialog(Overlay):
+    """The text to capture, or both, with how much of it the model can read."""
+
+    chosen = Signal(str, str)
+    file_wanted = Signal()
+    wide = 760
+
+    def __init__(
+        self,
+        over: QWidget,
+        text: str,
+        spec: ModelSpec | None,
+        second: str = "",
+        model: Model | None = None,
+    ) -> None:
+        super().__init__(over)
+        self._model, self._reads = model, Reads.of(model)
+        self._most = spec.max_positions if spec is not None else None
+        self._bytes = spec is not None and spec.vocabulary == 256
+        two = bool(self._reads.second)
+        self.body.addWidget(label("Text", factor=1.15, weight=600))
+        said = "Type or paste what the model shall read."
+        if self._reads.needed:
+            said = "The source is read by the encoder, the target by the decoder."
+        self.body.addWidget(label(said, kind="secondary", factor=0.92))
+        if self._reads.needed:
+            self.body.addWidget(label("Source", weight=600, factor=0.92))
+        self.edit = self._field(text, "Text", LOW if two else HIGH)
+        self.second = self._field("", self._reads.second or "Second text", LOW, self._reads.second)
+        self.second.setPlainText(second if two else "")
+        self.second.setVisible(two)
+        self.count = label("", kind="secondary", factor=0.92)
+        ids = Button("Ids from a file…", "open", kind="link")
+        ids.setToolTip("A JSON file with input_ids, as hgviz capture --ids takes it")
+        ids.clicked.connect(self._ask_file)
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        self.default = Button("Capture", "capture", kind="filled")
+        self.default.clicked.connect(self._accept)
+        self.default.setToolTip("Ctrl+Return")
+        row = QHBoxLayout()
+        row.addWidget(self.count, 1)
+        row.addWidget(ids)
+        row.addWidget(self.default)
+        row.addWidget(cancel)
+        self.body.addSpacing(4)
+        self.body.addLayout(row)
+        self._wait = QTimer(self, singleShot=True, interval=50)
+        self._wait.timeout.connect(self._counted)
+        for one in (self.edit, self.second):
+            one.textChanged.connect(self._wait.start)
+        self._counted()
+
+    def open(self) -> None:
+        """Start in the text, all of it selected, so that typing replaces it."""
+        super().open()
+        self.edit.setFocus()
+        self.edit.selectAll()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ctrl+Return captures; Return alone is a new line."""
+        writing = self.edit.hasFocus() or self.second.hasFocus()
+        if event.key() == Qt.Key.Key_Escape or not writing:
+            super().keyPressEvent(event)
+        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.default.isEnabled():
+            self._accept()
+
+    def _field(self, text: str, name: str, high: int, title: str = "") -> QPlainTextEdit:
+        if title:
+            self.body.addWidget(label(title, weight=600, factor=0.92))
+        edit = QPlainTextEdit(text)
+        edit.setFont(theme.mono())
+        edit.setTabChangesFocus(True)
+        edit.setAccessibleName(name)
+        edit.setMinimumHeight(high)
+        self.body.addWidget(edit, 1)
+        return edit
+
+    def _counted(self) -> None:
+        words, fits = self._measured(self.edit.toPlainText(), self.second.toPlainText())
+        self.count.setText(words)
+        self.count.setProperty("kind", "secondary" if fits else "bad")
+        self.count.style().polish(self.count)
+        self.default.setEnabled(fits)
+
+    def _measured(self, text: str, second: str) -> tuple[str, bool]:
+        known = self._model is not None and not self._bytes
+        if known and len(text) + len(second) <= COUNTED:
+            assert self._model is not None
+            return counted_tokens(self._model, text, second)
+        return counted_text(text, self._bytes, self._most)
+
+    def _accept(self) -> None:
+        self.finish()
+        self.chosen.emit(self.edit.toPlainText(), self.second.toPlainText())
+
+    def _ask_file(self) -> None:
+        self.finish()
+        self.file_wanted.emit()
+
+
+class ExchangeDialog(Overlay):
+    """Which activation the attention of the checkpoint at hand is opened with."""
+
+    chosen = Signal(str)
+    wide = 480
+
+    def __init__(self, over: QWidget, name: str, now: str) -> None:
+        super().__init__(over)
+        self.body.addWidget(label("Open with another activation", factor=1.15, weight=600))
+        said = label(
+            f"{name} as it is, but for the function that turns scores into weights. It was not "
+            "trained with the other one.",
+            kind="secondary",
+        )
+        said.setWordWrap(True)
+        self.body.addWidget(said)
+        self.names = Picker()
+        self.names.setAccessibleName("Activation")
+        self.names.addItem("Its own", "")
+        for row in ACTIVATIONS.values():
+            self.names.addItem(row.label, row.name)
+        self.names.setCurrentIndex(max(0, self.names.findData(now)))
+        self.body.addWidget(self.names)
+        self.body.addSpacing(12)
+        self.default = Button("Open", "open", kind="filled")
+        self.default.clicked.connect(self._accept)
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self.default)
+        row.addWidget(cancel)
+        self.body.addLayout(row)
+
+    def _accept(self) -> None:
+        self.finish()
+        self.chosen.emit(self.names.currentData())
+
+
+def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool]:
+    """How long a text is, in words, and whether it can be captured.
+
+    Only bytes can be counted without the model's tokenizer.
+    """
+    if not text:
+        return "Empty: there is nothing to capture", False
+    if not in_bytes:
+        return f"{len(text):,} characters", True
+    return _against(len(text.encode(errors="replace")), most, "byte")
+
+
+def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
+    """The same in the model's own tokens; an empty text is one where special tokens frame it."""
+    try:
+        if model.spec.two_texts:
+            if not second:
+                return "The target is empty", False
+            counts = [len(model.tokenizer.encode(one)) for one in (text, second)]
+        else:
+            counts = [len(model.tokenizer.encode(text, second or None))]
+    except HgvizError as error:
+        return error.lines[0].rstrip("."), False
+    if not min(counts):
+        return "Empty: there is nothing to capture", False
+    told = [_against(one, model.spec.max_positions, "token") for one in counts]
+    names = ("source ", "target ") if len(told) > 1 else ("",)
+    said = ", ".join(name + one for name, (one, _) in zip(names, told, strict=True))
+    return said, all(fits for _, fits in told)
+
+
+def _against(length: int, most: int | None, unit: str) -> tuple[str, bool]:
+    if most is None:
+        return f"{length:,} {unit}{'' if length == 1 else 's'}", True
+    over = length - most
+    if over > 0:
+        return f"{length:,} of {most:,} {unit}s: {over:,} too many", False
+    return f"{length:,} of {most:,} {unit}s", True
+
+
+__all__ = ["ExchangeDialog", "Reads", "TextDialog", "counted_text", "counted_tokens"]
