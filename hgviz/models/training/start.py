@@ -17,6 +17,7 @@ from hgviz.models.config import PRESETS, Config
 from hgviz.models.labelled import Rows, read_rows
 from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import read
+from hgviz.models.text import tokenizer_file
 from hgviz.models.training.batches import Epochs, Windows
 from hgviz.models.training.objectives import (
     Classes,
@@ -230,15 +231,9 @@ def _labels(config: Config, goal: str, keys: dict[str, Any], data: _Data) -> tup
 
 
 def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:
-    if (found.folder / TOKENIZER).exists():
-        return read_coder(found.folder, getattr(config, "cls", 1))
-    if config.vocab_size == 256:
+    if config.vocab_size == 256 and tokenizer_file(found.folder) is None:
         return Coder()
-    raise HgvizError(
-        f"{found.folder.name} has no {TOKENIZER}",
-        "training needs to know how its texts become ids",
-        "Put the model's tokenizer.json into its folder",
-    )
+    return read_coder(found.folder, getattr(config, "cls", 1))
 
 
 def _continued(config: Config, found: Checkpoint) -> tuple[Module, tuple[str, ...]]:

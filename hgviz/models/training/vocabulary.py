@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
-from hgviz.models.readers import line_of, path_errors, shown
+from hgviz.models.readers import path_errors, shown
+from hgviz.models.text import Pieces, tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hgviz.models.training.plan import Vocabulary
 
 TOKENIZER = "tokenizer.json"
+ANY = 2**31  # a vocabulary that every tokenizer fits
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 
 
@@ -89,23 +91,20 @@ class Coder:
 
 
 def read_coder(path: Path, cls: int = 1) -> Coder:
-    """The tokenizer.json of a folder, or the file itself; cls > 1: it begins with so many [CLS].
+    """The tokenizer of a folder, or a tokenizer.json; cls > 1: it begins with so many [CLS].
 
     Errors: HgvizError where there is none or it cannot be read.
     """
-    file = path / TOKENIZER if path.is_dir() else path
+    file = tokenizer_file(path) if path.is_dir() else path
+    if file is None:
+        raise HgvizError(
+            f"{shown(path)} has no {TOKENIZER}",
+            "training needs to know how texts become ids",
+            "Put the model's own tokenizer.json there",
+        )
     from tokenizers import Tokenizer
 
-    with path_errors(file):
-        text = file.read_text("utf-8")
-    try:
-        found = Tokenizer.from_str(text)
-    except Exception as error:  # tokenizers raises plain Exception
-        raise HgvizError(
-            f"{shown(file)} could not be read", line_of(error), "Choose another tokenizer"
-        ) from None
-    found.no_truncation()
-    found.no_padding()
+    found = Tokenizer.from_buffer(Pieces(file, ANY).json)
     if cls > 1 and _leading(found) != cls:
         _begin(found, [CLS] * cls)
     return _coder(found)
