@@ -13,6 +13,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Picker, label
+from hgviz.gui.opening import reads_text
 from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 COUNTED = 20_000  # characters: longer texts are counted when they are captured
+SIX = ("softmax", "ymish", "tanh", "swish", "elu", "leaky_relu")
+LARGEST = 8  # scores that topk keeps
 HIGH, LOW = 240, 96  # px of a text alone, of each of two
 
 
@@ -37,7 +40,7 @@ class Reads:
         """What an open model reads; of one that is not, nothing but a text is known."""
         if model is None:
             return cls()
-        if model.takes_states or type(model.tokenizer).__name__ == "Bare":
+        if model.takes_states or not reads_text(model):
             return cls(text=False)
         if model.spec.two_texts:
             return cls(second="Target", needed=True)
@@ -166,7 +169,11 @@ class ExchangeDialog(Overlay):
         self.names.setAccessibleName("Activation")
         self.names.addItem("Its own", "")
         for row in ACTIVATIONS.values():
-            self.names.addItem(row.label, row.name)
+            if row.name == "topk":
+                self.names.addItem(f"softmax of the {LARGEST} largest", f"topk:{LARGEST}")
+            else:
+                self.names.addItem(row.label, row.name)
+        self.names.addItem("Six, over the heads: " + ", ".join(SIX), ",".join(SIX))
         self.names.setCurrentIndex(max(0, self.names.findData(now)))
         self.body.addWidget(self.names)
         self.body.addSpacing(12)

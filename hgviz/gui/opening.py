@@ -88,7 +88,11 @@ class UnreadError(HgvizError):
     """The model is open, but it cannot read what it was given."""
 
     def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
-        super().__init__(error.what, error.why, error.do, error.details)
+        do = error.do
+        if not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
+            more = ' and "encoder_hidden_states"' if model.takes_states else ""
+            do = f'Choose a JSON file with "input_ids"{more}'
+        super().__init__(error.what, error.why, do, error.details)
         self.wish, self.model = wish, model
 
 
@@ -119,6 +123,11 @@ def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
     return tasks.prompt_from(model, wish.text, pair=pair, target=target)
+
+
+def reads_text(model: Model) -> bool:
+    """Whether a model has a tokenizer; without one it reads ids."""
+    return type(model.tokenizer).__name__ != "Bare"
 
 
 def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:

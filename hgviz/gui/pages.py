@@ -25,6 +25,7 @@ from hgviz.gui.panels import PANELS, JobsPanel
 from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
+from hgviz.models.readers import READERS
 
 DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 160, 96, 190  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
@@ -166,8 +167,8 @@ class EmptyPage(QWidget):
         tries.setColumnStretch(1, 1)
         for row, (mode, does) in enumerate(
             (
-                ("Inspect", "which letters a head looks at"),
-                ("Follow", "what becomes of one letter on its way through all levels"),
+                ("Inspect", "what a head looks at, letter by letter or word by word"),
+                ("Follow", "what becomes of one letter or word on its way through all layers"),
             )
         ):
             tries.addWidget(label(mode, weight=600), row, 0)
@@ -176,7 +177,7 @@ class EmptyPage(QWidget):
         words.addSpacing(24)
         words.addWidget(
             Words(
-                "Opens: hgviz, hourglass-transformer-pytorch (.pt, .safetensors), captures (.h5)",
+                "Opens: " + ", ".join([*(one.label for one in READERS), "captures (.h5)"]),
                 factor=0.92,
                 kind="secondary",
             )

@@ -51,13 +51,14 @@ class Status(QObject):
     def _heard(self, name: str) -> None:
         if name == "capture":
             self._right.say(made_words(self._session.capture))
-        if name in ("capture", "selection", "hover", "mode"):
+        if name in ("capture", "model", "selection", "hover", "mode"):
             self._wait.start()
 
     def _ask(self) -> None:
         session = self._session
         if session.capture is None:
-            self._left.say("Open a checkpoint or a capture to look inside")
+            what = "Capture a text" if session.model else "Open a checkpoint or a capture"
+            self._left.say(f"{what} to look inside")
             return
         chosen = session.hover or session.selection
         if session.mode == "follow":

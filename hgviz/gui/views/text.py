@@ -59,7 +59,7 @@ class TextStrip(View):
     )  # fmt: skip
     empty: tuple[str, str] = (
         "No text yet",
-        "Write one, and see what every letter looks at.",
+        "Write one, and see what every letter or word looks at.",
     )
     empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
