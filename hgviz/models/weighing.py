@@ -17,8 +17,9 @@ from hgviz.core import HgvizError
 from hgviz.maps.rule import Norm, Rule
 from hgviz.models.positions import Bias, distance_scores
 
-ROWS = 512  # rows of scores held at once
-CELLS = 1 << 26  # and scores, all heads of a kind and all texts together
+# how much is held at once of all heads of a kind and all texts: on a CPU what its caches hold
+ROWS = 512
+CELLS, DEVICE_CELLS = 1 << 20, 1 << 26
 
 # --- scores to weights ----------------------------------------------------------------------------
 
@@ -160,7 +161,8 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
     """The numbers of a few rows at a time, and how many keys the last of them reaches."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
-    step = min(ROWS, max(16, CELLS // max(1, batch * heads * keys)))
+    cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
+    step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
     for start in range(0, queries, step):
         stop = min(start + step, queries)
         reach = one.rule.reach(stop - 1, keys)[1]
