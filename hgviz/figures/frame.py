@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import ceil, log2
 
-from hgviz.core import Capture, HgvizError, Map
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
 from hgviz.figures import style
-from hgviz.figures.labels import elide, visible
+from hgviz.figures.labels import elide, unit, visible
 from hgviz.figures.page import Page
 from hgviz.figures.spec import POINTS
 from hgviz.palettes import PAPER
@@ -37,15 +38,25 @@ def map_of(capture: Capture, layer: int, head: int) -> Map:
     return found
 
 
-def token_in(capture: Capture, token: int) -> int:
+def token_in(prompt: Prompt, token: int) -> int:
     """The token itself. Errors: HgvizError for one beyond the text."""
-    if not 0 <= token < len(capture.prompt):
+    if not 0 <= token < len(prompt):
         raise HgvizError(
-            f"this capture has no token {token}",
-            f"its text has {len(capture.prompt):,} tokens, numbered from 0",
+            f"this capture has no {unit(prompt)} {token}"
+            if unit(prompt) in ("slot", "state")
+            else f"this capture has no token {token}",
+            f"there it has {len(prompt):,}, numbered from 0",
             "Choose one of these",
         )
     return token
+
+
+def signed_head(capture: Capture, layer: int, head: int) -> bool:
+    """Whether weights of a head can be negative; heads of one layer may differ in that."""
+    found = map_of(capture, layer, head)
+    kinds = dict(zip(found.heads, capture.spec.layers[layer].activations, strict=False))
+    mixed = {ACTIVATIONS[name].signed for name in kinds.values()}
+    return ACTIVATIONS[kinds[head]].signed if len(mixed) == 2 else found.signed
 
 
 def zoom_for(positions: int, room: float) -> int:
@@ -72,12 +83,27 @@ def heading(page: Page, bold: str, plain: str) -> float:
     return style.TITLE * 1.4 + 4
 
 
+def activation_of(capture: Capture, head: HeadId) -> str:
+    """What a head's scores pass through, "" for softmax."""
+    kinds = capture.spec.layers[head.layer].activations
+    name = dict(zip(capture.spec.layers[head.layer].heads, kinds, strict=False)).get(head.head, "")
+    return "" if name in ("", "softmax") else ACTIVATIONS[name].label
+
+
 def level_name(capture: Capture, layer: int) -> str:
-    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one."""
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one.
+
+    source, target, or source → target where there are two texts; how many slots where there are.
+    """
     one = capture.spec.layers[layer]
     levels = capture.spec.levels
     if len(levels) == 1:
         return ""
+    sides = [levels[one.key_level].sequence, levels[one.level].sequence]
+    if "slots" in sides:
+        return f"{len(capture.spans[one.key_level]):,} slots"
+    if capture.spec.two_texts:
+        return " → ".join(dict.fromkeys(sides))
     if one.level == one.key_level:
         return levels[one.level].label
     return f"{levels[one.key_level].label} → {levels[one.level].label}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from hgviz.core import Integers, Prompt
 from hgviz.figures import style
 
 BOX = "□"
+BYTE = re.compile("<[0-9A-F]{2}>")  # the name of a byte that is no character
 SPACE = "·"
 SHOWN = {"\n": "↵", "\r": "↵", "\t": "⇥"}
 JOINERS = "\u200c\u200d"
@@ -155,7 +157,9 @@ def numbers(spans: Integers, cell: float) -> list[Mark]:
 
 def token_words(prompt: Prompt, start: int, end: int) -> str:
     """The characters of tokens start..end-1 as they can be drawn; a piece's name where none."""
-    words = prompt.words(start, end) or " ".join(prompt.pieces[start:end])
+    words = prompt.words(start, end)
+    if not words:  # a name, whose spaces are only spaces
+        return visible(" ".join(prompt.pieces[start:end]).strip(), space=" ") or BOX
     return visible(words.strip() or words) or BOX
 
 
@@ -167,10 +171,17 @@ def context(prompt: Prompt, token: int) -> str:
 
 
 def unit(prompt: Prompt) -> str:
-    """What one token is called: letter for bytes and characters, token for others."""
-    spans = prompt.spans[prompt.spans[:, 0] >= 0]
-    alone = len(spans) and bool((spans[:, 1] - spans[:, 0] <= 1).all())
-    return "letter" if alone else "token"
+    """What one token is called: letter for bytes and characters, token for others.
+
+    An encoder's states and the rows of a projected sequence go by their own names.
+    """
+    if prompt.states is not None:
+        return "state"
+    if prompt.pieces[:1] == ("slot 0",) and not (prompt.spans >= 0).any():
+        return "slot"
+    alone = (prompt.spans[:, 0] >= 0).all() and (np.diff(prompt.spans, axis=1) <= 1).all()
+    short = all(len(piece) <= 1 or BYTE.fullmatch(piece) for piece in prompt.pieces)
+    return "letter" if len(prompt) and alone and short else "token"
 
 
 def _chosen(mark: Mark, position: int | None) -> Mark:

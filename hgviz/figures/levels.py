@@ -1,23 +1,33 @@
 """One token through all levels: a strip for every stage, all of them in tokens.
 
-A stage is a run of layers at one level; its strip shows where the token that speaks for the
-selected one looks, in one head of that stage.
+A stage is a run of layers at one level, or a single layer where there is but one level; its strip
+shows where the token that speaks for the selected one looks, in one head of that stage.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture
 from hgviz.figures import Facts, labels, style
-from hgviz.figures.frame import heading, legend, map_of, token_in
+from hgviz.figures.frame import heading, legend, level_name, signed_head, token_in
 from hgviz.figures.page import Page
 from hgviz.figures.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
-from hgviz.figures.stages import STRIP, Stage, Strip, each_token, stage_of, stages_of, strips_of
+from hgviz.figures.stages import (
+    STRIP,
+    Stage,
+    Strip,
+    each_token,
+    is_hourglass,
+    stage_of,
+    stages_of,
+    strips_of,
+)
 from hgviz.figures.unseen import reason
 from hgviz.palettes import PAPER, readable
 
@@ -41,49 +51,65 @@ class Arc:
 
 def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     """Place all stages of a capture on the page."""
-    last = len(capture.prompt) - 1
-    query = token_in(capture, last if spec.selection.query is None else spec.selection.query)
+    last = len(capture.main) - 1
+    query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
-    signed = any(map_of(capture, s.head.layer, s.head.head).signed for s in stages)
+    signed = any(signed_head(capture, *stage.head) for stage in stages)
     shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
     top = _title(page, spec, capture, query)
     names = [_names(capture, facts, stage, page.width) for stage in stages]
     left = max(style.extent(name, style.SMALL, bold=True) for lines in names for name in lines) + 10
     strips = strips_of(capture, stages, (left, page.width - MARGIN))
-    highest = max((arc.height for arc in _arcs_of(page, shades, strips[0])), default=0.0)
+    highest = max((arc.height for arc in _arcs_of(page, shades, strips[0], None)), default=0.0)
     strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
 
     _silhouette(page, strips)
     for upper, lower in zip(strips, strips[1:], strict=False):
-        _meeting(page, upper, lower)
-    for upper, lower in zip(strips, strips[1:], strict=False):
+        if upper.stage.prompt is lower.stage.prompt:
+            _meeting(page, upper, lower)
+    own = [strip for strip in strips if strip.stage.column is not None]
+    for upper, lower in pairwise([*own, strips[-1]] if own else []):
         _thread(page, upper, lower)
+    origin = None  # from where arcs start that lead to another text
     for strip, lines in zip(strips, names, strict=True):
+        cell = _cell(strip)
+        origin = origin if cell is None else sum(cell) / 2
         _cells(page, shades, strip)
-        _letters(page, shades, capture, strip)
-        _arcs(page, shades, strip)
+        _letters(page, shades, strip)
+        _arcs(page, shades, strip, origin)
         _selected(page, strip)
         _beside(page, strip, lines)
     bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
     if not strips[-1].size:
-        bottom = max(bottom, _words(page, capture, strips[-1], query))
+        chosen = query if strips[-1].stage.prompt is capture.main else None
+        bottom = max(bottom, _words(page, strips[-1], chosen))
     if any(len(s.stage.spans) * POINTS / style.DOTS > s.width for s in strips):
         page.notes.append("where positions are finer than dots, the largest of them is shown")
-    _foot(page, shades, reason(capture, (stage.head.layer for stage in stages)), left, bottom + 10)
+    notes = [reason(capture, (stage.head.layer for stage in stages))]
+    if not is_hourglass(capture) and (some := _some(capture, len(stages))):
+        notes.append(some)
+    _foot(page, shades, notes, left, bottom + 10)
 
 
-def _foot(page: Page, shades: Shades, note: str, left: float, y: float) -> None:
+def _some(capture: Capture, shown: int) -> str:
+    """How many of a model's layers are shown, "" where all are."""
+    level = 1 if capture.spec.two_texts else 0
+    every = sum(one.level == level and bool(one.heads) for one in capture.spec.layers)
+    return f"{shown} of {every} layers" if shown < every else ""
+
+
+def _foot(page: Page, shades: Shades, notes: list[str], left: float, y: float) -> None:
     """The colour bar and the legend."""
     page.text(left - 4, y + 6, "Weight", size=style.SMALL, colour=PAPER.secondary, across="right")
     below = level_bar(page, shades, left, y, page.width - left)
-    page.close(legend(page, [note], left, below + 2, page.width - left) + 2)
+    page.close(legend(page, notes, left, below + 2, page.width - left) + 2)
 
 
 def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
     """From which token, in words; gives where the line ends."""
     if spec.title is not None:
         return heading(page, spec.title, "")
-    prompt = capture.prompt
+    prompt = capture.main
     words = labels.token_words(prompt, query, query + 1)
     words = labels.elide(words, 0.4 * page.width, style.TITLE, bold=True)
     around = labels.context(prompt, query)
@@ -117,7 +143,9 @@ def _meeting(page: Page, upper: Strip, lower: Strip) -> None:
 
 def _thread(page: Page, upper: Strip, lower: Strip) -> None:
     """The selected token from strip to strip."""
-    a, b = (_narrowed(*_cell(strip)) for strip in (upper, lower))
+    start = _cell(upper)
+    assert start is not None
+    a, b = _narrowed(*start), _narrowed(*(_cell(lower) or start))
     page.polygon(
         [(a[0], upper.y + STRIP), (a[1], upper.y + STRIP), (b[1], lower.y), (b[0], lower.y)],
         PAPER.mark,
@@ -129,8 +157,10 @@ def _narrowed(left: float, right: float) -> tuple[float, float]:
     return left + spare, right - spare
 
 
-def _cell(strip: Strip) -> tuple[float, float]:
-    """Left and right of the selected cell, never so thin that it is lost."""
+def _cell(strip: Strip) -> tuple[float, float] | None:
+    """Left and right of the selected cell, never so thin that it is lost; None for none."""
+    if strip.stage.column is None:
+        return None
     left, right = strip.ends(strip.stage.column)
     spare = max(0.0, 1.6 - (right - left)) / 2
     return left - spare, right + spare
@@ -187,11 +217,11 @@ def _raster(shades: Shades, strip: Strip) -> NDArray[np.uint8]:
     return shades.paint(weights, seen)[None]
 
 
-def _letters(page: Page, shades: Shades, capture: Capture, strip: Strip) -> None:
+def _letters(page: Page, shades: Shades, strip: Strip) -> None:
     """The text in the cells."""
     if not strip.size:
         return
-    tokens = len(capture.prompt)
+    tokens = len(strip.stage.prompt)
     ground = np.tile(np.array(rgb_of(PAPER.unseen)), (tokens, 1))
     over = np.zeros(tokens, bool)
     for at in np.flatnonzero(strip.stage.seen):
@@ -199,7 +229,7 @@ def _letters(page: Page, shades: Shades, capture: Capture, strip: Strip) -> None
         ground[start:end] = shades.paint(strip.stage.weights[at : at + 1])[0]
         over[start:end] = True
     inks = readable(ground) / 255
-    for mark in labels.singles(capture.prompt, each_token(tokens)):
+    for mark in labels.singles(strip.stage.prompt, each_token(tokens)):
         x = (strip.edges[mark.start] + strip.edges[mark.end]) / 2
         page.text(
             x, strip.y + STRIP / 2, mark.words, size=strip.size, middle=True, across="center",
@@ -207,13 +237,16 @@ def _letters(page: Page, shades: Shades, capture: Capture, strip: Strip) -> None
         )  # fmt: skip
 
 
-def _arcs_of(page: Page, shades: Shades, strip: Strip) -> list[Arc]:
-    """From the selected cell to the keys it looks at most."""
-    stage = strip.stage
+def _arcs_of(page: Page, shades: Shades, strip: Strip, origin: float | None) -> list[Arc]:
+    """From the selected cell, or from where it lies in its own text, to its strongest keys."""
+    stage, cell = strip.stage, _cell(strip)
+    start = origin if cell is None else sum(cell) / 2
+    if start is None:
+        return []
     limit = max(abs(one) for one in shades.limits)
     strength = np.where(stage.seen, np.abs(stage.weights), 0)
-    strength[stage.column] = 0
-    start = sum(_cell(strip)) / 2
+    if stage.column is not None:
+        strength[stage.column] = 0
     arcs = []
     for key in np.argsort(-strength, kind="stable")[:ARC_KEYS]:
         end = sum(strip.ends(int(key))) / 2
@@ -224,10 +257,10 @@ def _arcs_of(page: Page, shades: Shades, strip: Strip) -> list[Arc]:
     return arcs
 
 
-def _arcs(page: Page, shades: Shades, strip: Strip) -> None:
+def _arcs(page: Page, shades: Shades, strip: Strip, origin: float | None) -> None:
     """Arcs over a strip, wider for more weight."""
     y = strip.y - 1
-    for arc in _arcs_of(page, shades, strip):
+    for arc in _arcs_of(page, shades, strip, origin):
         high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
         page.curve(
             [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)],
@@ -242,7 +275,10 @@ def _dot(x: float, y: float, radius: float = 1.2) -> list[tuple[float, float]]:
 
 
 def _selected(page: Page, strip: Strip) -> None:
-    left, right = _cell(strip)
+    cell = _cell(strip)
+    if cell is None:
+        return
+    left, right = cell
     page.box(left, strip.y - 0.6, right - left, STRIP + 1.2, edge=PAPER.mark, line=1.1)
 
 
@@ -251,8 +287,11 @@ def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[s
     role = facts[stage.head].role if stage.head in facts else ""
     if stage.head in capture.off:
         role = "off"
-    level = capture.spec.levels[stage.level].label
-    return [level, f"head {stage.head}", *_folded(role, min(WIDEST_NAME, 0.22 * width))]
+    rest = _folded(role, min(WIDEST_NAME, 0.22 * width))
+    if is_hourglass(capture):
+        return [capture.spec.levels[stage.level].label, f"head {stage.head}", *rest]
+    where = level_name(capture, stage.head.layer)
+    return [f"head {stage.head}", *([where] if where else []), *rest]
 
 
 def _beside(page: Page, strip: Strip, lines: list[str]) -> None:
@@ -276,11 +315,12 @@ def _folded(words: str, room: float) -> list[str]:
     return [labels.elide(line, room, style.SMALL) for line in lines]
 
 
-def _words(page: Page, capture: Capture, strip: Strip, query: int) -> float:
+def _words(page: Page, strip: Strip, query: int | None) -> float:
     """The words of the text under the last strip; gives where they end."""
-    cell = (strip.edges[-1] - strip.edges[0]) / len(capture.prompt)
+    prompt = strip.stage.prompt
+    cell = (strip.edges[-1] - strip.edges[0]) / len(prompt)
     marks = labels.axis_marks(
-        capture.prompt, each_token(len(capture.prompt)), float(cell), style.SMALL, 46.0, query
+        prompt, each_token(len(prompt)), float(cell), style.SMALL, 46.0, query
     )
     y = strip.y + STRIP + 3
     deepest = 0.0

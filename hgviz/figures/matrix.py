@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Map
-from hgviz.figures import Facts, style
+from hgviz.figures import Facts, style, sums
 from hgviz.figures.frame import (
+    activation_of,
     heading,
     legend,
     level_name,
     map_of,
     off_card,
     reduced,
+    signed_head,
     token_in,
     zoom_for,
 )
-from hgviz.figures.labels import Mark, axis_marks
+from hgviz.figures.labels import Mark, axis_marks, unit
 from hgviz.figures.page import Page, outline
 from hgviz.figures.shades import bar_width, shades_of, upright_bar
 from hgviz.figures.spec import Spec
@@ -32,6 +34,7 @@ BAR_GAP = 8.0
 TICK, POINTER = 2.5, 3.5
 LABEL_GAP = POINTER + 4
 CORNER = ("Key →", "Query ↓")
+KEYS = {"slot": "Slot →", "state": "State →"}
 OFF = "off: this head is switched off"
 
 
@@ -51,6 +54,7 @@ class Layout:
     down: list[Mark]
     across: list[Mark]
     flat: bool
+    corner: tuple[str, str]
     row: int | None
     column: int | None
 
@@ -67,9 +71,11 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     off = chosen.head_id in capture.off
     zoom = 0 if off else zoom_for(max(one.shape[1:]), page.width)
     weights = one.read(chosen.head, zoom=zoom)
-    shades = shades_of(spec.display, one.signed, [weights])
+    signed = signed_head(capture, chosen.layer, chosen.head)
+    shades = shades_of(spec.display, signed, [weights])
     top = _title(page, spec, capture, facts)
-    at = _layout(page, spec, capture, one, bar_width(shades), top)
+    beside = sums.ROOM if signed and not off else 0.0
+    at = _layout(page, spec, capture, one, beside + bar_width(shades), top)
     if off:
         off_card(page, at.x, at.y, *at.size)
     else:
@@ -77,15 +83,19 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
         _cells(page, at, shades.paint(weights, seen), zoom)
         _unseen(page, at, seen, zoom)
         page.box(at.x, at.y, *at.size, edge=PAPER.line)
-        upright_bar(page, shades, at.x + at.size[0] + BAR_GAP, at.y, at.size[1])
+        upright_bar(page, shades, at.x + at.size[0] + beside + BAR_GAP, at.y, at.size[1])
+    if beside:
+        found = sums.sums_of(one, chosen.head, zoom)
+        right, side = at.x + at.size[0] + sums.GAP, at.cell * (1 << zoom)
+        sums.bars(page, shades, found, right, at.y, side, at.y + at.size[1])
     _labels(page, at)
     _selected(page, at, _reach(capture, chosen.layer, at))
     notes = [OFF if off else reason(capture, [chosen.layer])]
     if zoom:
         notes.append(reduced(zoom))
         page.notes.append(reduced(zoom))
-    left = at.x - at.left
-    page.close(legend(page, notes, left, at.y + at.size[1] + 6, page.width - left) + 2)
+    left, below = at.x - at.left, sums.BELOW if beside else 0.0
+    page.close(legend(page, notes, left, at.y + at.size[1] + below + 6, page.width - left) + 2)
 
 
 def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:
@@ -94,31 +104,42 @@ def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:
         return heading(page, spec.title, "")
     head = spec.selection.head_id
     role = facts[head].role if head in facts else ""
-    parts = [level_name(capture, head.layer), role]
+    parts = [level_name(capture, head.layer), activation_of(capture, head), role]
     return heading(page, f"Head {head}", "  ·  ".join(filter(None, parts)))
 
 
 def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top: float) -> Layout:
     """Where everything lies below top, with a colour bar that takes so much at right."""
     chosen, (_, rows, columns) = spec.selection, one.shape
+    prompts = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
+    corner = _corner(capture, chosen.layer)
     row = column = None
     if chosen.query is not None:
-        row = capture.row(chosen.layer, token_in(capture, chosen.query))
+        row = capture.row(chosen.layer, token_in(prompts[0], chosen.query))
     if chosen.key is not None:
-        column = capture.column(chosen.layer, token_in(capture, chosen.key))
+        column = capture.column(chosen.layer, token_in(prompts[1], chosen.key))
     spans = capture.query_spans(chosen.layer), capture.key_spans(chosen.layer)
     left = room = min(0.2 * page.width, 64.0)
-    right, prompt = BAR_GAP + bar, capture.prompt
+    right = BAR_GAP + bar
     for _ in range(2):  # the labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
-        down = axis_marks(prompt, spans[0], cell, style.SMALL, room - LABEL_GAP, row)
-        across = axis_marks(prompt, spans[1], cell, style.SMALL, room, column)
-        left = max(_widest(down), style.extent(CORNER[1], style.SMALL)) + LABEL_GAP
+        down = axis_marks(prompts[0], spans[0], cell, style.SMALL, room - LABEL_GAP, row)
+        across = axis_marks(prompts[1], spans[1], cell, style.SMALL, room, column)
+        left = max(_widest(down), *(style.extent(one, style.SMALL) for one in corner)) + LABEL_GAP
     flat = _widest(across) <= cell - 2 and cell >= 12
     high = max(style.SMALL if flat else _widest(across), 17.0)
     x = (page.width - left - cell * columns - right) / 2 + left
     y = top + high + LABEL_GAP
-    return Layout(x, y, cell, rows, columns, left, down, across, flat, row, column)
+    return Layout(x, y, cell, rows, columns, left, down, across, flat, corner, row, column)
+
+
+def _corner(capture: Capture, layer: int) -> tuple[str, str]:
+    """What the columns and the rows are."""
+    one, levels = capture.spec.layers[layer], capture.spec.levels
+    key = KEYS.get(unit(capture.key_prompt(layer)), CORNER[0])
+    if levels[one.level].sequence == levels[one.key_level].sequence or key == KEYS["slot"]:
+        return key, CORNER[1]
+    return "Source →" if key == CORNER[0] else key, "Target ↓"
 
 
 def _widest(marks: list[Mark]) -> float:
@@ -154,7 +175,7 @@ def _labels(page: Page, at: Layout) -> None:
             across="center" if at.flat else "left", turned=not at.flat, middle=not at.flat,
             colour=_ink(mark),
         )  # fmt: skip
-    for line, words in enumerate(CORNER):
+    for line, words in enumerate(at.corner):
         y = at.y - 15 + 8.5 * line
         page.text(at.x - at.left + 1, y, words, size=style.SMALL, colour=PAPER.secondary)
 

@@ -29,6 +29,7 @@ def record(
         "query": "" if chosen.query is None else str(chosen.query),
         "off": ", ".join(str(head) for head in sorted(capture.off)),
         "text": capture.prompt.digest,
+        "target": capture.target.digest if capture.target is not None else "",
         "reduction": "; ".join(notes),
         "command": without_folders(command or command_for(spec, capture, path)),
     }

@@ -58,7 +58,7 @@ def shades_of(display: Display, signed: bool, weights: Iterable[Floats]) -> Shad
 
 def bar_width(shades: Shades) -> float:
     """The room that an upright bar with its numbers takes, however high it is."""
-    words = {words for height in (20, 60, 200, 600) for _, words in shades.ticks(height)}
+    words = {words for height in range(20, 640, 20) for _, words in shades.ticks(height)}
     widest = max(style.extent(one, style.SMALL) for one in words)
     return max(BAR + TICK + GAP + widest, style.extent("Weight", style.SMALL)) + 1
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Prompt
 from hgviz.figures import Facts, labels, style
 from hgviz.figures.frame import map_of
 from hgviz.figures.spec import Spec
@@ -15,19 +15,24 @@ from hgviz.figures.unseen import seen_cells
 
 SHRINK, NARROWEST = 0.88, 0.72  # of a strip from one level to the next, and of the innermost
 STRIP, BETWEEN = 12.0, 36.0
+MOST = 12  # layers of a model without levels
 LARGEST, LEGIBLE = 8.0, 4.9  # sizes of the text in the strips
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one strip shows: weights (keys,) of a row, the tokens of each key, where it looks."""
+    """What one strip shows: weights (keys,) of a row, the tokens of each key, and whose they are.
+
+    column is the query's own place among the keys, None where these are another text.
+    """
 
     level: int
     head: HeadId
+    prompt: Prompt
     weights: Floats
     seen: NDArray[np.bool_]
     spans: Integers
-    column: int
+    column: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,19 @@ class Strip:
         return float(self.edges[start]), float(self.edges[end])
 
 
+def is_hourglass(capture: Capture) -> bool:
+    """Whether levels differ in resolution; else every layer is a stage by itself."""
+    return len({level.stride for level in capture.spec.levels}) > 1
+
+
 def stages_of(capture: Capture) -> list[list[int]]:
-    """The self-attention layers of each stage, in order of computation."""
+    """The self-attention layers of each stage, in order of computation.
+
+    Without levels of several resolutions these are single layers, MOST of them spread over the
+    model at most; where there are two texts, those of the decoder, cross-attention included.
+    """
+    if not is_hourglass(capture):
+        return _single(capture)
     stages: list[list[int]] = []
     before: object = None
     for layer in capture.spec.layers:
@@ -68,6 +84,15 @@ def stages_of(capture: Capture) -> list[list[int]]:
     return stages
 
 
+def _single(capture: Capture) -> list[list[int]]:
+    level = 1 if capture.spec.two_texts else 0
+    found = [one.index for one in capture.spec.layers if one.level == level and one.heads]
+    if not found:
+        raise HgvizError("this capture has no heads to follow a token through", "all were removed")
+    chosen = np.linspace(0, len(found) - 1, min(len(found), MOST)).round().astype(int)
+    return [[found[at]] for at in chosen]
+
+
 def stage_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int], query: int) -> Stage:
     """Where the position that speaks for a token looks, in one head of these layers."""
     head = _head_of(spec, capture, facts, layers)
@@ -75,13 +100,16 @@ def stage_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int], quer
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
     spans = capture.key_spans(head.layer)
     seen = seen_cells(capture, head.layer, rows=(row, row + 1))[0] & (spans[:, 1] > 0)
+    layer, levels = capture.spec.layers[head.layer], capture.spec.levels
+    same = levels[layer.level].sequence == levels[layer.key_level].sequence
     return Stage(
-        level=capture.spec.layers[head.layer].level,
+        level=layer.level,
         head=head,
+        prompt=capture.key_prompt(head.layer),
         weights=one.read(head.head, rows=(row, row + 1))[0],
         seen=seen & (head not in capture.off),
         spans=spans,
-        column=min(capture.column(head.layer, query), len(spans) - 1),
+        column=min(capture.column(head.layer, query), len(spans) - 1) if same else None,
     )
 
 
@@ -103,25 +131,25 @@ def strips_of(capture: Capture, stages: list[Stage], room: tuple[float, float]) 
     """Where every stage lies; text is printed where it is legible at every level."""
     order = sorted({stage.level for stage in stages})
     shrink = max(SHRINK, NARROWEST ** (1 / max(len(order) - 1, 1)))
-    widths, size = _natural(capture, room[1] - room[0], shrink ** (len(order) - 1))
-    outer = np.concatenate([[0.0], np.cumsum(widths)])
     middle = sum(room) / 2
     strips = []
     for number, stage in enumerate(stages):
+        widths, size = _natural(stage.prompt, room[1] - room[0], shrink ** (len(order) - 1))
+        outer = np.concatenate([[0.0], np.cumsum(widths)])
         factor = shrink ** order.index(stage.level)
         edges = middle + (outer - outer[-1] / 2) * factor
         strips.append(Strip(stage, edges, number * (STRIP + BETWEEN), size * factor))
     return strips
 
 
-def _natural(capture: Capture, room: float, smallest: float) -> tuple[NDArray[np.float64], float]:
+def _natural(prompt: Prompt, room: float, smallest: float) -> tuple[NDArray[np.float64], float]:
     """Widths of the tokens that fill the room, and the size their text has there, 0 for none."""
-    tokens = len(capture.prompt)
+    tokens = len(prompt)
     even = np.full(tokens, room / tokens)
     if tokens * 3 > room:
         return even, 0.0
     widths = np.empty(tokens)
-    for mark in labels.singles(capture.prompt, each_token(tokens)):
+    for mark in labels.singles(prompt, each_token(tokens)):
         wide = max(style.extent(mark.words, 10.0, fixed=True), 4.0) + 2.5
         widths[mark.start : mark.end] = wide / (mark.end - mark.start)
     size = min(LARGEST, 10.0 * room / widths.sum())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Integers
+from hgviz.core import Capture, Integers, Prompt
 
 NEVER = np.iinfo(np.int64).max
 
@@ -22,9 +22,10 @@ def seen_cells(
     one = capture.spec.layers[layer]
     queries, keys = capture.query_spans(layer), capture.key_spans(layer)
     start, end = rows or (0, len(queries))
-    real = ~_padding(capture, queries)
+    prompts = capture.query_prompt(layer), capture.key_prompt(layer)
+    real = ~_padding(prompts[0], queries)
     newest = np.where(real, queries[:, 1] - 1 if one.causal else NEVER - 1, -2)[start:end]
-    oldest = np.where(_padding(capture, keys), NEVER, keys[:, 1] - 1 if one.causal else -1)
+    oldest = np.where(_padding(prompts[1], keys), NEVER, keys[:, 1] - 1 if one.causal else -1)
     newest = _pooled(np.maximum, newest, zoom)
     oldest = _pooled(np.minimum, np.maximum(oldest, -1), zoom)
     seen: NDArray[np.bool_] = oldest[None, :] <= newest[:, None]
@@ -39,9 +40,10 @@ def reason(capture: Capture, layers: Iterable[int]) -> str:
     for layer in layers:
         one = capture.spec.layers[layer]
         outside |= one.window is not None
-        later |= one.window is None and one.causal and len(capture.prompt) > 1
-        for spans in (capture.query_spans(layer), capture.key_spans(layer)):
-            padding |= bool(_padding(capture, spans).any())
+        query, key = capture.query_prompt(layer), capture.key_prompt(layer)
+        later |= one.window is None and one.causal and len(key) > 1
+        padding |= bool(_padding(query, capture.query_spans(layer)).any())
+        padding |= bool(_padding(key, capture.key_spans(layer)).any())
     words = [
         *(["comes after the query"] if later else []),
         *(["outside the window"] if outside else []),
@@ -50,13 +52,13 @@ def reason(capture: Capture, layers: Iterable[int]) -> str:
     return f"not seen: {', or '.join(words)}" if words else ""
 
 
-def _padding(capture: Capture, spans: Integers) -> NDArray[np.bool_]:
+def _padding(prompt: Prompt, spans: Integers) -> NDArray[np.bool_]:
     """True for positions that stand for no token, after the first that does, or masked ones only.
 
     The zeros of the causal shift come before it and are looked at like any key.
     """
     real = spans[:, 1] > 0
-    mask = capture.prompt.attention_mask
+    mask = prompt.attention_mask
     if mask is not None:
         before = np.concatenate([[0], np.cumsum(mask)])
         first, last = np.clip(spans.T, 0, len(mask))

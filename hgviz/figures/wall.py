@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from math import ceil, inf
 
 import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map
 from hgviz.figures import Facts, style
-from hgviz.figures.frame import heading, legend, level_name, map_of, off_card, reduced, zoom_for
+from hgviz.figures.frame import (
+    heading,
+    legend,
+    level_name,
+    map_of,
+    off_card,
+    reduced,
+    signed_head,
+    zoom_for,
+)
 from hgviz.figures.page import Page
 from hgviz.figures.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
@@ -18,6 +28,8 @@ from hgviz.palettes import PAPER
 
 SHRINK = 0.7  # of a map's side from one level to the next coarser
 GAP, GROUP_GAP, MARGIN = 3.0, 8.0, 4.0
+APART = 16.0  # between an encoder and a decoder
+THINNEST = 3.0  # of a map whose two texts differ greatly in length
 LARGEST, TALLEST = 66.0, 640.0
 QUANTILE = 0.995
 
@@ -55,8 +67,8 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     start = (page.width - left - MARGIN - pitch * count) / 2
     middle = start + left + pitch * count / 2
 
-    if len(set(names.values())) > 1:
-        _silhouette(page, rows, middle, pitch * count)
+    for stack in _stacks(capture, rows) if len(set(names.values())) > 1 else []:
+        _silhouette(page, stack, middle, pitch * count)
     _columns(page, count, middle, pitch, top - MARGIN - 3)
     _titles(page, rows, names, start, titles)
     shared = _paint(page, spec, capture, maps, rows, (middle, pitch, count))
@@ -66,11 +78,17 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
         bottom = level_bar(page, shared, start + left, bottom, page.width - start - left) + 2
     else:
         notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
+        if any(signed_head(capture, *head) for head in _heads(maps)):
+            notes.append("blue and red: weights below and above 0")
     if capture.off:
         notes.append("hatched and framed: switched off")
     if zoom := max(row.zoom for row in rows):
         page.notes.append(f"{reduced(zoom)}, or of fewer")
     page.close(legend(page, notes, 0, bottom, page.width, hatched=False) + 2)
+
+
+def _heads(maps: dict[int, Map]) -> list[HeadId]:
+    return [HeadId(layer, head) for layer, one in maps.items() for head in one.heads]
 
 
 def _title(page: Page, spec: Spec, maps: dict[int, Map]) -> float:
@@ -85,7 +103,7 @@ def _rows(capture: Capture, maps: dict[int, Map], side: float, top: float) -> li
     """Where each layer lies when a square map at full resolution is side points wide."""
     ranks = _ranks(capture)
     rows: list[Row] = []
-    y, before = top, None
+    y, before, apart = top, None, min(APART, 0.3 * side)
     for layer in (one for one in capture.spec.layers if one.index in maps):
         _, queries, keys = maps[layer.index].shape
         rank = min(ranks[layer.level], ranks[layer.key_level])
@@ -93,9 +111,12 @@ def _rows(capture: Capture, maps: dict[int, Map], side: float, top: float) -> li
         width, height = longest * min(1.0, keys / queries), longest * min(1.0, queries / keys)
         group = (layer.level, layer.key_level)
         if rows:
-            y += min(GAP, 0.1 * side) if group == before else min(GROUP_GAP, 0.3 * side)
+            near = group == before or layer.role == "cross"
+            y += min(GAP, 0.1 * side) if near else min(GROUP_GAP, 0.3 * side)
+            y += 0 if _stack(capture, rows[-1].layer) == _stack(capture, layer.index) else apart
         zoom = zoom_for(max(queries, keys), longest)
-        rows.append(Row(layer.index, rank, y, max(width, 0.5), max(height, 0.5), zoom))
+        width, height = max(width, THINNEST), max(height, THINNEST)
+        rows.append(Row(layer.index, rank, y, width, height, zoom))
         y, before = y + rows[-1].height, group
     return rows
 
@@ -107,6 +128,16 @@ def _ranks(capture: Capture) -> dict[int, int]:
         same = [one for one in capture.spec.levels if one.sequence == level.sequence]
         ranks[level.index] = same.index(level)
     return ranks
+
+
+def _stack(capture: Capture, layer: int) -> str:
+    """Whose rows a layer has: the encoder's, the decoder's."""
+    return capture.spec.levels[capture.spec.layers[layer].level].sequence
+
+
+def _stacks(capture: Capture, rows: list[Row]) -> list[list[Row]]:
+    """The rows of each stack."""
+    return [list(own) for _, own in groupby(rows, key=lambda row: _stack(capture, row.layer))]
 
 
 def _silhouette(page: Page, rows: list[Row], middle: float, width: float) -> None:
@@ -172,7 +203,8 @@ def _paint(
         for head in maps[row.layer].heads
         if HeadId(row.layer, head) not in off
     }
-    signed = any(one.signed for one in maps.values())
+    kinds = {head: signed_head(capture, *head) for head in tiles}
+    signed = any(kinds.values())
     together = spec.display.shared or spec.display.limits is not None
     shared = shades_of(spec.display, signed, tiles.values()) if together else None
     middle, pitch, count = columns
@@ -182,11 +214,12 @@ def _paint(
         for head in one.heads:
             column = (head + 0.5 - count / 2) * pitch * SHRINK**row.rank
             x, box = middle + column - row.width / 2, (row.width, row.height)
-            tile = tiles.get(HeadId(row.layer, head))
+            here = HeadId(row.layer, head)
+            tile = tiles.get(here)
             if tile is None:
                 off_card(page, x, row.y, *box)
                 continue
-            shades = shared or _own(spec, one.signed, tile)
+            shades = shared or _own(spec, kinds[here], tile)
             page.image(shades.paint(tile, seen), x, row.y, *_whole(one, tile, row), cut=box)
             page.box(x, row.y, *box, edge=PAPER.line, line=0.3)
     return shared
