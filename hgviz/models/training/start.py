@@ -73,20 +73,20 @@ def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) 
     config = _new_config(plan, coder, data)
     objective = _objective(plan, config, coder, data)
     model = build(config)
-    initialise(model)
+    initialise(model, plan.recipe.initial)
     return Start(config, _placed(model, plan), objective, coder)
 
 
-def initialise(model: Module) -> None:
-    """Normal weights of 0.02, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
+def initialise(model: Module, std: float = 0.02) -> None:
+    """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
     layers = len(model.config.layers)
     for name, parameter in model.named_parameters():
         if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
-            nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers))
+            nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
         elif name.endswith("projection.weight"):
             continue  # a mixture of tokens has its own scale
         elif parameter.dim() > 1:
-            nn.init.normal_(parameter, std=0.02)
+            nn.init.normal_(parameter, std=std)
         elif name.endswith("bias"):
             nn.init.zeros_(parameter)
 
