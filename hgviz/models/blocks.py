@@ -5,6 +5,7 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -76,10 +77,12 @@ class Attention(nn.Module):
         super().__init__()
         inner = len(layer.heads) * d_head
         self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
-        self.q = nn.Linear(width, inner, bias=bias)
-        self.k = nn.Linear(width, inner, bias=bias)
-        self.v = nn.Linear(width, inner, bias=bias)
-        self.o = nn.Linear(inner, width)
+        with warnings.catch_warnings():  # a layer may have no heads, and so weights of no numbers
+            warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+            self.q = nn.Linear(width, inner, bias=bias)
+            self.k = nn.Linear(width, inner, bias=bias)
+            self.v = nn.Linear(width, inner, bias=bias)
+            self.o = nn.Linear(inner, width)
         self.rotary = positions == "rotary"
         # windows are as the package computes them: no positions inside
         self.relative = positions == "relative" and layer.window is None

@@ -11,9 +11,10 @@ import torch
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadId, finish
-from hgviz.maps import LazyMap, pool
+from hgviz.maps import LazyMap, Rule, pool
 from hgviz.models import attention, blocks, open_model
 from hgviz.models.checkpoint import save
+from hgviz.models.model import Model
 from hgviz.models.own import parse_config
 from hgviz.store import open_capture
 from tests.maps.reference import choose, length, scores, visible, whole_map
@@ -216,3 +217,32 @@ def test_half_precision_is_captured_with_every_activation(tmp_path):
         model = opened(tmp_path / name, build("decoder", name), "bfloat16")
         for maps in captured(model).maps:
             assert maps.verify_max_abs < 1e-4
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-7, 3e-6])
+def test_keys_that_score_nearly_alike_are_listed(apart):
+    """A threshold between them would let either side of the gap through when it is recomputed."""
+    random = torch.Generator().manual_seed(0)
+    q = torch.randn(1, 1, 300, 16, generator=random)
+    k = torch.randn(1, 1, 150, 16, generator=random).repeat_interleave(2, dim=2)
+    k[:, :, 1::2] *= 1 + apart
+    rule = Rule(0.25, ("topk",), (None,), causal=True, top_k=5)
+    found = attention.factors(q, k, rule, None, None)
+    weights = attention.weights(q, k, rule)[0, 0].numpy()
+    tiles = LazyMap(found, (0,))
+    assert ((tiles.read(0) > 0) == (weights > 0)).all()
+    assert np.abs(tiles.read(0) - weights).max() < 1e-5
+    assert tiles.verify_max_abs < 1e-5
+    assert np.array_equal(tiles.read(0, zoom=3), pool(tiles.read(0), 3))
+    if apart == 1e-7:
+        assert len(found.kept) > 100 and np.isinf(found.threshold).sum() > 100
+
+
+def test_a_layer_without_heads_is_captured(tmp_path):
+    keys = {"family": "gpt2", **WIDTHS, "n_layers": 2, "activations": SIX}
+    module = make_transformer(**keys, kept=[[], [1, 4]]).float().requires_grad_(False)
+    tokenizer = opened(tmp_path / "whole", make_transformer(**keys)).tokenizer
+    model = Model(module, module.config.spec("cut", "", 0), tokenizer, "cpu", "float32")
+    capture = captured(model, tmp_path / "a.h5")
+    assert [one.shape for one in capture.maps] == [(0, 22, 22), (2, 22, 22)]
+    assert capture.maps[1].heads == (1, 4)
