@@ -74,7 +74,8 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     signed = signed_head(capture, chosen.layer, chosen.head)
     shades = shades_of(spec.display, signed, [weights])
     top = _title(page, spec, capture, facts)
-    beside = sums.ROOM if signed and not off else 0.0
+    roomy = page.width >= sums.NARROWEST
+    beside = sums.ROOM if signed and roomy and not off else 0.0
     at = _layout(page, spec, capture, one, beside + bar_width(shades), top)
     if off:
         off_card(page, at.x, at.y, *at.size)
@@ -121,11 +122,14 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     spans = capture.query_spans(chosen.layer), capture.key_spans(chosen.layer)
     left = room = min(0.2 * page.width, 64.0)
     right = BAR_GAP + bar
-    for _ in range(2):  # the labels depend on the size of a cell, and that on the room they leave
+    for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
         down = axis_marks(prompts[0], spans[0], cell, style.SMALL, room - LABEL_GAP, row)
         across = axis_marks(prompts[1], spans[1], cell, style.SMALL, room, column)
-        left = max(_widest(down), *(style.extent(one, style.SMALL) for one in corner)) + LABEL_GAP
+        need = max(_widest(down), *(style.extent(one, style.SMALL) for one in corner)) + LABEL_GAP
+        if again and need <= left:
+            break
+        left = max(left, need) if again else need
     flat = _widest(across) <= cell - 2 and cell >= 12
     high = max(style.SMALL if flat else _widest(across), 17.0)
     x = (page.width - left - cell * columns - right) / 2 + left

@@ -67,10 +67,11 @@ def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -
     """A colour bar from y down, exactly so high; lowest value below."""
     page.image(colours(shades.palette)[::-1, None], x, y, BAR, height)
     page.box(x, y, BAR, height, edge=PAPER.line)
-    page.text(x, y - 6, "Weight", size=style.SMALL, colour=PAPER.secondary)
     marks = shades.ticks(height)
     # a bar too short for two lines: its ends are written as close to it as they can be read
     spread = max(height, style.SMALL * 1.3)
+    lift = (spread - height) / 2
+    page.text(x, y - 6 - lift, "Weight", size=style.SMALL, colour=PAPER.secondary)
     for at, words in marks:
         level = y + height / 2 + (0.5 - at) * (height if len(marks) > 2 else spread)
         tip = y + (1 - at) * height

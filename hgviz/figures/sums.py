@@ -15,6 +15,7 @@ from hgviz.palettes import PAPER, written
 
 WIDTH, GAP = 46.0, 7.0
 ROOM = WIDTH + GAP  # what the bars take beside a map
+NARROWEST = 180.0  # of a page that has room for them
 BELOW = 9.0  # and below it, for their scale
 ROWS = 256
 TONE = 0.55  # of the largest weight, whose colour the bars have

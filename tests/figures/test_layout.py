@@ -34,12 +34,16 @@ def overlaps(found):
 
 def selections(capture):
     """Width and selection: narrow and plain, then with everything that can be marked."""
-    last = len(capture.prompt) - 1
     layers = [layer for layer in capture.spec.layers if layer.heads]
-    marked = Selection(layers[-1].index, layers[-1].heads[-1], last, last // 2)
+
+    def marked(layer):
+        rows, keys = len(capture.query_prompt(layer.index)), len(capture.key_prompt(layer.index))
+        return Selection(layer.index, layer.heads[-1], rows - 1, min(rows, keys) // 2)
+
     yield "1.6in", Selection(layers[0].index, layers[0].heads[0])
-    yield "acl", marked
-    yield "neurips", replace(marked, layer=layers[len(layers) // 2].index, query=last // 2)
+    yield "acl", marked(layers[-1])
+    middle = marked(layers[len(layers) // 2])
+    yield "neurips", replace(middle, query=middle.query // 2)
 
 
 @pytest.mark.parametrize("kind", FIGURES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, replace, slots
 from tests.making import byte_prompt, make_capture
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, the bell rang."
@@ -83,6 +83,76 @@ def ragged() -> Capture:
     return Capture(spec=spec, prompt=whole.prompt, spans=whole.spans, maps=maps)
 
 
+def paired(source: Prompt, target: Prompt, encoder: bool = True, seed: int = 0) -> Capture:
+    """An encoder of one layer and a decoder of two, or the decoder alone, with three heads each."""
+    rows = [("encoder.0", "self", 0, 0)] if encoder else []
+    for n in range(2):
+        rows += [(f"decoder.{n}", "self", 1, 1), (f"decoder.{n}.cross", "cross", 1, 0)]
+    layers = tuple(
+        Layer(i, name, role, level, key, (0, 1, 2), ("softmax",) * 3, role == "self" and level == 1)
+        for i, (name, role, level, key) in enumerate(rows)
+    )
+    levels = (Level(0), Level(1, sequence="target"))
+    form = "encoder-decoder" if encoder else "decoder"
+    spec = ModelSpec("transformer", "paired", levels, layers, 8, 99, form=form)
+    lengths, random = (len(source), len(target)), np.random.default_rng(seed)
+    maps = []
+    for one in layers:
+        shape = 3, lengths[one.level], lengths[one.key_level]
+        weights = random.dirichlet(np.full(shape[2], 0.3), shape[:2])
+        weights = np.tril(weights) if one.causal else weights * seen(source)[: shape[2]]
+        total = np.maximum(weights.sum(-1, keepdims=True), 1e-9)
+        maps.append(Dense((weights / total).astype("f4"), (0, 1, 2)))
+    spans = tuple(np.stack([np.arange(n), np.arange(n) + 1], 1) for n in lengths)
+    return Capture(spec=spec, prompt=source, spans=spans, maps=tuple(maps), target=target)
+
+
+def seen(prompt: Prompt) -> np.ndarray:
+    """1 for real tokens, 0 for padding."""
+    mask = prompt.attention_mask
+    return np.ones(len(prompt)) if mask is None else mask.astype(float)
+
+
+def states(count: int) -> Prompt:
+    """What stands for an encoder's states, the last of them padding."""
+    return replace(
+        slots(count), pieces=tuple(f"state {n}" for n in range(count)),
+        states=np.zeros((count, 8), np.float32), attention_mask=np.arange(count) < count - 1,
+    )  # fmt: skip
+
+
+def projected(words: list[str], count: int = 5) -> Capture:
+    """A model whose keys are the rows of a projected sequence."""
+    base = plain(words, layers=2)
+    layers = tuple(replace(one, key_level=1) for one in base.spec.layers)
+    levels = (Level(0), Level(1, sequence="slots"))
+    random = np.random.default_rng(1)
+    shape = 4, len(base.prompt)
+    maps = tuple(
+        Dense(random.dirichlet(np.full(count, 0.3), shape).astype("f4"), (0, 1, 2, 3))
+        for _ in layers
+    )
+    at = np.arange(count)
+    spans = (base.spans[0], np.stack([at, at + 1], 1))
+    spec = replace(base.spec, levels=levels, layers=layers)
+    return replace(base, spec=spec, maps=maps, spans=spans)
+
+
+def mixed(words: list[str]) -> Capture:
+    """In each layer a head of softmax, and three whose weights can be negative."""
+    base = plain(words, layers=2)
+    kinds = ("softmax", "ymish", "tanh", "selu")
+    layers = tuple(replace(one, activations=kinds) for one in base.spec.layers)
+    random = np.random.default_rng(2)
+    count = len(base.prompt)
+    maps = []
+    for one in base.maps:
+        weights = random.normal(size=(4, count, count)).astype("f4") * [[[0]], [[1]], [[1]], [[3]]]
+        weights[0] = one.weights[0]
+        maps.append(Dense(weights.astype("f4"), (0, 1, 2, 3), signed=True))
+    return replace(base, spec=replace(base.spec, layers=layers), maps=tuple(maps))
+
+
 TEXTS = {
     "one letter": "a",
     "two letters": "ab",
@@ -108,6 +178,18 @@ def captures():
     yield "long names", plain(["Donaudampfschiff" * 20, "b", "W" * 300, "c"])
     yield "many layers", plain(["a", "b"], layers=24, heads=16)
     yield "ragged", ragged()
+    korean = plain(["이", "영화", "는", "정말", "재미있었", "다"]).prompt
+    english = plain(SEA.split()).prompt
+    yield "two texts", paired(korean, english)
+    yield "one and many", paired(plain(SEA.split() * 3).prompt, plain(["a"], special=False).prompt)
+    yield "many and one", paired(plain(["a"], special=False).prompt, english)
+    yield "states", paired(states(9), korean, encoder=False)
+    yield "slots", projected(SEA.split())
+    yield "mixed", mixed(["internationalisation", "##s", "of", "b", "재미있었습니다"])
+    yield "one signed", mixed([])
 
 
-__all__ = ["HOSTILE", "SEA", "TEXTS", "Dense", "byte_prompt", "captures", "plain", "ragged"]
+__all__ = [
+    "HOSTILE", "SEA", "TEXTS", "Dense", "byte_prompt", "captures", "mixed", "paired", "plain",
+    "projected", "ragged", "states",
+]  # fmt: skip
