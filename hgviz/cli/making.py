@@ -159,5 +159,5 @@ def evaluate(
         return
     names = {"loss": "loss", "f1": "F1", "mcc": "Matthews", "perplexity": "perplexity"}
     extra = ", ".join(f"{words} {facts[key]:.3f}" for key, words in names.items() if key in facts)
-    cut = f" {found.cut:,} texts were cut to what it reads." if found.cut else ""
+    cut = f" Too long and cut to what it reads: {found.cut:,}." if found.cut else ""
     terminal.say(f"{model.name}: {told(found.score)}; {extra}.{cut}")

@@ -21,6 +21,7 @@ import torch
 
 from hgviz.core import HgvizError, Step, Task
 from hgviz.models.checkpoint import save
+from hgviz.models.readers import line_of
 from hgviz.models.training.objectives import Figures, Module
 from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.start import Start, begin
@@ -215,8 +216,13 @@ def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
                 f"{out} already holds a trained model", "", "Choose another folder with -o"
             )
         return None
-    found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    if found["plan"] != msgspec.json.encode(plan).decode():
+    try:
+        found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+    except Exception as error:  # zip files, pickles and streams each fail in their own way
+        raise HgvizError(
+            f"{path} is damaged", line_of(error), "Delete it to begin again from the start"
+        ) from None
+    if not isinstance(found, dict) or found.get("plan") != msgspec.json.encode(plan).decode():
         raise HgvizError(
             f"{path} belongs to a training with other settings",
             "it can only be continued as it was begun",

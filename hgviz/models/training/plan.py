@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hgviz.core import HgvizError
+from hgviz.models.model import device_of
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,7 +124,8 @@ def _placed(plan: Plan, here: Path) -> Plan:
         model["from"] = str(here / model["from"])
     if words is not None and words.file:
         words = msgspec.structs.replace(words, file=str(here / words.file))
-    return Plan(model, data, plan.recipe, words)
+    recipe = msgspec.structs.replace(plan.recipe, device=device_of(plan.recipe.device))
+    return Plan(model, data, recipe, words)
 
 
 def _check(plan: Plan) -> None:
@@ -139,12 +142,16 @@ def _check(plan: Plan) -> None:
         (recipe.batch < 1 or recipe.length < 0, "recipe.batch is at least 1, recipe.length 0"),
         (any(not 0 <= one < 1 for one in shares), "dropout and smoothing lie from 0 to below 1"),
         (not 0 < recipe.mask < 1, "recipe.mask lies between 0 and 1"),
+        (not all(0 < one < math.inf for one in (recipe.rate, recipe.clip)),
+         "recipe.rate and recipe.clip are numbers above 0"),
+        (not all(0 <= one < math.inf for one in (recipe.decay, recipe.floor, recipe.threads)),
+         "recipe.decay, recipe.floor and recipe.threads are at least 0"),
         (not 0 < recipe.initial < 1, "recipe.initial lies between 0 and 1"),
         (recipe.store not in ("float32", "bfloat16"), "recipe.store is float32 or bfloat16"),
         (not isinstance(plan.model.get("from", ""), str), "model.from is the path of a checkpoint"),
         (plan.tokenizer and plan.tokenizer.size < 8, "tokenizer.size is at least 8"),
         (plan.tokenizer and "from" in plan.model, "model.from brings its own tokenizer"),
-    ]
+    ]  # fmt: skip
     for failed, why in wrong:
         if failed:
             raise HgvizError("this training file cannot be used", why, "Change it and start again")

@@ -110,6 +110,14 @@ def test_a_stopped_classifier_goes_on_to_the_same_weights(folder):
     assert files[0] == files[1]
 
 
+def test_a_damaged_snapshot_is_one_clear_line(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "state.pt").write_bytes(b"not a snapshot")
+    with pytest.raises(HgvizError, match=r"state\.pt is damaged.*Delete it") as caught:
+        finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+    assert "\n" not in str(caught.value)
+
+
 def test_trainings_that_differ_in_activation_see_the_same_batches_and_weights(folder):
     starts = [
         begin(changed(folder, model={"activations": one}), folder / "none")
@@ -238,6 +246,8 @@ def test_what_a_checkpoint_cannot_become_is_one_clear_line(trained, model, messa
     [
         ({"recipe": {"epochs": 1}}, "either steps or minutes or epochs"),
         ({"recipe": {"dropout": 1.5}}, "dropout and smoothing"),
+        ({"recipe": {"rate": -1.0}}, "recipe.rate and recipe.clip"),
+        ({"recipe": {"device": "abacus"}}, "no device 'abacus'"),
         ({"data": {"label_column": "mood"}}, "no column 'mood'"),
         ({"data": {"train": ["none.tsv"]}}, "could not be read"),
         ({"tokenizer": {"file": "none.json"}}, "could not be read"),
