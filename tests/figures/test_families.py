@@ -1,0 +1,166 @@
+"""Figures of models that are no Hourglass: two texts, slots, signed heads, a single level."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgviz.core import Display, HgvizError, Selection
+from hgviz.figures import FIGURES, Spec, composed, draw, style, sums
+from hgviz.palettes import colours, paint, place
+from tests.figures.texts import SEA, Dense, mixed, paired, plain, projected, states
+
+SOURCE, TARGET = plain(["alte", "Brücke"]).prompt, plain(["old", "low", "bridge"]).prompt
+PAIR = paired(SOURCE, TARGET)
+CROSS = 2  # encoder.0, decoder.0, decoder.0.cross, ...
+
+
+def page_of(kind, capture, *chosen, **more):
+    with style.dressed():
+        return composed(Spec(kind, Selection(*chosen), **more), capture)
+
+
+def words(page):
+    return [text.get_text() for text in page.axes.texts]
+
+
+# --- two texts ------------------------------------------------------------------------------------
+
+
+def test_a_map_between_two_texts_has_the_source_across_and_the_target_down():
+    page = page_of("map", PAIR, CROSS, 1, 2, 1)
+    found = words(page)
+    for one in ("Source →", "Target ↓", "source → target", "alte", "Brücke", "old", "bridge"):
+        assert one in found
+    across = {t.get_text(): t.get_position()[1] for t in page.axes.texts}
+    assert across["Brücke"] < across["old"] < across["bridge"]  # above the map; down beside it
+    shown = np.asarray(page.axes.images[0].get_array())
+    weights = PAIR.maps[CROSS].weights[1]
+    assert shown.shape == (5, 4, 3)
+    np.testing.assert_array_equal(
+        shown, paint(place(weights, (0, weights.max())), colours("viridis"))
+    )
+
+
+@pytest.mark.parametrize(("layer", "name"), [(0, "source"), (1, "target"), (2, "source → target")])
+def test_a_layer_says_whose_tokens_it_looks_at(layer, name):
+    assert name in words(page_of("map", PAIR, layer, 0))
+    assert name in words(page_of("wall", PAIR))
+
+
+def test_states_and_slots_are_named_on_the_axis():
+    found = words(page_of("map", paired(states(4), TARGET, encoder=False), 1, 0))
+    assert {"State →", "Target ↓", "state 0", "state 3", "not seen: padding"} <= set(found)
+    found = words(page_of("map", projected(["a", "b"]), 0, 0))
+    assert {"Slot →", "Query ↓", "slot 4", "5 slots"} <= set(found)
+
+
+def test_padding_of_one_text_is_not_that_of_the_other():
+    capture = paired(states(4), TARGET, encoder=False)
+    shown = np.asarray(page_of("map", capture, 1, 0).axes.images[0].get_array())
+    assert (shown[:, 3] == (0xF0, 0xF2, 0xF4)).all()
+    assert not (shown[:, :3] == (0xF0, 0xF2, 0xF4)).all(-1).any()
+    own = np.asarray(page_of("map", capture, 0, 0).axes.images[0].get_array())
+    assert not (own[4] == (0xF0, 0xF2, 0xF4)).all(-1).any()  # all of the target is real
+
+
+def test_the_wall_sets_the_decoder_apart_from_the_encoder():
+    page = page_of("wall", PAIR)
+    tops = sorted({round(min(i.get_extent()[2:]), 2) for i in page.axes.images})
+    ends = sorted({round(max(i.get_extent()[2:]), 2) for i in page.axes.images})
+    gaps = [b - a for a, b in zip(ends, tops[1:], strict=False)]
+    assert gaps[0] == max(gaps) > gaps[2] > gaps[1]  # the stacks, two layers, both maps of one
+    assert len(page.axes.images) == 15
+
+
+def test_the_widest_and_the_narrowest_maps_of_a_wall_can_still_be_seen():
+    one = plain(["a"], special=False).prompt
+    for capture in (paired(plain(SEA.split() * 9).prompt, one), paired(one, plain(["b"]).prompt)):
+        for image in page_of("wall", capture).axes.images:
+            left, right, bottom, top = image.get_extent()
+            assert right - left >= 2.9 and abs(bottom - top) >= 2.9
+
+
+def test_levels_follow_a_token_of_the_target_into_the_source():
+    page = page_of("levels", PAIR, 0, 0, 2)
+    found = words(page)
+    assert "From “low”" in found
+    assert [one for one in found if one.startswith("head")] == [
+        "head 1.0", "head 2.0", "head 3.0", "head 4.0",
+    ]  # fmt: skip
+    assert found.count("Brücke") == 2 and found.count("bridge") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "said"),
+    [
+        ("map", (CROSS, 0, 5), "no token 5"),
+        ("map", (CROSS, 0, 4, 4), "no token 4"),
+        ("levels", (CROSS, 0, 5), "no token 5"),
+    ],
+)
+def test_tokens_are_counted_in_their_own_text(kind, chosen, said):
+    with pytest.raises(HgvizError, match=said):
+        page_of(kind, PAIR, *chosen)
+    page_of(kind, PAIR, *(chosen[:2] + (4, 3)))
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_a_figure_names_both_texts(kind, tmp_path):
+    with Image.open(draw(Spec(kind), PAIR, tmp_path / "f.png")) as image:
+        said = image.info["Description"]
+    assert f"text: {SOURCE.digest}" in said and f"target: {TARGET.digest}" in said
+
+
+# --- signed heads ---------------------------------------------------------------------------------
+
+
+def test_the_rows_of_a_signed_head_are_added_up_beside_it():
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(2, 600, 600)).astype("f4")
+    found = sums.sums_of(Dense(weights, (0, 1), signed=True), 1)
+    np.testing.assert_allclose(found.all, weights[1].sum(1, dtype=np.float64), atol=1e-4)
+    np.testing.assert_allclose(found.positive, np.maximum(weights[1], 0).sum(1), rtol=1e-4)
+    coarse = sums.sums_of(Dense(weights, (0, 1), signed=True), 1, zoom=3)
+    np.testing.assert_allclose(coarse.all, found.all.reshape(-1, 8).mean(1), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("head", "palette", "more"), [(0, "viridis", ""), (1, "blue-red", "ymish, x·tanh|x|")]
+)
+def test_heads_of_one_layer_are_coloured_each_as_suits_it(head, palette, more):
+    capture = mixed(["a", "b"])
+    page = page_of("map", capture, 0, head)
+    weights = capture.maps[0].weights[head]
+    reach = np.abs(weights).max()
+    limits = (-reach, reach) if head else (0, weights.max())
+    expected = paint(place(weights, limits, signed=head > 0), colours(palette))
+    np.testing.assert_array_equal(np.asarray(page.axes.images[0].get_array()), expected)
+    assert ("Row sum" in words(page)) == (head > 0)
+    assert not more or more in words(page)
+
+
+def test_a_page_too_narrow_for_sums_shows_the_map_alone():
+    assert "Row sum" not in words(page_of("map", mixed(["a", "b"]), 0, 1, width="1.6in"))
+
+
+def test_a_signed_wall_shares_one_range_about_zero_or_says_what_the_colours_mean():
+    capture = mixed(["a", "b"])
+    assert "blue and red: weights below and above 0" in words(page_of("wall", capture))
+    page = page_of("wall", capture, display=Display(shared=True))
+    top = max(np.abs(one.weights).max() for one in capture.maps)
+    first = capture.maps[0].weights[0]
+    expected = paint(place(first, (-top, top), signed=True), colours("blue-red"))
+    np.testing.assert_array_equal(np.asarray(page.axes.images[0].get_array()), expected)
+
+
+# --- a single level -------------------------------------------------------------------------------
+
+
+def test_a_model_of_one_level_is_followed_through_its_layers():
+    capture = plain(["one", "two"], layers=3)
+    page = page_of("levels", capture, 1, 2, 0)
+    found = words(page)
+    assert [one for one in found if one.startswith("head")] == ["head 0.0", "head 1.2", "head 2.0"]
+    assert "1:1" not in found and found.count("two") == 3
+    many = words(page_of("levels", plain(["one", "two"], layers=24), 0, 0))
+    assert sum(one.startswith("head") for one in many) == 12 and "12 of 24 layers" in many
