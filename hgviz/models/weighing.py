@@ -66,12 +66,15 @@ def weigh(
 
 def normalised(scores: Tensor, norm: Norm) -> Tensor:
     """Scores (..., q, k) over the length of their row; masked ones are 0 and stay so for l2."""
-    length = torch.linalg.vector_norm(scores, dim=-1, keepdim=True)
+    if norm not in ("l2", "l2-literal"):
+        raise HgvizError(f"unknown norm {norm!r}", "the known ones are l2 and l2-literal")
+    wide = torch.promote_types(scores.dtype, torch.float32)  # 1e-9 is 0 in float16
+    length = torch.linalg.vector_norm(scores, dim=-1, keepdim=True, dtype=wide)
     if norm == "l2":
-        return scores / (length + NORM_EPSILON)
-    if norm == "l2-literal":  # where all scores are 0 the line as published gives NaN
-        return scores / torch.where(length > 0, length, 1.0) + NORM_EPSILON
-    raise HgvizError(f"unknown norm {norm!r}", "the known ones are l2 and l2-literal")
+        found = scores / (length + NORM_EPSILON)
+    else:  # where all scores are 0 the line as published gives NaN
+        found = scores / torch.where(length > 0, length, 1.0) + NORM_EPSILON
+    return found.to(scores.dtype)
 
 
 def log_sum(scores: Tensor, seen: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def test_what_is_masked_weighs_nothing_and_changes_nothing(scores, keep, name, n
     weights = weigh(scores, keep, name, norm, k)
     assert (weights[~keep.expand_as(weights)] == 0.0).all()
     assert (weights[0, :, 2] == 0.0).all()
-    assert weights.isfinite().all() or norm == "l2-literal"
+    assert weights.isfinite().all()
     wild = torch.where(keep, scores, 1e30)
     assert torch.equal(weigh(wild, keep, name, norm, k), weights)
     row, chosen = weights[1, :, 3], keep[1, 0, 3]
@@ -106,11 +106,12 @@ def rule_of(**changes):
     return Rule(**{**one, **changes})
 
 
+@pytest.mark.parametrize("names", [("softmax",) * 2, ("topk", "linear"), ("ymish", "elu")])
 @pytest.mark.parametrize("empty", ["zeros", "uniform"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("windowed", [False, True])
 @pytest.mark.parametrize("kept", [False, True])
-def test_attending_applies_the_maps_that_are_captured(empty, causal, windowed, kept):
+def test_attending_applies_the_maps_that_are_captured(empty, causal, windowed, kept, names):
     """The context is map times values, whichever kernel computed it."""
     torch.manual_seed(0)
     strides = {"stride_q": 1, "stride_k": 1}
@@ -120,7 +121,8 @@ def test_attending_applies_the_maps_that_are_captured(empty, causal, windowed, k
     q = torch.randn(1, 2, rows, 4).double()
     k, v = torch.randn(2, 1, 2, columns, 4).double()
     keep = torch.arange(columns)[None] >= 5 if kept else None
-    rule = rule_of(causal=causal, windowed=windowed, empty_rows=empty, **strides)
+    kinds = {"activations": names, "norms": tuple("l2" if n == "ymish" else None for n in names)}
+    rule = rule_of(causal=causal, windowed=windowed, empty_rows=empty, top_k=2, **kinds, **strides)
     context = attend(q, k, v, rule, keep=keep)
     seen = LazyMap(factors(q, k, rule, keep, None), (0, 1))
     for head in (0, 1):
@@ -134,3 +136,11 @@ def test_one_text_is_captured_at_a_time():
     q = torch.zeros(2, 2, 3, 4)
     with pytest.raises(HgvizError, match="only one text can be captured at a time"):
         factors(q, q, rule_of(), None, None)
+
+
+@pytest.mark.parametrize("norm", ["l2", "l2-literal"])
+def test_half_precision_divides_rows_of_zeros_by_something(norm):
+    """1e-9 is 0 in float16."""
+    scores = torch.zeros(1, 1, 3, 4, dtype=torch.float16)
+    assert (weigh(scores, None, "ymish", norm) == 0).all()
+    assert weigh(scores + 2, None, "ymish", norm).dtype == torch.float16
