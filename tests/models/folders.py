@@ -14,7 +14,7 @@ from hgviz.models.checkpoint import build
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # BERT's normalizer takes Hangul apart, so its vocabulary holds the parts
 HANGUL = tuple(normalize("NFD", one) for one in ("나", "##는", "이")) + ("##\u11bb",)
-WORDS = ("the", "cat", "sat", "un", "##s", "##affable", ".", ",", *HANGUL)
+WORDS = ("the", "cat", "sat", "un", "##ed", "##affable", ".", ",", *HANGUL)
 SMALL_BERT = {
     "model_type": "bert", "architectures": ["BertForSequenceClassification"],
     "vocab_size": len(SPECIAL) + len(WORDS) + 26, "hidden_size": 24, "num_hidden_layers": 2,

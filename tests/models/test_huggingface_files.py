@@ -1,0 +1,420 @@
+"""Folders of BERT and GPT-2 open however their files are kept, and say what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hgviz.core import HeadId, HgvizError
+from hgviz.models import bert, gpt2, open_model
+from hgviz.models.checkpoint import shapes_of
+from hgviz.models.readers import read, recognises
+from tests.models import reference
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_checkpoint import Evil, configured, refusal
+
+IDS = np.array([2, 5, 6, 7, 3])
+WRITERS = {"bert": write_bert, "gpt2": write_gpt2}
+SAFE = "model.safetensors"
+
+
+@pytest.fixture(params=["bert", "gpt2"])
+def folder(tmp_path, request):
+    return WRITERS[request.param](tmp_path / "theirs")
+
+
+def weights(folder):
+    return load_file(folder / SAFE)
+
+
+def replaced(folder, change, name=SAFE):
+    """The same folder with weights that are changed, in a file of that name."""
+    tensors = change(weights(folder))
+    (folder / SAFE).unlink()
+    if name.endswith(".safetensors"):
+        save_file(tensors, folder / name)
+    else:
+        torch.save(tensors, folder / name)
+    return folder
+
+
+def renamed(pattern, to):
+    return lambda tensors: {name.replace(pattern, to): one for name, one in tensors.items()}
+
+
+def split(folder, name="model", ending=".safetensors", count=3):
+    """The weights of a folder in several files with an index."""
+    tensors = weights(folder)
+    (folder / SAFE).unlink()
+    places = {}
+    for i in range(count):
+        shard = f"{name}-{i + 1:05}-of-{count:05}{ending}"
+        part = dict(list(tensors.items())[i::count])
+        places |= dict.fromkeys(part, shard)
+        (save_file if ending == ".safetensors" else torch.save)(part, folder / shard)
+    index = folder / f"{name}{ending}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return index
+
+
+# --- what opens -----------------------------------------------------------------------------------
+
+
+def digest_of(path):
+    return open_model(path).spec.digest
+
+
+def wrapped(tensors):
+    return {f"module.{name}": one for name, one in tensors.items()}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_files_of_every_kind_hold_the_same_model(tmp_path, write):
+    whole = digest_of(write(tmp_path / "whole"))
+    assert digest_of(write(tmp_path / "bare", prefix="")) == whole
+    assert digest_of(replaced(write(tmp_path / "bin"), dict, "pytorch_model.bin")) == whole
+    assert digest_of(replaced(write(tmp_path / "wrapped"), wrapped)) == whole
+    for name, ending in (("model", ".safetensors"), ("pytorch_model", ".bin")):
+        index = split(write(tmp_path / name), name, ending)
+        shard = next(one for one in index.parent.iterdir() if "-of-" in one.name)
+        for path in (index.parent, index, index.parent / "config.json", shard):
+            assert recognises(path)
+            assert digest_of(path) == whole
+
+
+def test_safetensors_are_read_before_pickles(folder):
+    (folder / "pytorch_model.bin").write_bytes(b"anything")
+    (folder / "training_args.bin").write_bytes(b"anything")
+    (folder / "tf_model.h5").write_bytes(b"anything")
+    assert recognises(folder)
+    assert open_model(folder).spec.parameters > 0
+    assert "theirs/pytorch_model.bin could not be read" in str(
+        refusal(folder / "pytorch_model.bin")
+    )
+
+
+def test_names_of_old_and_buffers_are_understood(tmp_path):
+    whole = digest_of(write_bert(tmp_path / "new"))
+
+    def old(tensors):
+        found = renamed("LayerNorm.weight", "LayerNorm.gamma")(tensors)
+        found = renamed("LayerNorm.bias", "LayerNorm.beta")(found)
+        return {**found, "bert.embeddings.position_ids": torch.arange(40)[None]}
+
+    for name in (SAFE, "pytorch_model.bin"):
+        folder = replaced(write_bert(tmp_path / name), old, name)
+        assert digest_of(folder) == whole
+    configured(folder, model_type=None)
+    assert digest_of(folder) == whole
+
+
+def test_buffers_of_gpt2_are_no_weights(tmp_path):
+    whole = digest_of(write_gpt2(tmp_path / "new"))
+    buffers = {
+        "transformer.h.0.attn.bias": torch.ones(1, 1, 64, 64, dtype=torch.uint8),
+        "transformer.h.1.attn.bias": torch.ones(1, 1, 64, 64, dtype=torch.bool),
+        "transformer.h.0.attn.masked_bias": torch.tensor(-torch.inf),
+    }
+    for name in (SAFE, "pytorch_model.bin"):
+        folder = replaced(write_gpt2(tmp_path / name), lambda tensors: {**tensors, **buffers}, name)
+        assert digest_of(folder) == whole
+
+
+@pytest.mark.parametrize(
+    "write, head, inner, more",
+    [
+        (write_bert, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
+         {"architectures": ["BertForMaskedLM"]}),
+        (write_gpt2, "lm_head.weight", "transformer.wte.weight", {}),
+    ],
+)  # fmt: skip
+def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write, head, inner, more):
+    plain = digest_of(write(tmp_path / "plain", **more))
+    repeated = replaced(write(tmp_path / "a", **more), lambda t: {**t, head: t[inner].clone()})
+    assert digest_of(repeated) == plain
+    other = replaced(write(tmp_path / "b", **more), lambda t: {**t, head: t[inner] + 1})
+    assert not read(other).config.tied
+    assert open_model(other).spec.parameters > open_model(repeated).spec.parameters
+    untied = write(tmp_path / "c", **more)
+    error = refusal(configured(untied, tie_word_embeddings=False))
+    assert (
+        error.why == f"{head} is none, and config.json says {weights(untied)[inner].shape[0]} × 24"
+    )
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "BertForPreTraining"])
+def test_what_pretraining_leaves_behind_is_ignored(tmp_path, architecture):
+    more = {"architectures": [architecture]}
+    whole = digest_of(write_bert(tmp_path / "whole", **more))
+    rest = {
+        "bert.pooler.dense.weight": torch.zeros(24, 24), "bert.pooler.dense.bias": torch.zeros(24),
+        "cls.seq_relationship.weight": torch.zeros(2, 24),
+        "cls.seq_relationship.bias": torch.zeros(2),
+    }  # fmt: skip
+    assert digest_of(replaced(write_bert(tmp_path / "b", **more), lambda t: {**t, **rest})) == whole
+
+
+def test_the_bias_that_is_used_is_the_one_that_is_read(tmp_path):
+    folder = write_bert(tmp_path, architectures=["BertForMaskedLM"])
+    used = torch.arange(43.0)
+    replaced(folder, lambda tensors: {**tensors, "cls.predictions.decoder.bias": used})
+    assert torch.equal(read(folder).tensors["head.mlm.bias"], used)
+
+
+@pytest.mark.parametrize(
+    "architecture, decoder, goal, form",
+    [
+        ("BertModel", False, "states", "encoder"),
+        ("BertModel", True, "states", "decoder"),
+        ("BertForMaskedLM", False, "masked", "encoder"),
+        ("BertLMHeadModel", True, "next", "decoder"),
+        ("BertLMHeadModel", False, "masked", "encoder"),
+        ("BertForSequenceClassification", False, "classes", "encoder"),
+    ],
+)
+def test_the_architecture_says_what_a_model_is_for(tmp_path, architecture, decoder, goal, form):
+    folder = write_bert(tmp_path, architectures=[architecture], is_decoder=decoder)
+    spec = open_model(folder).spec
+    assert (spec.goal, spec.form, spec.family) == (goal, form, "bert")
+    silent = open_model(configured(folder, architectures=None)).spec
+    assert (silent.goal, silent.form) == (goal, form)
+
+
+def test_labels_have_the_names_that_config_json_gives_them(tmp_path):
+    assert open_model(write_bert(tmp_path)).spec.labels == ("against", "for")
+    assert open_model(configured(tmp_path, id2label=None)).spec.labels == ("LABEL_0", "LABEL_1")
+    numbered = configured(tmp_path, id2label={"1": 5, "0": "a"})
+    assert open_model(numbered).spec.labels == ("a", "5")
+
+
+# --- pruned heads ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["masked", "crossed", "gpt2"])
+def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name):
+    """As transformers before 5 wrote them: the rows of their q, k, v and the columns of their o."""
+    theirs = reference.make(*reference.CASES[name])
+    theirs.save_pretrained(tmp_path)
+    pruned, widths = {0: [1], 1: [0, 2]}, 8
+    tensors = weights(tmp_path)
+    state = theirs.state_dict()
+    for layer, heads in pruned.items():
+        kept = [i for i in range(24) if i // widths not in heads]
+        gone = [i for i in range(24) if i // widths in heads]
+        if name == "gpt2":
+            own = f"transformer.h.{layer}.attn"
+            thirds = [third * 24 + i for third in range(3) for i in kept]
+            tensors[f"{own}.c_attn.weight"] = tensors[f"{own}.c_attn.weight"][:, thirds]
+            tensors[f"{own}.c_attn.bias"] = tensors[f"{own}.c_attn.bias"][thirds]
+            tensors[f"{own}.c_proj.weight"] = tensors[f"{own}.c_proj.weight"][kept]
+            state[f"{own}.c_proj.weight"][gone] = 0
+        else:
+            own = f"bert.encoder.layer.{layer}.attention"
+            for part in ("query", "key", "value"):
+                for kind in ("weight", "bias"):
+                    one = f"{own}.self.{part}.{kind}"
+                    tensors[one] = tensors[one][kept]
+            out = f"{own}.output.dense.weight"
+            tensors[out] = tensors[out][:, kept]
+            state[out][:, gone] = 0
+    save_file({n: one.contiguous() for n, one in tensors.items()}, tmp_path / SAFE)
+    configured(tmp_path, pruned_heads={str(layer): heads for layer, heads in pruned.items()})
+    model = open_model(tmp_path, dtype="float64")
+    own = [layer.heads for layer in model.spec.layers if layer.role == "self"]
+    assert own == [(0, 2), (1,)]
+    assert all(x.heads == (0, 1, 2) for x in model.spec.layers if x.role == "cross")
+    states = np.random.default_rng(0).normal(size=(1, 5, 24)) if name == "crossed" else None
+    wanted = reference.answer(theirs, IDS[None], states=states)[0]
+    ours = model.run(IDS, encoder_states=None if states is None else states[0]).logits
+    assert np.abs(ours - wanted).max() < 1e-6
+    assert HeadId(0, 1) not in model.spec.heads
+
+
+@pytest.mark.parametrize(
+    "given", [{"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, {"0": [0, 1, 2]}, [1]]
+)
+def test_heads_that_cannot_be_pruned_are_refused(folder, given):
+    assert "pruned_heads" in str(refusal(configured(folder, pruned_heads=given)))
+
+
+# --- what does not fit ----------------------------------------------------------------------------
+
+
+def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(folder):
+    one, lost = {
+        True: ("bert.encoder.layer.1.intermediate.dense.weight", "bert.embeddings.LayerNorm.bias"),
+        False: ("transformer.h.1.mlp.c_fc.weight", "transformer.ln_f.bias"),
+    }["bert.pooler.dense.bias" in weights(folder)]
+    wanted = tuple(weights(folder)[one].shape)
+
+    def spoil(tensors):
+        tensors[one] = torch.zeros(3, 5)
+        tensors["extra"] = torch.zeros(7)
+        del tensors[lost]
+        return tensors
+
+    error = refusal(replaced(folder, spoil))
+    assert error.what == "theirs/model.safetensors does not fit its config.json"
+    rows = [line.split("  ") for line in error.details.splitlines()]
+    found = {row[0]: [part.strip() for part in row[1:] if part.strip()] for row in rows}
+    assert found[one] == [f"{wanted[0]} × {wanted[1]}", "3 × 5"]
+    assert found[lost] == ["24", "none"]
+    assert found["extra"] == ["none", "7"]
+
+
+def test_a_number_of_labels_that_does_not_fit_is_said(tmp_path):
+    folder = write_bert(tmp_path / "theirs")
+    error = refusal(configured(folder, id2label={"0": "a", "1": "b", "2": "c"}))
+    assert error.why == "config.json has 3 labels, and classifier.weight has 2 rows, one per label"
+    assert "id2label" in error.do
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"architectures": ["BertForQuestionAnswering"]}, "it is BertForQuestionAnswering, and"),
+        ({"architectures": "BertModel"}, "architectures: Expected"),
+        ({"model_type": "roberta"}, "its model_type is 'roberta', and hgviz reads hgviz"),
+        ({"model_type": "gpt2"}, "holds the weights of another model"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish', and hgviz computes gelu"),
+        ({"hidden_act": "x" * 10**5}, "hidden_act is 'xxx"),
+        ({"hidden_size": 25}, "3 heads do not divide the width 25"),
+        ({"hidden_size": 0}, "hidden_size: Expected int >= 1"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers: Expected int <= 1000"),
+        ({"num_attention_heads": "3"}, "num_attention_heads: Expected int"),
+        ({"vocab_size": 2**40}, "vocab_size: Expected int <="),
+        ({"vocab_size": 44}, "word_embeddings.weight is 43 × 24, and config.json says 44 × 24"),
+        ({"layer_norm_eps": -1}, "layer_norm_eps: Expected float >= 0"),
+        ({"num_hidden_layers": 3}, "layer.2."),
+        ({"num_hidden_layers": 1}, "layer.1."),
+        ({"is_decoder": True}, "a classifier is an encoder"),
+        ({"add_cross_attention": True}, "add_cross_attention is true, and is_decoder is not"),
+        ({"id2label": {"0": "a", "2": "b"}}, "does not number them"),
+        ({"id2label": {}}, "does not number them"),
+        ({"id2label": {"0": ["a"]}}, "id2label"),
+        ({"num_labels": 5}, "num_labels is 5 and id2label names 2"),
+        ({"id2label": None, "num_labels": 10**9}, "num_labels is 1000000000"),
+    ],
+)
+def test_a_config_of_bert_is_checked(tmp_path, changes, words):
+    assert words in str(refusal(configured(write_bert(tmp_path / "theirs"), **changes)))
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"architectures": ["GPT2ForSequenceClassification"]}, "GPT2ForSequenceClassification"),
+        ({"n_head": 5}, "5 heads do not divide the width 24"),
+        ({"n_positions": 65}, "wpe.weight is 64 × 24, and config.json says 65 × 24"),
+        ({"n_inner": -1}, "n_inner: Expected"),
+        ({"activation_function": None}, "activation_function: Expected str"),
+        ({"add_cross_attention": True}, "crossattention"),
+    ],
+)
+def test_a_config_of_gpt2_is_checked(tmp_path, changes, words):
+    if None in changes.values():
+        folder = write_gpt2(tmp_path / "theirs")
+        data = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**data, **changes}))
+    else:
+        folder = configured(write_gpt2(tmp_path / "theirs"), **changes)
+    error = refusal(folder)
+    assert words in str(error) + error.details
+
+
+def test_one_tensor_under_two_names_is_refused(folder):
+    inner = "wte.weight" if "gpt2" in (folder / "config.json").read_text() else "pooler.dense.bias"
+    doubled = replaced(folder, lambda tensors: {**tensors, inner: torch.zeros(2)})
+    assert "holds one tensor twice" in str(refusal(doubled))
+
+
+def test_weights_that_are_no_numbers_are_refused_by_name(folder):
+    def spoil(tensors):
+        next(one for name, one in tensors.items() if name.endswith("bias"))[0] = float("nan")
+        return tensors
+
+    assert "holds weights that are no numbers" in str(refusal(replaced(folder, spoil)))
+
+
+def test_no_code_in_a_pickle_is_run(tmp_path, folder):
+    (folder / SAFE).unlink()
+    torch.save({"a": Evil(tmp_path / "gotcha")}, folder / "pytorch_model.bin")
+    assert "only tensors are loaded" in str(refusal(folder))
+    torch.save(
+        {"wte.weight": Evil(tmp_path / "gotcha")}, folder / "pytorch_model-00001-of-00001.bin"
+    )
+    index = {"weight_map": {"wte.weight": "pytorch_model-00001-of-00001.bin"}}
+    (folder / "pytorch_model.bin").unlink()
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    assert "only tensors are loaded" in str(refusal(folder))
+    assert not (tmp_path / "gotcha").exists()
+
+
+def test_a_folder_without_weights_says_so(folder):
+    (folder / SAFE).unlink()
+    assert "theirs holds no weights" in str(refusal(folder))
+    os.symlink("nowhere", folder / SAFE)
+    assert "theirs/model.safetensors could not be read" in str(refusal(folder))
+
+
+# --- an index -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shard", ["../theirs/other.safetensors", "/etc/passwd", "a\\b.safetensors", "..", "", "x.pkl",
+              ".hidden.bin", "a\0.bin", 3, None, ["a.bin"], "a" * 300 + ".bin", "c:x.bin"],
+)  # fmt: skip
+def test_a_shard_is_never_a_path(folder, shard):
+    index = split(folder)
+    data = json.loads(index.read_text())
+    data["weight_map"][next(iter(data["weight_map"]))] = shard
+    index.write_text(json.dumps(data))
+    assert "which is no weights file beside it" in str(refusal(folder))
+
+
+@pytest.mark.parametrize("data", [b"{}", b"[]", b"", b'{"weight_map": []}', b'{"weight_map": {}}'])
+def test_an_index_that_is_none_is_refused(folder, data):
+    split(folder).write_bytes(data)
+    assert "model.safetensors.index.json is n" in str(refusal(folder))
+
+
+def test_tensors_that_are_not_where_the_index_says_are_named(folder):
+    index = split(folder)
+    data = json.loads(index.read_text())
+    places = data["weight_map"]
+    name, shard = next(iter(places.items()))
+    other = next(one for one in places.values() if one != shard)
+    for changed in ({**places, name: other}, {k: v for k, v in places.items() if k != name}):
+        index.write_text(json.dumps({"weight_map": changed}))
+        assert f"{shard} holds {name}, which it places in" in str(refusal(folder))
+    index.write_text(json.dumps({"weight_map": {**places, "ghost": shard}}))
+    assert f"ghost is not in {shard}" in str(refusal(folder))
+    (folder / other).unlink()
+    index.write_text(json.dumps(data))
+    assert f"theirs/{other} is missing" in str(refusal(folder))
+
+
+# --- what the families share ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [bert, gpt2])
+def test_every_neutral_tensor_has_one_place(family):
+    data = {"add_cross_attention": True, "is_decoder": True, "tie_word_embeddings": False}
+    names = [] if family is gpt2 else ["cls.predictions.bias"]
+    config = family.settle(data, names, "config.json")
+    places = [family.source(name, config) for name in shapes_of(config)]
+    assert len(set(places)) == len(places)
+
+
+def test_a_decoder_with_cross_attention_asks_for_states(tmp_path):
+    folder = write_bert(
+        tmp_path, architectures=["BertLMHeadModel"], is_decoder=True, add_cross_attention=True
+    )
+    with pytest.raises(HgvizError, match="states of an encoder"):
+        open_model(folder).run(IDS)
