@@ -77,7 +77,9 @@ class Commands:
     def exchange(self) -> None:
         """Open the checkpoint at hand with another activation in its attention."""
         name = opening.name_of(self.session.checkpoint)
-        dialog = ExchangeDialog(self.window, name, self.session.activation)
+        layers = self.session.spec.layers if self.session.spec else ()
+        heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
+        dialog = ExchangeDialog(self.window, name, self.session.activation, heads)
         dialog.chosen.connect(self._exchange_for)
         dialog.open()
 

@@ -155,7 +155,7 @@ class ExchangeDialog(Overlay):
     chosen = Signal(str)
     wide = 480
 
-    def __init__(self, over: QWidget, name: str, now: str) -> None:
+    def __init__(self, over: QWidget, name: str, now: str, heads: int = 0) -> None:
         super().__init__(over)
         self.body.addWidget(label("Open with another activation", factor=1.15, weight=600))
         said = label(
@@ -173,7 +173,8 @@ class ExchangeDialog(Overlay):
                 self.names.addItem(f"softmax of the {LARGEST} largest", f"topk:{LARGEST}")
             else:
                 self.names.addItem(row.label, row.name)
-        self.names.addItem("Six, over the heads: " + ", ".join(SIX), ",".join(SIX))
+        if heads and heads % len(SIX) == 0:
+            self.names.addItem("Six, over the heads: " + ", ".join(SIX), ",".join(SIX))
         self.names.setCurrentIndex(max(0, self.names.findData(now)))
         self.body.addWidget(self.names)
         self.body.addSpacing(12)

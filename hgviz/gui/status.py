@@ -103,7 +103,7 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
         if signed(capture, chosen.head_id):
             sides = (np.maximum(weights, 0), np.minimum(weights, 0))
             plus, minus = (with_sign(float(one.sum(dtype=np.float64))) for one in sides)
-            said += f" ({plus} {minus})"
+            said += f" ({plus} {minus})" if "0" not in (plus, minus) else ""
         parts.append(said)
     return DOT.join(parts)
 

@@ -136,7 +136,7 @@ class _Plan:
 
     def _shape(self, layer: Layer, one: int) -> tuple[str, float, float]:
         """Kind, width and height of a cell: maps between two sequences keep their proportion."""
-        if layer.level == layer.key_level:
+        if layer.level == layer.key_level or one <= FLAT:
             return "square", one, one
         queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
         longest = max(queries, keys, 1)

@@ -141,9 +141,10 @@ class Glass(QAbstractScrollArea):
     def _room(self) -> Room:
         view = self.viewport().size()
         if self.spine:
+            named = self.scene is not None and self.scene.spec.two_texts
             return Room(
-                view.width(), view.height(), label=30, right=6, title=8, largest=20, readable=16,
-                details=False, margin=18, funnel=12,
+                view.width(), view.height(), label=46 if named else 30, right=6, title=8,
+                largest=20, readable=16, details=False, margin=8 if named else 18, funnel=12,
             )  # fmt: skip
         details = view.width() >= NARROW
         small = QFontMetricsF(theme.font(0.92))

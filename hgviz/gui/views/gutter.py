@@ -40,8 +40,8 @@ def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) 
 
 
 def sums(negative: float, positive: float, digits: int = 2) -> str:
-    """+0.43: +0.71 −0.28."""
+    """+0.43: +0.71 −0.28; the whole alone where all have one sign."""
     whole, plus, minus = (
         words.with_sign(one, digits) for one in (negative + positive, positive, negative)
     )
-    return f"{whole}: {plus} {minus}"
+    return f"{whole}: {plus} {minus}" if negative and positive else whole

@@ -250,7 +250,9 @@ class Brush:
         colour = now.text if label.full or self.look.spine else now.secondary
         title = words.level(self.scene.spec, label.level)
         if self.scene.plain and len(self.scene.spec.levels) == 1:
-            title = "" if self.look.spine else "Text"
+            title = "Text"
+        if self.look.spine and self.scene.plain and not self.scene.spec.two_texts:
+            title = ""
         title = title if ":" in title else title.capitalize()
         self._write(QRectF(x, y, 80, high), title, name, colour, left)
         y += high

@@ -1,0 +1,413 @@
+"""Every kind of model in the window: encoders, decoders, both, slots, signed and mixed heads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QTextDocument
+from PySide6.QtTest import QTest
+
+from hgviz import palettes
+from hgviz.core import HeadId, Selection
+from hgviz.gui import status
+from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.views.follow import FollowView
+from hgviz.gui.views.hourglass import HourglassView
+from hgviz.gui.views.map import MapView
+from hgviz.gui.views.signs import signed
+from hgviz.gui.views.strip import LEFT, TOP
+from hgviz.gui.views.text import TextStrip
+from hgviz.gui.views.verdict import of_text, of_token
+from hgviz.session import Session, clearest, step_layer, step_token, texts_of
+from tests.gui import kinds
+from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
+from tests.gui.showing import shown
+
+CROSS = Selection(4, 1, 6, 3)  # of the translator: target gut, source is
+WIDE = (1600, 188)
+
+
+@cache
+def made(name, **keys):
+    return KINDS[name](**keys)
+
+
+@cache
+def ragged():
+    return kinds.bert(n_heads=12, n_layers=4, kept=((0, 3, 11), (1, 2), (), (0, 11)))
+
+
+def plain(html):
+    document = QTextDocument()
+    document.setHtml(html)
+    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
+    return text.replace("\u00a0", " ")
+
+
+def place(strip, row, token):
+    top, height = strip.rows.tops[row]
+    x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
+    return QPoint(round(LEFT + x), TOP + top + height // 2)
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_head_of_every_kind_opens_in_every_view(app, name):
+    capture = made(name)
+    for layer in capture.spec.layers:
+        chosen = Selection(layer.index, layer.heads[-1], 3, 2)
+        with shown(MapView, capture=capture, selection=chosen) as (view, _):
+            whole = capture.maps[layer.index].read(layer.heads[-1])
+            assert view.canvas.scene.source.shape == whole.shape
+            assert plain(view.canvas.sentence.text())
+        with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
+            assert any(line.weights is not None for line in view._shown.lines)
+            assert view.legend.full
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [(900, 500), (1600, 900)])
+def test_every_kind_can_be_followed(app, name, size):
+    capture = made(name)
+    for layer in (capture.spec.layers[0], capture.spec.layers[-1]):
+        chosen = Selection(layer.index, 0, 3)
+        with shown(FollowView, size, capture=capture, selection=chosen) as (view, _):
+            assert not view.grab().isNull()
+            assert len(view.trail.looks) == len(view.trail.story.course.strips)
+
+
+# --- two texts ------------------------------------------------------------------------------------
+
+
+def test_a_map_between_two_texts_names_both(app):
+    capture = made("translator")
+    with shown(MapView, capture=capture, selection=CROSS) as (view, _):
+        scene = view.canvas.scene
+        assert scene.source.shape == (len(capture.target), len(capture.prompt))
+        assert scene.sides == ("Source", "Target")
+        assert view.level.text() == "source → target"
+        assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
+        said = plain(view.canvas.sentence.text())
+        assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
+        card = plain(view.canvas.card.text)
+        assert "gut" in card and "position 3" in card
+
+
+def test_a_layer_that_reads_one_text_says_so(app):
+    capture = made("translator")
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 2)) as (view, session):
+        assert (view.level.text(), view.canvas.scene.sides) == ("source", ("Key", "Query"))
+        session.put(selection=Selection(3, 0, 3, 2))
+        view.settle()
+        assert view.level.text() == "target"
+        assert view.canvas.scene.rows.glyph(3) == "ist"
+
+
+def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
+    capture = made("translator")
+    said = status.chosen_words(capture, CROSS)
+    assert "query 6 “gut”" in said and "key 3 “is”" in said
+    assert status.made_words(capture).startswith("18 tokens from 18 captured")
+    with shown(LooksPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
+        assert view.letter.text() == "gut"
+        assert view.where.full == "position 6, in the source:"
+        weights = capture.maps[4].read(1)[6]
+        assert view.keys.keys[0].token == int(weights.argmax())
+        assert view.keys.keys[0].glyph == capture.prompt.label(int(weights.argmax()))
+
+
+def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
+    capture = made("translator")
+    with shown(TextStrip, WIDE, capture=capture, selection=CROSS) as (view, session):
+        source, target = view.strips
+        assert source.isVisible() and target.isVisible()
+        assert (source.prompt.text, target.prompt.text) == (ENGLISH, GERMAN)
+        (line,) = source.lines
+        assert line.head == HeadId(4, 1)
+        assert np.array_equal(line.weights, capture.maps[4].read(1)[6])
+        assert (line.key, line.chosen) == (3, None)
+        assert target.lines[0].chosen == 6
+        qtbot.mouseClick(source, Qt.MouseButton.LeftButton, pos=place(source, 0, 9))
+        assert session.selection == replace(CROSS, key=9)
+        qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 2))
+        assert session.selection == replace(CROSS, key=9, query=2)
+
+
+def test_a_click_in_the_text_that_is_not_read_shows_its_head(app, qtbot):
+    capture = made("translator")
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(3, 0, 6)) as (view, session):
+        source = view.strips[0]
+        assert source.lines[0].head == HeadId(4, 0)  # how the same block looks at the source
+        session.put(selection=Selection(0, 2, 5))
+        view.settle()
+        target = view.strips[1]
+        shown_head = target.lines[0].head
+        qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 8))
+        assert session.selection.head_id == shown_head and session.selection.query == 8
+
+
+def test_the_keyboard_keeps_a_token_for_each_text():
+    session = Session()
+    session.put(capture=made("translator"), selection=Selection(0, 0, 9, 8))
+    session.put(selection=replace(session.at(HeadId(3, 0)), query=4, key=2))
+    assert session.selection == Selection(3, 0, 4, 2)
+    session.put(selection=step_layer(session, 1))  # cross: the query stays, the key is the source's
+    assert session.selection == Selection(4, 0, 4, 8)
+    session.put(selection=step_token(session, 1, "key"))
+    assert session.selection == Selection(4, 0, 4, 9)
+    session.select(layer=1, head=2)
+    assert session.selection == Selection(1, 2, 9, 9)
+    session.select(layer=8, head=2)
+    assert session.selection == Selection(8, 2, 4, 9)
+
+
+def test_tokens_stay_inside_the_text_they_count():
+    capture = kinds.translator(ENGLISH, "Ja.")
+    session = Session()
+    session.put(capture=capture, selection=Selection(0, 0, 17, 17))
+    session.select(layer=3, head=0)
+    assert session.selection.query < len(capture.target)
+    session.put(selection=Selection(4, 0, 99, 99))
+    assert session.selection == Selection(4, 0, len(capture.target) - 1, len(capture.prompt) - 1)
+    for _ in range(5):
+        session.put(selection=step_token(session, 1, "query"))
+    assert session.selection.query == len(capture.target) - 1
+
+
+def test_arrows_on_the_map_walk_both_texts(app, qtbot):
+    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
+        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right):
+            qtbot.keyClick(view.canvas, key)
+        assert session.selection == Selection(4, 1, 8, 4)
+
+
+def test_hovering_another_texts_head_leaves_the_map_as_it_is(app):
+    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
+        session.put(hover=session.at(HeadId(0, 0)))
+        assert session.looked_at == CROSS
+        assert view.canvas.cross.row == 6
+
+
+def test_an_edited_second_text_is_stale():
+    session = Session()
+    session.put(capture=made("translator"))
+    assert (session.text, session.second) == (ENGLISH, GERMAN) and not session.stale
+    session.put(second="Nein.")
+    assert session.stale
+
+
+def test_the_texts_of_a_pair_are_told_apart():
+    assert texts_of(made("pair")) == (ENGLISH, PAIR)
+    assert texts_of(made("bert")) == (ENGLISH, "")
+
+
+# --- the wall -------------------------------------------------------------------------------------
+
+
+def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
+    capture = kinds.translator(ENGLISH * 3, "Nur ein kurzer Satz.")
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        layout = view.glass.layout_
+        assert len(layout.bands) == 2 and not layout.lines
+        encoder, decoder = (one.box for one in layout.bands)
+        assert encoder.bottom < decoder.y
+        cross, own = (layout.row(one).cells[0][1] for one in (4, 3))
+        assert cross.height < cross.width == own.width == own.height
+        assert [one.level for one in layout.labels] == [0, 1]
+        middles = [layout.row(one).top + layout.row(one).height / 2 for one in (4, 6, 8)]
+        assert [one.bottom for one in layout.residuals] == middles
+        assert view.head.title.text() == "Layers"
+        assert view.head.note.full == "6 layers, 3 between source and target"
+
+
+def test_pruned_heads_leave_gaps_and_never_shift(app):
+    capture = ragged()
+    with shown(HourglassView, (592, 714), capture=capture) as (view, session):
+        layout = view.glass.layout_
+        columns = dict(layout.columns)
+        for layer in capture.spec.layers:
+            cells = layout.row(layer.index).cells
+            assert tuple(head for head, _ in cells) == layer.heads
+            for head, cell in cells:
+                assert cell.x + cell.width / 2 == pytest.approx(columns[head], abs=1)
+        session.put(selection=Selection(1, 2, 3))
+        session.put(selection=step_layer(session, 1))  # the layer without heads is passed over
+        assert session.selection.head_id == HeadId(3, 0)
+        view.mode.choose("mean")
+        view.settle()
+        assert not view.grab().isNull()
+
+
+@pytest.mark.parametrize(("heads", "layers"), [(1, 1), (12, 12), (32, 48)])
+def test_walls_of_every_size_show_each_head_once(app, heads, layers):
+    session = Session()
+    one = kinds.bert("A film.", n_heads=heads, n_layers=1)
+    spec = one.spec
+    stack = tuple(replace(spec.layers[0], index=n, name=f"middle.{n}") for n in range(layers))
+    capture = replace(one, spec=replace(spec, layers=stack), maps=one.maps * layers)
+    session.put(capture=capture)
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        layout = view.glass.layout_
+        cells = dict(layout.cells())
+        assert len(cells) == heads * layers
+        assert min(cell.width for cell in cells.values()) >= 10
+        assert layout.width <= 592
+        note = "colour: focus" in view.head.note.full
+        assert note == (layout.size < 20)
+        assert len({(cell.x, cell.y) for cell in cells.values()}) == heads * layers
+
+
+# --- what the model says --------------------------------------------------------------------------
+
+
+def test_a_classifier_says_its_class(app):
+    capture = made("classifier")
+    assert of_text(capture).sentence() == "positive 97 %"
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
+        assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        assert view.glass.scene.ends() == ("Text in", "positive 97 %")
+    with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
+        told = view.trail.story.trace.verdict
+        assert told.question("token") == "The model says:"
+        assert [name for name, _ in told.answers] == ["positive", "negative"]
+
+
+def test_classes_without_names_go_by_number():
+    capture = made("classifier")
+    bare = replace(capture, spec=replace(capture.spec, labels=()))
+    assert of_text(bare).answers[0][0] == "class 1"
+
+
+def test_other_models_say_what_comes_next_or_stands_in_place():
+    decoder = made("gpt2")
+    answers = of_token(decoder, 3, str).answers
+    assert answers[0][0] == str(int(decoder.logits[3].argmax()))
+    assert of_text(decoder).sentence() == ""
+    encoder = replace(made("bert"), logits=np.ones((18, 300), np.float32))
+    assert "In place of" in of_token(encoder, 3, str).question("token")
+    assert of_token(made("bert"), 3, str).answers == ()
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
+    capture = made("yubert")
+    with shown(MapView, capture=capture, selection=Selection(1, 0, 5, 3)) as (view, _):
+        assert view.canvas.scene.source.shape == (18, 8)
+        assert view.canvas.scene.columns.glyph(3) == "slot·3"
+        assert view.level.text() == "slots → text"
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(1, 0, 5, 3)) as (
+        view,
+        session,
+    ):
+        text, slots = view.strips
+        assert text.lines[0].weights is None and text.lines[0].chosen == 5
+        assert np.array_equal(slots.lines[0].weights, capture.maps[1].read(0)[5])
+        qtbot.mouseClick(slots, Qt.MouseButton.LeftButton, pos=place(slots, 0, 6))
+        assert session.selection == Selection(1, 0, 5, 6)
+
+
+# --- signs ----------------------------------------------------------------------------------------
+
+
+def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(app):
+    capture = made("ymish")
+    weights = capture.maps[0].read(4)
+    row, column = (int(one) for one in np.unravel_index(weights.argmin(), weights.shape))
+    chosen = Selection(0, 4, row, column)
+    with shown(MapView, capture=capture, selection=chosen) as (view, session):
+        low, high = view.canvas.scene.limits
+        assert -low == high == pytest.approx(float(np.abs(weights).max()))
+        said = plain(view.canvas.sentence.text())
+        total, plus = float(weights[row].sum()), float(np.maximum(weights[row], 0).sum())
+        assert f"takes away {-weights[row, column]:.3f} of" in said
+        assert f"adds up to {total:+.3f}: +{plus:.3f} −".replace("-", "−") in said
+        assert "is taken away" in plain(view.canvas.card.text)
+        session.select(key=int(weights[row].argmax()))
+        assert "adds" in plain(view.canvas.sentence.text())
+        assert f"row sum {total:.3f} (+{plus:.3f} −".replace("-", "−") in (
+            status.chosen_words(capture, chosen)
+        )
+
+
+def test_the_gutter_says_what_a_row_adds_up_to(app):
+    capture = made("ymish")
+    weights = capture.maps[0].read(4)
+    with shown(MapView, capture=capture, selection=Selection(0, 4, 3)) as (view, _):
+        canvas = view.canvas
+        assert np.allclose(canvas.scene.mass.sum(axis=1), weights.sum(axis=1), atol=1e-5)
+        box, cell = canvas._gutter(), canvas.cell_rect(7, 0)
+        said = canvas.sums_at(QPointF(box.center().x(), cell.center().y()))
+        assert said.startswith(f"row 7: sum {weights[7].sum():+.2f}: +".replace("-", "−"))
+        assert canvas.sums_at(QPointF(5, 5)) == ""
+
+
+def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
+    capture = made("six")
+    assert capture.maps[0].signed
+    expected = [False, True, True, True, True, True]
+    assert [signed(capture, HeadId(0, head)) for head in range(6)] == expected
+    weights = capture.maps[0].read(0)
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 3)) as (view, _):
+        scene = view.canvas.scene
+        assert not scene.signed and scene.limits[0] == 0 and scene.mass is None
+        assert "of its weight on" in plain(view.canvas.sentence.text())
+        cell = view.canvas.cell_rect(5, 5).center() - view.canvas.map_rect.topLeft()
+        table = palettes.colours("viridis")
+        colour = palettes.paint(palettes.place(weights[5:6, 5:6], scene.limits), table)[0, 0]
+        assert tuple(view.canvas.pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, session):
+        assert not view.strip.lines[0].signed
+        assert "Brighter" in view.legend.full
+        session.put(selection=Selection(0, 1, 3))
+        view.settle()
+        assert view.strip.lines[0].signed and "Red: added" in view.legend.full
+
+
+def test_arcs_know_what_is_taken_away(app):
+    with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
+        assert min(weight for _, weight in view.trail.looks[0].top) < 0
+        view.arcs.setCurrentIndex(2)
+        view.settle()
+        assert len(view.trail.looks[0].top) == 10
+
+
+# --- following two texts --------------------------------------------------------------------------
+
+
+def test_a_target_token_is_followed_by_turns_into_the_source(app):
+    capture = made("translator")
+    with shown(FollowView, (1600, 900), capture=capture, selection=CROSS) as (view, session):
+        story = view.trail.story
+        assert [one.kind for one in story.way] == ["own", "cross", "own", "cross"]
+        assert [one.level for one in story.way] == [1, 0, 1, 0]
+        assert [one is None for one in story.course.own] == [False, True, False, True]
+        assert view._letter.text() == "gut"
+        assert "through the decoder" in view.head.note.full
+        assert "the source" in story.trace.sentence
+        row = capture.maps[4].read(1)[6]
+        assert np.array_equal(story.trace.looks[1].weights, row)
+        QTest.keyClick(view.trail, Qt.Key.Key_Right)
+        assert session.selection.query == 7
+
+
+def test_a_source_token_is_followed_through_the_encoder_alone(app):
+    capture = made("translator")
+    with shown(FollowView, (1600, 900), capture=capture, selection=Selection(1, 0, 4)) as (view, _):
+        story = view.trail.story
+        assert {one.level for one in story.way} == {0}
+        assert story.trace.together is None and "target" in story.trace.sentence
+
+
+def test_the_first_selection_of_two_texts_is_one_they_have():
+    capture = made("listener")
+    found = clearest(capture, capture.spec.heads)
+    assert found.query < len(capture.query_prompt(found.layer))
