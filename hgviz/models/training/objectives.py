@@ -137,15 +137,10 @@ class MaskedTokens:
         stage = [one for one in self.recipe.stages if one.start <= done][-1]
         ids = self._framed(self.windows.draw(stage, step, self.recipe.seed)[:, :-1])
         random = random_of(self.recipe.seed, step, 1)
-        given, wanted = masked(
-            ids, self.mask_id, self.size, self.specials, self.recipe.mask, random
-        )
-        device = self.recipe.device
+        given, wanted = self._masked(ids, random)
         with _autocast(self.recipe):
-            logits = model(given.to(device))
-        loss = F.cross_entropy(
-            logits.float().flatten(0, 1), wanted.flatten().to(device), ignore_index=NEITHER
-        )
+            logits = self._guesses(model, given, wanted != NEITHER)
+        loss = F.cross_entropy(logits.float(), wanted[wanted != NEITHER].to(logits.device))
         return loss, loss.item()
 
     @torch.inference_mode()
@@ -161,11 +156,24 @@ class MaskedTokens:
             ids = self._framed(some.long())
             given, wanted = self._masked(ids, random)
             at = wanted != NEITHER
-            logits = model(given.to(self.recipe.device)).float().cpu()[at]
+            logits = self._guesses(model, given, at).float().cpu()
             nats += F.cross_entropy(logits, wanted[at], reduction="sum").item()
             right += int((logits.argmax(-1) == wanted[at]).sum())
             count += len(logits)
         return {"masked_accuracy": right / max(count, 1), "loss": nats / max(count, 1)}
+
+    def _guesses(self, model: Module, given: Tensor, at: Tensor) -> Tensor:
+        """Logits (asked, V) of the tokens asked for."""
+        given, at = given.to(self.recipe.device), at.to(self.recipe.device)
+        if not getattr(model.config, "transform", False):
+            return model(given)[at]
+        # the vocabulary is most of the work: only the states asked for go through it
+        head = model.get_submodule("head.mlm")
+        hook = head.register_forward_pre_hook(lambda _, x: (x[0][at], *x[1:]))
+        try:
+            return model(given)
+        finally:
+            hook.remove()
 
     def _masked(self, ids: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
         return masked(ids, self.mask_id, self.size, self.specials, self.recipe.mask, random)
