@@ -122,14 +122,19 @@ IDLE = (
 # {s} is the thing, {x} and {v} a word for it, {a} an aside
 CORES = (
     ("{s} was {x}", "{s} was really {x}", "{s} turned out to be {x}", "{s} was, {a}, {x}",
-     "everyone would call {s} {x}"),
+     "{s} was quite {x}"),
     ("{s} was not {x}", "{s} was not really {x}", "{s} was never {x}", "{s} was anything but {x}",
      "{s} was by no means {x}", "{s} was far from {x}", "{s} was hardly {x}",
-     "{s} was not, {a}, {x}", "nobody could call {s} {x}"),
+     "{s} was not, {a}, {x}", "{s} was in no way {x}"),
 )  # fmt: skip
-OWN = (  # only where the writer speaks
-    ("I found {s} {x}", "I {v} {s}", "I must say that I {v} {s}"),
-    ("I never found {s} {x}", "I never {v} {s}", "I cannot say that I {v} {s}"),
+OWN = (  # never inside a frame
+    ("I found {s} {x}", "I {v} {s}", "I must say that I {v} {s}", "everyone would call {s} {x}"),
+    (
+        "I never found {s} {x}",
+        "I never {v} {s}",
+        "I cannot say that I {v} {s}",
+        "nobody could call {s} {x}",
+    ),
 )
 # {c} is a clause
 FRAMES = (
