@@ -100,7 +100,7 @@ SCENES = {
 VERBS = "liked/disliked loved/hated praised/criticised"
 CRITICS = (
     ("my brother", "he"), ("my sister", "she"), ("my uncle", "he"), ("my aunt", "she"),
-    ("a neighbour", "he"), ("my boss", "she"), ("the critic", "he"), ("the blogger", "she"),
+    ("our neighbour", "he"), ("my boss", "she"), ("the critic", "he"), ("the blogger", "she"),
 )  # fmt: skip
 ASIDES = (
     "to be honest", "as far as I remember", "to my surprise", "at least this time", "for the money",
