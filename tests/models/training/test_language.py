@@ -23,6 +23,7 @@ from hgviz.models.training import (
     schedule,
     train,
 )
+from hgviz.resources import resource
 
 PLAN = """
 [model]
@@ -155,3 +156,11 @@ def test_a_wrong_training_file_is_one_clear_line(plan, tmp_path, change, message
     with pytest.raises(HgvizError, match=message) as caught:
         finish(train(read_plan(tmp_path / "wrong.toml"), tmp_path / "out"))
     assert "\n" not in str(caught.value)
+
+
+def test_every_sample_says_how_it_was_trained():
+    plans = sorted(resource("sample").glob("*/training.toml"))
+    assert plans
+    for path in plans:
+        plan = read_plan(path)
+        assert "d_model" in plan.model, path
