@@ -42,8 +42,8 @@ def model(monkeypatch, capture):
     """Stands in for torch: notes what the tasks were asked for."""
     asked = SimpleNamespace(spec=capture.spec)
 
-    def load(path, device, dtype, masking):
-        asked.load = (path, device, dtype, masking)
+    def load(path, device, dtype, masking, activation):
+        asked.load = (path, device, dtype, masking, activation)
         yield Step(1, 1)
         return asked
 
@@ -74,7 +74,8 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
     }
     assert cli.verbs() <= shown
     assert cli.verbs() == {
-        "demo", "info", "capture", "map", "logits", "rollout", "train", "figure", "selftest"
+        "demo", "info", "capture", "map", "logits", "rollout", "evaluate", "train", "convert",
+        "figure", "selftest",
     }  # fmt: skip
 
 
@@ -127,11 +128,11 @@ def test_capture_passes_everything_on(run, model, monkeypatch, tmp_path):
     out = tmp_path / "out.h5"
     code, said, error = run(
         "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
-        "--masking", "strict", "--dtype", "float64",
+        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
     )  # fmt: skip
     assert (code, error) == (0, "")
     assert model.prompt == ("-a b", None, None)
-    assert [str(one) for one in model.load] == ["folder", "cpu", "float64", "strict"]
+    assert [str(one) for one in model.load] == ["folder", "cpu", "float64", "strict", "ymish"]
     path, off, force = model.capture
     assert (path, force) == (out, True)
     heads = model.spec.layers[4].heads

@@ -1,0 +1,80 @@
+"""The verbs on models of other people: opened by path or name, changed, and converted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from hgviz import cli
+from hgviz.models import open_model
+from hgviz.store import open_capture
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_cache import cached
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """Run a command line on the CPU; gives exit code, standard output and standard error."""
+    monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
+
+    def call(*arguments):
+        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
+        return code, *capfd.readouterr()
+
+    return call
+
+
+def failed(answer):
+    code, said, error = answer
+    assert (code, said) == (1, "")
+    assert len(error.splitlines()) == 1
+    return error
+
+
+def test_a_model_is_named_in_place_of_a_path(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    cached(tmp_path / "hub", "org/small")
+    facts = json.loads(run("info", "org/small", "--json")[1])
+    assert (facts["name"], facts["family"]) == ("org/small", "bert")
+    assert run("capture", "small", "--text", "the 나", "-o", "a.h5")[0] == 0
+    assert open_capture("a.h5").spec.name == "org/small"
+    assert run("convert", "org/small", "-o", "out") == (0, "out: bert, 11,698 parameters.\n", "")
+    error = failed(run("capture", "org/other", "--text", "a", "-o", "b.h5"))
+    assert error.startswith("There is no org/other. No file or folder has that name, and")
+
+
+def test_a_capture_with_another_activation_shows_it(run, tmp_path):
+    folder = write_bert(tmp_path / "bert")
+    out = tmp_path / "a.h5"
+    asked = ("capture", folder, "--text", "the cat", "-o", out)
+    assert run(*asked, "--activation", "softmax,ymish,tanh")[0] == 0
+    facts = json.loads(run("info", out, "--json")[1])
+    assert facts["name"] == "bert with softmax,ymish,tanh"
+    assert facts["layers"][0]["activations"] == ["softmax", "ymish", "tanh"]
+    assert "there is no activation 'relu'" in failed(
+        run(*asked, "--force", "--activation", "relu")
+    ).replace("There", "there")
+    assert "divides the 3 heads" in failed(run(*asked, "--force", "--activation", "tanh,ymish"))
+
+
+def test_what_is_converted_gives_the_same_logits(run, tmp_path):
+    folder, out = write_gpt2(tmp_path / "gpt2"), tmp_path / "out"
+    assert run("convert", folder, "-o", out)[0] == 0
+    ids = np.arange(9)
+    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
+    assert "is there and not empty" in failed(run("convert", folder, "-o", out))
+    assert run("convert", folder, "-o", out, "--force")[0] == 0
+    assert run("convert", folder)[0] == 2
+
+
+def test_no_tokens_are_one_line_and_special_ones_are_enough(run, tmp_path):
+    bert, gpt2 = write_bert(tmp_path / "bert"), write_gpt2(tmp_path / "gpt2")
+    out = tmp_path / "a.h5"
+    assert run("capture", bert, "--text", "", "-o", out)[0] == 0
+    assert open_capture(out).prompt.pieces == ("[CLS]", "[SEP]")
+    assert failed(run("capture", gpt2, "--text", "", "-o", out, "--force")) == (
+        "The text is empty. It has no tokens. Give some text.\n"
+    )
