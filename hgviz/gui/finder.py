@@ -33,6 +33,7 @@ from hgviz.gui.actions import ACTIONS
 from hgviz.gui.controls import label, line
 from hgviz.gui.dialogs import SYMBOLS
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.views.words import ends
 
 if TYPE_CHECKING:
     from hgviz.core import HeadId
@@ -77,9 +78,10 @@ def entries(session: Session) -> list[Entry]:
     ]
     for head in session.spec.heads if session.spec else ():
         fact = session.facts.get(head)
-        level = session.spec.levels[session.spec.layers[head.layer].level].label
+        where = ends(session.spec, head.layer)
         role = fact.role if fact is not None else ""
-        found.append(Entry(f"Go to head {head}", role or f"at {level}", "eye", head=head))
+        note = role or (f"at {where}" if where else f"in layer {head.layer}")
+        found.append(Entry(f"Go to head {head}", note, "eye", head=head))
     return found
 
 

@@ -151,8 +151,6 @@ class Program:
         spec = self.session.spec
         name = spec.name if spec else "No model"
         size = parameters(spec.parameters) if spec else ""
-        if self.session.activation:
-            name = f"{name} with {self.session.activation}"
         self.frame.setWindowTitle(f"{name} · hgviz" if spec else "hgviz")
         here = self.session.checkpoint or (
             self.session.capture.path if self.session.capture else ""

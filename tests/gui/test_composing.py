@@ -15,23 +15,7 @@ from hgviz.gui.asking import FILES
 from hgviz.gui.composing import ExchangeDialog, Reads, TextDialog, counted_tokens
 from hgviz.gui.dialogs import ErrorDialog
 
-WORDS = [
-    "the",
-    "film",
-    "is",
-    "not",
-    "very",
-    "good",
-    "but",
-    "actors",
-    "were",
-    "simply",
-    "bad",
-    "der",
-    "nicht",
-    "sehr",
-    "gut",
-]
+WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]
 FRAMED = ["bert", "both"]
 
 

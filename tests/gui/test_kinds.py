@@ -372,6 +372,21 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
         assert view.strip.lines[0].signed and "Red: added" in view.legend.full
 
 
+def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
+    capture = made("six")
+    with shown(MapView, (480, 600), capture=capture, selection=Selection(0, 0, 3)) as (
+        view,
+        session,
+    ):
+        session.put(selection=Selection(0, 1, 3))
+        view.settle()
+        canvas = view.canvas
+        assert canvas.map_rect.left() >= 88 and canvas._gutter().right() + 50 <= canvas.width()
+        session.put(selection=Selection(0, 0, 3))
+        view.settle()
+        assert canvas.view.whole and canvas.map_rect.right() + 60 <= canvas.width()
+
+
 def test_arcs_know_what_is_taken_away(app):
     with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
         assert min(weight for _, weight in view.trail.looks[0].top) < 0

@@ -74,6 +74,8 @@ class Canvas(QWidget):
         old, self.scene = self.scene, scene
         if old is None or old.source.shape != scene.source.shape or self.view is None:
             self.fit()
+        elif old.signed != scene.signed:  # the gutter takes or leaves room
+            self._resize()
         self._thumb = None
         self.compose()
 

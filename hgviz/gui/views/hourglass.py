@@ -152,7 +152,7 @@ class HourglassView(View):
         )
         self.head.title.setText(self.title if _shrinks(spec) else "Layers")
         note = _note(spec, capture, running)
-        note += "; its attention exchanged, not trained again" if session.activation else ""
+        note += "; exchanged, not trained again" if session.activation else ""
         self.head.note.say(f"{note}; colour: focus" if self._flat else note)
         self._mark()
 
