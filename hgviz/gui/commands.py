@@ -37,7 +37,7 @@ class Commands:
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
         self.sample = str(resource(opening.SAMPLE))
-        self.opened_before: dict[str, str] = {self.sample: opening.name_of(self.sample)}
+        self.opened_before: dict[str, str] = opening.samples()
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before)
 
@@ -94,6 +94,9 @@ class Commands:
 
     def _looked(self, found: opening.Found) -> None:
         if found.capture is None:
+            text = opening.text_for(found.path, self.session.text)
+            if text != self.session.text:
+                self.session.put(text=text, second="")
             self.capturing.start_fresh(found.path, self._not_opened)
         else:
             self.show_found(found)

@@ -22,6 +22,11 @@ TEXT = (
     "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
     "watch turned the hourglass, and rang the bell."
 )
+CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
+REVIEW = (
+    "How was the soup? The bread was stale and the waiter was rude. My sister called the soup "
+    "bland, but I do not agree with her."
+)
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
 
 
@@ -140,9 +145,23 @@ def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
 
 def name_of(path: str) -> str:
     """What people call a checkpoint or capture: the sample's name, or the file's."""
-    if Path(path) == resource(SAMPLE):
-        return "hourglass-sample"
+    if any(Path(path) == resource(one) for one in (SAMPLE, *CLASSIFIERS)):
+        return f"{Path(path).name}-sample"
     return Path(path).name or path
+
+
+def samples() -> dict[str, str]:
+    """The checkpoints that come with hgviz: path and name."""
+    paths = (resource(one) for one in (SAMPLE, *CLASSIFIERS))
+    return {
+        str(path): name_of(str(path)) for path in paths if path.exists() or path.name == "hourglass"
+    }
+
+
+def text_for(path: str, text: str) -> str:
+    """What a checkpoint begins with: a bundled one its own text, while another's is untouched."""
+    own = {str(resource(SAMPLE)): TEXT} | {str(resource(one)): REVIEW for one in CLASSIFIERS}
+    return own.get(path, text) if text in own.values() else text
 
 
 def shown_error(error: BaseException) -> HgvizError:

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import palettes
 from hgviz.core import HeadId, Selection
-from hgviz.gui import status
+from hgviz.gui import status, theme
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
@@ -25,7 +25,7 @@ from hgviz.gui.views.verdict import of_text, of_token
 from hgviz.session import Session, clearest, step_layer, step_token, texts_of
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
-from tests.gui.showing import shown
+from tests.gui.showing import colour_at, shown
 
 CROSS = Selection(4, 1, 6, 3)  # of the translator: target gut, source is
 WIDE = (1600, 188)
@@ -207,6 +207,21 @@ def test_the_texts_of_a_pair_are_told_apart():
     assert texts_of(made("bert")) == (ENGLISH, "")
 
 
+def test_the_second_text_of_a_pair_is_told_from_the_first(app):
+    capture = made("pair")
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
+        card = plain(view.canvas.card.text)
+        assert "liked second text, position 19" in " ".join(card.split())
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
+        assert "Underlined" in view.legend.full
+        strip = view.strip
+        top, height = strip.rows.tops[0]
+        for token, drawn in ((2, False), (20, True)):
+            x = LEFT + (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
+            found = colour_at(strip, x, TOP + top + height + 3)
+            assert (found == theme.current().secondary.getRgb()[:3]) == drawn
+
+
 # --- the wall -------------------------------------------------------------------------------------
 
 
@@ -302,7 +317,7 @@ def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
     capture = made("yubert")
     with shown(MapView, capture=capture, selection=Selection(1, 0, 5, 3)) as (view, _):
         assert view.canvas.scene.source.shape == (18, 8)
-        assert view.canvas.scene.columns.glyph(3) == "slot·3"
+        assert view.canvas.scene.columns.glyph(3) == "slot 3"
         assert view.level.text() == "slots → text"
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(1, 0, 5, 3)) as (
         view,

@@ -63,16 +63,24 @@ def word_at(spans: Integers, token: int) -> tuple[int, int] | None:
 def glyph(prompt: Prompt, start: int, end: int) -> str:
     """What stands for tokens start..end-1, everything in it visible."""
     if end - start == 1:
-        return shown(prompt.label(start))
+        return name(prompt, start)
     return shown(prompt.words(start, end)) or "∅"
+
+
+def name(prompt: Prompt, token: int) -> str:
+    """A token as one sees it; the space in the name of a slot is none of the text."""
+    if prompt.spans[token, 0] >= 0:
+        return shown(prompt.label(token))
+    return " ".join(shown(part) for part in prompt.pieces[token].split(" "))
 
 
 def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
     """Where tokens start..end-1 are: "in hourglass, position 60", "letters 57 to 60"."""
     if end - start > 1:
         return f"{unit(prompt)}s {start:,} to {end - 1:,}"
-    near = _near(prompt, spans, start)
-    return f"{near}, position {start:,}" if near else f"position {start:,}"
+    kinds = prompt.token_type_ids
+    other = "second text" if kinds is not None and kinds[start] == 1 else ""
+    return ", ".join(filter(None, (_near(prompt, spans, start), other, f"position {start:,}")))
 
 
 def right_to_left(text: str) -> bool:
@@ -93,7 +101,7 @@ def clusters(prompt: Prompt) -> Integers:
 def _near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
     if prompt.spans[token, 0] < 0:
-        return "special"
+        return "" if unit(prompt) in ("slot", "state") else "special"
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
         return ""

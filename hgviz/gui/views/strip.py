@@ -149,10 +149,22 @@ class Strip(QWidget):
                 painter.fillRect(box, QColor(*fills[at]))
             edge = close if first and seen and fills is not None else plain
             painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
+        if first:
+            self._second_text(painter, band, start, end)
         if line.off and len(cells):
             span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
             ink.switched_off(painter, span, self.devicePixelRatioF())
         self._letters(painter, band, written, of, inks, within, first)
+
+    def _second_text(self, painter: QPainter, band: QRectF, start: int, end: int) -> None:
+        """A line under the tokens of the second text of a pair."""
+        kinds = self.prompt.token_type_ids if self.prompt is not None else None
+        if kinds is None or not (kinds[start:end] == 1).any():
+            return
+        found = start + np.flatnonzero(kinds[start:end] == 1)
+        box = self._box(int(found[0]), int(found[-1]) + 1, band)
+        under = QRectF(box.left(), box.bottom() + 2, box.width(), 2)
+        painter.fillRect(under, theme.current().secondary)
 
     def _letters(
         self,

@@ -13,7 +13,7 @@ from hgviz.core import Capture, Display, Floats, Prompt
 from hgviz.gui import theme
 from hgviz.gui.views.ink import faint
 from hgviz.gui.views.journey import ASIDE, Course, Strip
-from hgviz.gui.views.naming import shown
+from hgviz.gui.views.naming import name
 from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.trace import Trace
 
@@ -109,8 +109,8 @@ class StripPen:
         left, right = strip.x(token), strip.x(token + 1)
         if right > cell[1] + 0.5 or left < cell[0] - 0.5:
             left, right = cell
-        text = self.story.prompts[strip.level].label(token)
-        said = shown(text)
+        prompt = self.story.prompts[strip.level]
+        text, said = prompt.label(token), name(prompt, token)
         if len(said) > 1:
             said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, right - left)
         self.painter.setPen(pens[text == " "])

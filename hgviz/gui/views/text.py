@@ -193,6 +193,9 @@ class TextStrip(View):
             yield "Red: added, blue: taken away."
         if False in signs:
             yield "Brighter: looked at more."
+        kinds = result.capture.prompt.token_type_ids
+        if kinds is not None and (kinds == 1).any():
+            yield "Underlined: the second text."
         spec = result.capture.spec
         if spec.two_texts:
             layer = spec.layers[self.session.selection.layer]
