@@ -202,12 +202,14 @@ def test_every_error_is_one_line_and_a_traceback_only_with_debug(run, monkeypatc
 def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     def train(config, out):
         yield Step(1, 1)
-        return SimpleNamespace(bits_per_byte=1.9, steps=1200, seconds=90.0)
+        metric = "bits_per_byte"
+        before = {"original": {metric: 2.1}}
+        return SimpleNamespace(metric=metric, value=1.9, before=before, steps=1200, seconds=90.0)
 
     monkeypatch.setattr(tasks, "train", train)
     code, said, _ = run("train", "plan.toml", "-o", tmp_path / "out")
     assert code == 0
-    assert "1.900 bits per byte" in said and "1,200 steps" in said
+    assert "bits per byte 1.900" in said and "original: 2.100" in said and "1,200 steps" in said
 
 
 def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_path):

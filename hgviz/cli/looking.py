@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import Head, Layer, Npy, Rows, Source, Window, ends_in, interval
+from hgviz.cli.options import AsJson, Head, Layer, Npy, Rows, Source, Window, ends_in, interval
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
@@ -30,7 +30,7 @@ def demo(
 
 def info(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A checkpoint or a capture.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a checkpoint or a capture holds: its levels, layers and heads."""
     from hgviz import tasks

@@ -9,12 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from hgviz import terminal
+from hgviz.cli.options import Activation, AsJson, Checkpoint, Device, Off
 
 
 def capture(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A checkpoint: a folder or a weights file.")
-    ],
+    model: Checkpoint,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT.h5", help="Where to.")],
     text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
     text_pair: Annotated[
@@ -34,23 +33,13 @@ def capture(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
-    off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
+    off: Off = "",
     masking: Annotated[
         Literal["compat", "strict"] | None,
         typer.Option(help="Treat masks as the model's own package does, or strictly."),
     ] = None,
-    activation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A",
-            help="Another activation for all heads: ymish, topk:8 (keys), ymish:l2-literal "
-            "(norm), or a list that goes over the heads, softmax,ymish.",
-        ),
-    ] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"],
-        typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
-    ] = "auto",
+    activation: Activation = None,
+    device: Device = "auto",
     dtype: Annotated[
         Literal["float64", "float32", "bfloat16", "float16"],
         typer.Option(help="What the model computes in."),
@@ -101,10 +90,7 @@ def train(
 
 
 def convert(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="A checkpoint, or a name in Hugging Face's cache."),
-    ],
+    model: Checkpoint,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The new folder.")],
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that is not empty.")
@@ -118,9 +104,7 @@ def convert(
 
 
 def evaluate(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A checkpoint: a folder or a weights file.")
-    ],
+    model: Checkpoint,
     data: Annotated[
         Path, typer.Option(metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
     ],
@@ -130,15 +114,10 @@ def evaluate(
     label_column: Annotated[
         str, typer.Option(metavar="C", help="Its name, or its number from 0.")
     ] = "",
-    off: Annotated[str, typer.Option(metavar="3.5,4.*", help="Heads to switch off.")] = "",
-    activation: Annotated[
-        str | None, typer.Option(metavar="A", help="Another activation, as hgviz capture takes it.")
-    ] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"],
-        typer.Option(envvar="HGVIZ_DEVICE", help="Where the model runs."),
-    ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    off: Off = "",
+    activation: Activation = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Score a model with an interval of 95 %.
 

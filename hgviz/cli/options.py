@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,6 +34,28 @@ def ends_in(*endings: str) -> Callable[[Path], Path]:
     return check
 
 
+Checkpoint = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A checkpoint: a folder, a weights file, or a name in Hugging Face's cache.",
+    ),
+]
+Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
+Activation = Annotated[
+    str | None,
+    typer.Option(
+        "--activation",
+        metavar="A",
+        help="Another activation for all heads: ymish, topk:8 (keys), ymish:l2-literal "
+        "(norm), or a list that goes over the heads, softmax,ymish.",
+    ),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda", "mps"],
+    typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[Path, typer.Argument(metavar="CAPTURE", help="A capture (.h5).")]
 Rows = Annotated[
     range | None,
