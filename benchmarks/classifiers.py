@@ -1,0 +1,121 @@
+"""What the cards of the three classifiers say, measured again on the 2,000 rows of reviews.tsv.
+
+Ten minutes on one core: accuracy with all heads, without each layer's, without random ones, and
+which heads link words (the share of weight from some words to others, beside that of an even row).
+"""
+
+import random
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hgviz import tasks
+from hgviz.core import HeadId, finish
+from hgviz.models.labelled import read_rows
+from hgviz.resources import resource
+
+NAMES = ("softmax", "ymish", "six")
+SHARES, SEEDS = (0.25, 0.5, 0.75), 10
+TEXTS = 200  # that the heads are measured on
+TURNING = {
+    "not", "never", "hardly", "nobody", "neither", "nor", "unlike", "anything", "doubt", "deny",
+    "wrong", "disagree", "cannot", "lie", "opposite", "changed", "back",
+}  # fmt: skip
+SAMPLE = resource("sample")
+
+
+def accuracy(model, off=frozenset()):
+    """The share of right answers on all rows, with its interval."""
+    score = finish(tasks.evaluate(model, SAMPLE / "reviews.tsv", off=off)).score
+    return score.value, score.low, score.high
+
+
+def of_layers(model):
+    """Accuracy without the heads of each layer, then without any."""
+    layers = model.spec.layers
+    every = [{HeadId(one.index, head) for head in one.heads} for one in layers]
+    found = {
+        one.name: accuracy(model, frozenset(off)) for one, off in zip(layers, every, strict=True)
+    }
+    return found | {"all": accuracy(model, frozenset().union(*every))}
+
+
+def at_random(model, share):
+    """Accuracies without so large a share of all heads, drawn with each seed."""
+    heads = [HeadId(one.index, head) for one in model.spec.layers for head in one.heads]
+    count = round(share * len(heads))
+    draws = [frozenset(random.Random(seed).sample(heads, count)) for seed in range(SEEDS)]
+    return [accuracy(model, off)[0] for off in draws]
+
+
+# --- what heads link ------------------------------------------------------------------------------
+
+
+def links(model, texts):
+    """{relation: {head: (share of weight, share of an even row)}}, means over texts."""
+    opinions = set(re.findall(r"[a-z]+", " ".join(_lexicon())))
+    sums = {}
+    for text in texts:
+        capture = finish(tasks.capture(model, model.tokenize(text)))
+        pieces = [one.lower() for one in capture.prompt.pieces]
+        end = pieces.index("?")
+        asked = pieces[end - 1]
+        body = range(end + 1, len(pieces) - 1)
+        mentions = [i for i in body if pieces[i] == asked]
+        words = [i for i in body if pieces[i] in opinions]
+        turns = [i for i in body if pieces[i] in TURNING]
+        relations = {
+            "the question's thing to its mention": ([end - 1], mentions),
+            "the mention to the question's thing": (mentions, [end - 1]),
+            "an opinion to a word that turns it": (words, turns),
+            "a word that turns to an opinion": (turns, words),
+            "[CLS] to opinions": ([0], words),
+            "[CLS] to words that turn": ([0], turns),
+        }
+        for layer in capture.spec.layers:
+            for head in layer.heads:
+                map_ = np.abs(capture.maps[layer.index].read(head))
+                rows = map_ / np.maximum(map_.sum(-1, keepdims=True), 1e-9)
+                for name, (queries, keys) in relations.items():
+                    if queries and keys:
+                        share = rows[np.ix_(queries, keys)].sum(-1).mean()
+                        one = sums.setdefault(name, {}).setdefault(HeadId(layer.index, head), [])
+                        one.append((share, len(keys) / len(pieces)))
+    return {
+        name: {head: tuple(np.mean(one, axis=0)) for head, one in found.items()}
+        for name, found in sums.items()
+    }
+
+
+def _lexicon():
+    found = runpy.run_path(str(SAMPLE / "reviews.py"))  # leaves no __pycache__ there
+    yield from (found["ANY"], found["VERBS"])
+    for things in found["SCENES"].values():
+        yield from things.values()
+
+
+def main():
+    """Print what the cards say."""
+    rows = read_rows(SAMPLE / "reviews.tsv")
+    for name in sys.argv[1:] or NAMES:
+        path = Path(name)
+        model = finish(tasks.load(path if path.exists() else resource(f"sample/{name}"), "cpu"))
+        print(f"\n{name}: {model.spec.parameters:,} parameters")
+        print("  all heads {:.2%} ({:.2%} to {:.2%})".format(*accuracy(model)))
+        for layer, one in of_layers(model).items():
+            print(f"  without {layer}: {one[0]:.1%}")
+        for share in SHARES:
+            found = at_random(model, share)
+            mean = sum(found) / len(found)
+            print(f"  without {share:.0%}: {mean:.1%} ({min(found):.1%} to {max(found):.1%})")
+        for relation, heads in links(model, rows.texts[:TEXTS]).items():
+            best = sorted(heads, key=lambda one: -heads[one][0])[:4]
+            words = ", ".join(f"{one} {heads[one][0]:.2f}" for one in best)
+            print(f"  {relation}: {words} (an even row {heads[best[0]][1]:.2f})")
+
+
+if __name__ == "__main__":
+    main()
