@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
+from hgviz.models.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
     import tokenizers
@@ -21,7 +22,6 @@ MOST_TEXT = 64 * 2**20
 MOST_IDS = 256 * 2**20
 MOST_TOKENIZER = 64 * 2**20
 TOKENIZER = "tokenizer.json"
-SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
 class Tokenizer(Protocol):
@@ -80,7 +80,7 @@ class Bytes:
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
         data = bytes(ids.astype(np.uint8))
-        parts = list(_characters(data))
+        parts = list(characters(data))
         return _bytes_prompt("".join(part.decode(errors="replace") for part in parts), parts)
 
 
@@ -131,19 +131,26 @@ class Pieces:
         )
 
     def decode(self, ids: Integers) -> Prompt:
-        """The prompt of ids: their token strings, as there is no text to point into."""
-        tokens = [self._tokenizer.id_to_token(int(one)) or str(one) for one in ids]
-        return _bare(ids, [self._piece(one) for one in tokens])
+        """The prompt of ids: their token strings, and the text that tokens of bytes make."""
+        tokens = [self._tokenizer.id_to_token(int(one)) for one in ids]
+        pieces = [
+            str(one) if token is None else self._piece(token)
+            for one, token in zip(ids, tokens, strict=True)
+        ]
+        if not self._spells:
+            return _bare(ids, pieces)
+        added = self._tokenizer.get_added_tokens_decoder()
+        parts = [
+            b"" if token is None or int(one) in added else spelled(token) or b""
+            for one, token in zip(ids, tokens, strict=True)
+        ]
+        text, spans = joined(parts)
+        return Prompt(text, readonly(ids, np.int64), tuple(pieces), readonly(spans))
 
     def _piece(self, token: str) -> str:
         """A token as people see it: one of bytes by its characters, or by its bytes."""
-        if not self._spells or not all(char in _ALPHABET for char in token):
-            return token
-        data = bytes(_ALPHABET[char] for char in token)
-        try:
-            return "".join(SIGNS.get(char, char) for char in data.decode())
-        except UnicodeDecodeError:
-            return "".join(_NAMES[byte] for byte in data)
+        data = spelled(token) if self._spells else None
+        return token if data is None else shown(data)
 
 
 class Bare:
@@ -275,38 +282,9 @@ def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
     return Prompt(
         text=text,
         ids=readonly(np.frombuffer(data, np.uint8), np.int64),
-        pieces=tuple(_NAMES[byte] for byte in data),
+        pieces=tuple(NAMES[byte] for byte in data),
         spans=readonly(np.stack([starts, starts + 1], axis=1)),
     )
-
-
-def _byte_name(byte: int) -> str:
-    char = chr(byte)
-    return SIGNS.get(char) or (char if byte < 128 and char.isprintable() else f"<{byte:02X}>")
-
-
-_NAMES = tuple(_byte_name(byte) for byte in range(256))
-# byte-level BPE writes a byte as itself where that can be seen, the others from U+0100 on
-_SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
-_ALPHABET = {chr(byte): byte for byte in _SEEN} | {
-    chr(0x100 + i): byte for i, byte in enumerate(_UNSEEN)
-}
-
-
-def _characters(data: bytes) -> Iterator[bytes]:
-    """The bytes of each character; a byte that starts none stands alone."""
-    start = 0
-    while start < len(data):
-        first = data[start]
-        size = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-        part = data[start : start + size]
-        try:
-            part.decode()
-        except UnicodeDecodeError:
-            part = part[:1]
-        yield part
-        start += len(part)
 
 
 def _bare(ids: Integers, pieces: Sequence[str]) -> Prompt:

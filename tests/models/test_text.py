@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from hgviz.core import HgvizError
+from hgviz.models.spelling import joined
 from hgviz.models.text import (
     Bare,
     Bytes,
@@ -20,6 +21,7 @@ from hgviz.models.text import (
     require_room,
     tokenizer_of,
 )
+from tests.models.folders import byte_level
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 
@@ -107,6 +109,31 @@ def test_ids_have_the_names_of_their_tokens(tmp_path):
 def test_a_tokenizer_of_another_model_is_refused(tmp_path):
     with pytest.raises(HgvizError, match="it has 5 tokens and the model has 4"):
         Pieces(words(tmp_path), 4)
+
+
+def test_ids_of_bytes_have_a_text_again(tmp_path):
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    tokenizer = tokenizer_of(tmp_path, 300)
+    text = "the the\n나 😀<|endoftext|>é"
+    prompt = tokenizer.encode(text)
+    again = tokenizer.decode(prompt.ids)
+    assert again.text == text.replace("<|endoftext|>", "")
+    assert again.pieces == prompt.pieces
+    assert [again.label(i) for i in range(len(again))] == [
+        prompt.label(i) for i in range(len(prompt))
+    ]
+    unknown = tokenizer.decode(np.array([65, 290, 66]))
+    assert (unknown.text, unknown.pieces[1], unknown.spans[1, 0]) == ("bc", "290", -1)
+
+
+@given(st.lists(st.binary(max_size=5), max_size=8))
+def test_bytes_of_tokens_make_a_text_that_their_spans_cover(parts):
+    text, spans = joined(parts)
+    assert [one[0] >= 0 for one in spans] == [bool(part) for part in parts]
+    assert {i for a, b in spans if a >= 0 for i in range(a, b)} == {*range(len(text))}
+    assert text.replace("\ufffd", "") == b"".join(parts).decode(errors="replace").replace(
+        "\ufffd", ""
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"model": {"type": "BPE"}}', b"[" * 9999])
