@@ -40,10 +40,6 @@ def _can_capture(session: Session) -> str:
     return "A text is being captured" if _busy(session) else ""
 
 
-def _exchangeable(session: Session) -> str:
-    return _can_capture(session)
-
-
 def _capturing(session: Session) -> str:
     return "" if _busy(session) else "Nothing is running"
 
@@ -85,7 +81,7 @@ ACTIONS = (
     Action("open", "Open a checkpoint or capture…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
-    Action("exchange", "Open with another activation…", "open", (), "File", _exchangeable),
+    Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),

@@ -167,6 +167,28 @@ def test_the_keyboard_keeps_a_token_for_each_text():
     assert session.selection == Selection(8, 2, 4, 9)
 
 
+def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
+    program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
+    program.settle()
+    window, seen = program.frame, []
+    window.setFocus()
+    keys = (Qt.Key.Key_J, Qt.Key.Key_J, Qt.Key.Key_L, Qt.Key.Key_Right, Qt.Key.Key_Down)
+    for key in (*keys, Qt.Key.Key_U, Qt.Key.Key_D):
+        qtbot.keyClick(window, key)
+        program.settle()
+        seen.append(program.session.selection)
+        said = program.frame.chosen_words.full
+        assert f"Head {seen[-1].head_id}" in said and f"query {seen[-1].query}" in said
+    middle = 18 * 3 // 5
+    assert seen[0] == Selection(3, 5, middle)  # of the target nothing was chosen before
+    assert seen[1] == Selection(4, 5, middle)
+    assert seen[2] == Selection(4, 0, middle)
+    assert seen[3].query == middle + 1 and seen[4].key is not None
+    assert program.session.spec.layers[seen[5].layer].level == 0 and seen[5].query == 9
+    assert program.session.spec.layers[seen[6].layer].level == 1
+    assert seen[6].query == middle + 1
+
+
 def test_tokens_stay_inside_the_text_they_count():
     capture = kinds.translator(ENGLISH, "Ja.")
     session = Session()

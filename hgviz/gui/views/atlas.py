@@ -205,12 +205,17 @@ def compose(
     if shared:
         top = max((v for h, v in most.items() if thumbs[h].kind == "map"), default=0.0)
         most = {head: top if thumbs[head].kind == "map" else v for head, v in most.items()}
+    # the weights of some activations have no bound: the largest focus is full colour then
+    bright = max((thumbs[head].focus for head in found), default=1.0)
     for head, (x, y, width, height) in spots.items():
         one = thumbs[head]
         table = palettes.colours(palettes.suited(palette, one.signed), dark)
         spot = image[y : y + height, x : x + width]
         if flat and one.kind != "only":
-            spot[:] = coloured(np.full((1, 1), one.focus, np.float32), False, table)
+            share = np.full((1, 1), one.focus / max(1.0, bright), np.float32)
+            spot[:] = coloured(
+                share, False, palettes.colours(palettes.suited(palette, False), dark)
+            )
         elif one.kind != "only":
             spot[:] = painted(one, height, width, most[head], table)
     return Atlas(image, spots)
