@@ -24,8 +24,7 @@ TEXT = (
 )
 CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
 REVIEW = (
-    "How was the soup? The bread was stale and the waiter was rude. My sister called the soup "
-    "bland, but I do not agree with her."
+    "How was the soup? My sister said that the soup was bland, but I disagree. The waiter was rude."
 )
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
 
