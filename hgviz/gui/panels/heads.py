@@ -89,7 +89,7 @@ class HeadPanel(View):
         """Say it."""
         facts = result.facts
         self.sentence.setText(facts.sentence)
-        self.evidence.setText(facts.evidence)
+        self.evidence.setText(facts.evidence.replace(" -", " −"))
         for name, line in zip_longest([*facts.metrics][: len(self.lines)], self.lines.values()):
             named, ticks, value = line
             for one in line:
