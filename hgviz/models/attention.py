@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.maps.rule import Factors, Rule
-from hgviz.models.positions import Bias, distance_features, distance_scores, rotate
+from hgviz.models.positions import Bias, distance_features, rotate
 from hgviz.models.tap import Tap, factors
 from hgviz.models.weighing import (
     Alike,
@@ -133,8 +133,8 @@ def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
         seen = visible(rule, rows, torch.arange(reach, device=q.device), keep)
         # the kernel may give NaN for a row without keys: let it see all, it is overwritten
         mask = seen | ~seen.any(-1, keepdim=True)
-        if relative is not None:
-            scores = rule.scale * distance_scores(part, relative, rule, reach, rows)
+        if relative is not None and one.distances is not None:
+            scores = rule.scale * one.distances.scores(part, rows, reach)
             mask = scores.masked_fill(~mask, -torch.inf)
             part = part + relative.content[:, None]
         near, values = k[..., :reach, :], v[..., :reach, :]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.maps.rule import Rule
@@ -48,23 +49,41 @@ def distance_features(deltas: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=-1).to(dtype).to(deltas.device)
 
 
-def distance_scores(q: Tensor, relative: Bias, rule: Rule, keys: int, rows: Tensor) -> Tensor:
-    """(q + v) . (W phi(delta) + b), (B, H, rows, K): one product per distinct distance.
+class Distances:
+    """What queries meet for every distance of a layer: W phi(delta) + b (Dai et al. 2019, 3.3).
 
-    q (B, H, rows, D) are the rows of the given numbers (Dai et al. 2019, eq. 3.3).
+    Row i and column j are j a - i b steps apart, from lowest to highest where keys are seen.
     """
-    step = min(rule.stride_q, rule.stride_k)
-    j = torch.arange(keys, device=q.device) * rule.stride_k // step
-    i = rows * rule.stride_q // step
-    offset = j[None, :] - i[:, None]
-    lowest = offset.min()
-    distances = torch.arange(int(lowest), int(offset.max()) + 1, device=q.device)
-    width = relative.weight.shape[-1]
-    phi = distance_features(distances * (step / relative.unit), width, q.dtype)
-    r = torch.einsum("nd,hed->hne", phi, relative.weight) + relative.bias[:, None]
-    scores = (q + relative.position[:, None]) @ r.transpose(-1, -2)  # (B, H, rows, distances)
-    index = (offset - lowest).expand(*scores.shape[:-1], keys)
-    return scores.gather(-1, index)
+
+    def __init__(self, relative: Bias, rule: Rule, queries: int, keys: int) -> None:
+        step = min(rule.stride_q, rule.stride_k)
+        self.a, self.b = rule.stride_k // step, rule.stride_q // step
+        self.lowest, highest = -(queries - 1) * self.b, (keys - 1) * self.a
+        if rule.causal:
+            highest = min(highest, self.b - 1)
+        weight, self.position = relative.weight, relative.position
+        steps = torch.arange(self.lowest, highest + 1, device=weight.device)
+        phi = distance_features(steps * (step / relative.unit), weight.shape[-1], weight.dtype)
+        self.r = torch.einsum("nd,hed->hne", phi, weight) + relative.bias[:, None]  # (H, E, D)
+
+    def scores(self, q: Tensor, rows: Tensor, keys: int) -> Tensor:
+        """(q + v) . r by distance, (B, H, rows, K), of the rows of the given numbers.
+
+        q (B, H, rows, D). Cells that are never seen hold any number.
+        """
+        count, first = len(rows), int(rows[0])
+        if count <= int(rows[-1]) - first:  # not one after another
+            each = [self.scores(q[..., [t], :], rows[t : t + 1], keys) for t in range(count)]
+            return torch.cat(each, dim=-2)
+        start = -(first + count - 1) * self.b - self.lowest
+        size = (keys - 1) * self.a + count * self.b + 1
+        r = self.r[:, start : start + size]
+        r = F.pad(r, (0, 0, 0, size - r.shape[1]))
+        scores = (q + self.position[:, None]) @ r.transpose(-1, -2)  # (B, H, rows, distances)
+        # each row begins b distances before the one above: cut the flat rows b shorter
+        begin, short = (count - 1) * self.b, size - self.b
+        slanted = scores.flatten(2)[..., begin : begin + count * short]
+        return slanted.unflatten(-1, (count, short))[..., : (keys - 1) * self.a + 1 : self.a]
 
 
 def _angles(numbers: Tensor, width: int) -> Tensor:

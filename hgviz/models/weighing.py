@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Norm, Rule
-from hgviz.models.positions import Bias, distance_scores
+from hgviz.models.positions import Bias, Distances
 
 # how much is held at once of all heads of a kind and all texts: on a CPU what its caches hold
 ROWS = 512
@@ -101,7 +102,7 @@ def largest(sizes: Tensor, seen: Tensor, k: int | None) -> Tensor:
 # --- queries and keys to scores -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alike:
     """Heads of one layer that share activation and norm: q (B, h, Q, D), k (B, h, K, D).
 
@@ -117,6 +118,13 @@ class Alike:
     def of(self, whole: Tensor) -> Tensor:
         """Their part of something of all heads (B, H, ...)."""
         return whole[:, _index(self.places)]
+
+    @cached_property
+    def distances(self) -> Distances | None:
+        """Their relative positions, made once for all rows."""
+        if self.relative is None:
+            return None
+        return Distances(self.relative, self.rule, self.q.shape[-2], self.k.shape[-2])
 
     @property
     def activation(self) -> str:
@@ -193,8 +201,8 @@ def scored(
     keys = k.shape[-2]
     content = q if one.relative is None else q + one.relative.content[:, None]
     scores = content @ k.transpose(-1, -2)
-    if one.relative is not None:
-        scores = scores + distance_scores(q, one.relative, one.rule, keys, rows)
+    if one.distances is not None:
+        scores = scores + one.distances.scores(q, rows, keys)
     columns = torch.arange(keys, device=q.device)
     return scores * one.rule.scale_of(0), visible(one.rule, rows, columns, keep)
 
