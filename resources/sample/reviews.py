@@ -1,12 +1,12 @@
-"""Writes short reviews that ask about one thing: what did the writer think of it?
+"""Writes short reviews of an evening, a stay, a film ...: did the writer like the whole?
 
     python reviews.py --rows 2000 --seed 2026 -o reviews.tsv --part evaluation
 
-Each row is "How was the soup? <review>", a tab, and positive or negative. A review speaks of two
-to four things. What counts is the writer's own last word about the thing that is asked for, by
-strict rules: what is not bad is good, what someone else says does not count unless the writer
-takes a side, what is taken back is turned round. Every turn of phrase that turns a judgement round
-is drawn as often as one that keeps it, whatever the label, so no word speaks for a label.
+Each row is a review, a tab, and positive or negative. A review may speak of single things too (the
+soup, the waiter) and tell what others think; only the writer's own last word about the whole
+counts, by strict rules: what is not bad is good, what someone else says does not count unless the
+writer takes a side, what is taken back is turned round. Judgements of things are drawn without
+regard to the label, and so are the turns of phrase that turn a judgement round.
 
 A review belongs to one of two parts by its checksum: no training file, of whatever seed, holds a
 row of an evaluation file. Only the standard library; the same arguments give the same bytes.
@@ -30,6 +30,7 @@ LABELS = ("negative", "positive")
 
 # what can be said of anything, good and bad
 ANY = "good/bad great/awful lovely/nasty impressive/disappointing wonderful/terrible"
+WHOLES = "memorable/forgettable delightful/dreadful lively/dull"  # of the whole
 # the whole; then each thing and what can be said of it
 SCENES = {
     "evening": {
@@ -109,8 +110,8 @@ ASIDES = (
 ABOUT = (
     "that we had heard about", "that people talk about", "that we remember better than the {o}",
     "that everyone compares with the {o}", "that we noticed before the {o}",
-    "that interests me more than the {o}",
 )  # fmt: skip
+ABOUT_WHOLE = ("that we had waited for", "that people talk about", "that we owe to the {o}")
 IDLE = (
     "It was a Friday.", "It rained all day.", "There were four of us.", "We had a voucher.",
     "The way there took an hour.", "My sister paid.", "It was our second time.",
@@ -192,12 +193,12 @@ DISAGREE = ("{0}, but {1}", "although {0}, {1}", "{0}, although {1}", "{0}, wher
 # what others say and the writer takes no side on
 HEARSAY = ("{q} called {s} {x}", "the advert calls {s} {x}", "{q} had told us that {s} was {x}")
 
-# how many things a review judges, and how often things happen, as shares; the nearer TURNED is to
-# 1/2, the less a word by itself speaks for a label
-COUNTS = (1, 1, 1, 1, 2, 2, 2, 3)
-TURNED = 0.25
+# how many things a review judges besides the whole, and how often things happen, as shares; the
+# nearer TURNED is to 1/2, the less a word by itself speaks for a label
+COUNTS = (0, 1, 1, 1, 2, 2, 3)
+TURNED = 0.35
 DESCRIBED, FRAMED, JUDGED, SIDED = 0.12, 0.2, 0.15, 0.1
-COUPLED, LISTED, JOINED, SUMMED = 0.3, 0.35, 0.4, 0.15
+COUPLED, LISTED, JOINED, SUMMED = 0.3, 0.35, 0.4, 0.2
 HEARD, IDLED = 0.15, 0.15
 
 
@@ -225,17 +226,23 @@ class Dice:
 
 
 class Writer:
-    """One review: its sentences, and what the writer thinks of each thing (True: good)."""
+    """One review: its sentences, and what the writer thinks of the whole and of things."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Dice, good: bool) -> None:
         self.dice = dice
         self.whole = dice.pick(tuple(SCENES))
         self.things = SCENES[self.whole]
         names = dice.some(tuple(self.things), dice.pick(COUNTS))
-        self.judged = {name: dice.chance(0.5) for name in names}
+        self.judged = {name: dice.chance(0.5) for name in names} | {self.whole: good}
+        last = names.pop() if names and dice.chance(SUMMED) else ""
+        if not last:
+            names = dice.some([*names, self.whole], len(names) + 1)
         self.sentences: list[str] = []
         while names:
             self.sentences.append(_sentence(self._next(names)))
+        if last:
+            form = dice.pick(WHOLE[self.judged[last]][good])
+            self.sentences.append(_sentence(form.format(c=self._plain(last), w=self.whole)))
         if dice.chance(HEARD):
             self._insert(_sentence(self._hearsay()))
         if dice.chance(IDLED):
@@ -248,34 +255,28 @@ class Writer:
         """A sentence about the last of the names, or the last two, which are taken away."""
         dice, name = self.dice, names.pop()
         if names and dice.chance(COUPLED):
-            return (
-                self._listed(name, names.pop())
-                if dice.chance(LISTED)
-                else self._paired(name, names.pop())
-            )
+            couple = self._listed if dice.chance(LISTED) else self._paired
+            return couple(name, names.pop())
         if names and dice.chance(JOINED):
             other = names.pop()
             forms = AGREE if self.judged[name] == self.judged[other] else DISAGREE
             return dice.pick(forms).format(self._plain(name), self._plain(other))
-        if not names and dice.chance(SUMMED):
-            good = self.judged[self.whole] = dice.chance(0.5)
-            form = dice.pick(WHOLE[self.judged[name]][good])
-            return form.format(c=self._plain(name), w=self.whole)
         return self._single(name)
 
     # --- clauses ---
 
     def _word(self, name: str, good: bool) -> str:
         """An adjective for a thing."""
-        pairs = (self.things[name] if self.dice.chance(0.6) else ANY).split()
+        pairs = (self.things.get(name, WHOLES) if self.dice.chance(0.4) else ANY).split()
         return self.dice.pick(pairs).split("/")[not good]
 
     def _thing(self, name: str) -> str:
         """The thing, at times with a word about it."""
         if not self.dice.chance(DESCRIBED):
             return f"the {name}"
+        forms = ABOUT if name in self.things else ABOUT_WHOLE
         other = self.dice.pick([one for one in self.things if one != name])
-        return f"the {name} {self.dice.pick(ABOUT).format(o=other)}"
+        return f"the {name} {self.dice.pick(forms).format(o=other)}"
 
     def _plain(self, name: str, turned_outside: bool = False, own: bool = True) -> str:
         """A clause about a thing. own: whether it may begin with I."""
@@ -317,9 +318,8 @@ class Writer:
         return form.format(s=f"the {one}", t=f"the {two}", x=x, y=y)
 
     def _hearsay(self) -> str:
-        """What someone else says of a thing that the writer judges too."""
+        """What someone else says, and the writer takes no side."""
         name, (critic, _) = self.dice.pick(tuple(self.judged)), self.dice.pick(CRITICS)
-        name = name if name in self.things else self.dice.pick(tuple(self.things))
         word = self._word(name, self.dice.chance(0.5))
         return self.dice.pick(HEARSAY).format(q=critic, s=f"the {name}", x=word)
 
@@ -338,11 +338,7 @@ def rows(seed: int, part: str) -> Iterator[tuple[str, str]]:
     dice, seen, wanted = Dice(seed), set[str](), list[bool]()
     while True:
         wanted = wanted or dice.some((False, True), 2)
-        writer = Writer(dice)
-        fitting = [name for name, good in writer.judged.items() if good == wanted[-1]]
-        if not fitting:
-            continue
-        text = " ".join([f"How was the {dice.pick(fitting)}?", *writer.sentences])
+        text = " ".join(Writer(dice, wanted[-1]).sentences)
         if text in seen or part_of(text) != part:
             continue
         seen.add(text)
