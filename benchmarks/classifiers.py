@@ -56,24 +56,25 @@ def at_random(model, share):
 
 def links(model, texts):
     """{relation: {head: (share of weight, share of an even row)}}, means over texts."""
-    opinions = set(re.findall(r"[a-z]+", " ".join(_lexicon())))
+    lexicon = runpy.run_path(str(SAMPLE / "reviews.py"))  # leaves no __pycache__ there
+    pairs = [lexicon["ANY"], lexicon["WHOLES"], lexicon["VERBS"]]
+    pairs += [pair for things in lexicon["SCENES"].values() for pair in things.values()]
+    opinions = set(re.findall(r"[a-z]+", " ".join(pairs)))
     sums = {}
     for text in texts:
         capture = finish(tasks.capture(model, model.tokenize(text)))
         pieces = [one.lower() for one in capture.prompt.pieces]
-        end = pieces.index("?")
-        asked = pieces[end - 1]
-        body = range(end + 1, len(pieces) - 1)
-        mentions = [i for i in body if pieces[i] == asked]
-        words = [i for i in body if pieces[i] in opinions]
-        turns = [i for i in body if pieces[i] in TURNING]
+        wholes = [i for i, one in enumerate(pieces) if one in lexicon["SCENES"]]
+        words = [i for i, one in enumerate(pieces) if one in opinions]
+        turns = [i for i, one in enumerate(pieces) if one in TURNING]
         relations = {
-            "the question's thing to its mention": ([end - 1], mentions),
-            "the mention to the question's thing": (mentions, [end - 1]),
-            "an opinion to a word that turns it": (words, turns),
-            "a word that turns to an opinion": (turns, words),
+            "[CLS] to the whole": ([0], wholes),
             "[CLS] to opinions": ([0], words),
-            "[CLS] to words that turn": ([0], turns),
+            "[CLS] to turning words": ([0], turns),
+            "the whole to opinions": (wholes, words),
+            "opinions to the whole": (words, wholes),
+            "opinions to turning words": (words, turns),
+            "turning words to opinions": (turns, words),
         }
         for layer in capture.spec.layers:
             for head in layer.heads:
@@ -88,13 +89,6 @@ def links(model, texts):
         name: {head: tuple(np.mean(one, axis=0)) for head, one in found.items()}
         for name, found in sums.items()
     }
-
-
-def _lexicon():
-    found = runpy.run_path(str(SAMPLE / "reviews.py"))  # leaves no __pycache__ there
-    yield from (found["ANY"], found["VERBS"])
-    for things in found["SCENES"].values():
-        yield from things.values()
 
 
 def main():
