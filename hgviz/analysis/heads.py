@@ -16,7 +16,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.finders import finders_for
 from hgviz.analysis.judging import Showing, best_of, showing
 from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Bools
+from hgviz.analysis.reading import Bools, Reading
 from hgviz.analysis.saying import Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying, ratio
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
@@ -61,11 +61,12 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     texts above 8,192 tokens only rows spread evenly over the text are read; the evidence says so.
     """
     found: dict[HeadId, HeadFacts] = {}
+    readings: dict[str, Reading] = {}
     total = len(capture.spec.layers)
     for layer in capture.spec.layers:
         known = capture.maps[layer.index]
         if known is not None and known.heads:
-            layout = Layout(capture, layer.index)
+            layout = Layout(capture, layer.index, readings)
             tally = Tally(layout, finders_for(layout), _signed(layer, known))
             blocks = _row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
@@ -108,10 +109,11 @@ def _count(tally: Tally, known: Map, rows: slice) -> None:
     keys = known.shape[2]
     for start in range(0, keys, _COLUMNS):
         columns = slice(start, min(start + _COLUMNS, keys))
+        block = tally.layout.block(rows, columns)
         # the zeros of the causal shift stand for no token, and yet take weight
-        if start == 0 or tally.layout.block(rows, columns).seen.any():
+        if start == 0 or block.seen.any():
             weights = np.stack([known.read(head, rows, columns) for head in known.heads])
-            tally.add(rows, columns, weights)
+            tally.add(rows, columns, weights, block)
 
 
 def _rows(tally: Tally) -> Bools:

@@ -16,16 +16,15 @@ class Layout:
     query (rows, 2) and key (columns, 2) are half-open spans of tokens, (-1, -1) for padding; now
     is the newest token of each row, own the newest column of the row's own tokens; step columns
     make up one row of a layer that shortens, one everywhere else. reader and reading are the texts
-    of the rows and of the columns; between: they are not the same.
+    of the rows and of the columns; between: they are not the same. readings holds those that were
+    made before, by the sequence they are of.
     """
 
-    def __init__(self, capture: Capture, layer: int) -> None:
+    def __init__(self, capture: Capture, layer: int, readings: dict[str, Reading]) -> None:
         one = capture.spec.layers[layer]
-        sides = (capture.query_prompt(layer), capture.key_prompt(layer))
-        self.reader = Reading(sides[0])
-        levels = capture.spec.levels
-        self.between = levels[one.level].sequence != levels[one.key_level].sequence
-        self.reading = Reading(sides[1]) if self.between else self.reader
+        self.reader = _reading(capture, one.level, readings)
+        self.reading = _reading(capture, one.key_level, readings)
+        self.between = self.reader is not self.reading
         self.role, self.causal, self.window = one.role, one.causal, one.window
         self.query, self.key = capture.query_spans(layer), capture.key_spans(layer)
         self.now = np.maximum(self.query[:, 1] - 1, 0)
@@ -45,6 +44,13 @@ class Layout:
         """(rows,) True for the rows that stand for a token that is no padding."""
         real: Bools = self.query[:, 0] >= 0
         return real if self.reader.real is None else real & self.reader.real[self.now]
+
+
+def _reading(capture: Capture, level: int, readings: dict[str, Reading]) -> Reading:
+    sequence = capture.spec.levels[level].sequence
+    if sequence not in readings:
+        readings[sequence] = Reading(capture.prompt_of(level))
+    return readings[sequence]
 
 
 class Block:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.finders import Finder
-from hgviz.analysis.layout import Layout
+from hgviz.analysis.layout import Block, Layout
 
 Array = NDArray[Any]
 
@@ -39,9 +39,8 @@ class Tally:
         self.even_hits = {name: np.zeros((heads, rows)) for name in split}
         self.even_chance = {name: np.zeros(rows) for name in split}
 
-    def add(self, rows: slice, columns: slice, weights: Array) -> None:
-        """Count one block of weights (heads, rows, columns)."""
-        block = self.layout.block(rows, columns)
+    def add(self, rows: slice, columns: slice, weights: Array, block: Block) -> None:
+        """Count the weights (heads, rows, columns) of one block."""
         seen, sizes = block.seen, np.abs(weights)
         self.mass[:, rows] += sizes.sum(2)
         if self.signed.any():
