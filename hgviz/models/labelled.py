@@ -19,7 +19,10 @@ from hgviz.core import HgvizError
 from hgviz.models.readers import line_of, path_errors, shown
 
 MOST_LINE = 2**20
-TEXTS = ("sentence", "text", "review", "content", "comment", "document", "sentence1", "question")
+TEXTS = (
+    "sentence", "text", "review", "content", "comment", "document", "source", "sentence1",
+    "question",
+)  # fmt: skip
 LABELS = ("label", "labels", "class", "target", "category", "sentiment", "gold_label", "y")
 
 Cells = tuple[int, Sequence[str]]  # the number of a line, from 1, and what it holds
@@ -236,6 +239,7 @@ def _chosen(
     keys: Sequence[str], name: str, text: str, label: str, sample: dict[str, Any] | None
 ) -> tuple[str, str]:
     """The names of the two columns: as given, as known, or the other one of two."""
+    text, label = (_by_number(one, keys) for one in (text, label))
     for one in (text, label):
         if one and one not in keys:
             raise _no_column(name, one, keys)
@@ -246,6 +250,12 @@ def _chosen(
     if not (text and label) or text == label:
         raise _unclear(name, keys)
     return text, label
+
+
+def _by_number(column: str, keys: Sequence[str]) -> str:
+    if column not in keys and column.isdecimal() and int(column) < len(keys):
+        return keys[int(column)]
+    return column
 
 
 def _found(keys: Iterable[str], known: Sequence[str]) -> str:

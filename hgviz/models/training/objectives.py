@@ -74,7 +74,7 @@ class NextToken:
         """Nats per token; bits per token for the log."""
         stage = [one for one in self.recipe.stages if one.start <= done][-1]
         ids = self.windows.draw(stage, step, self.recipe.seed).to(self.recipe.device)
-        with _autocast(self.recipe):
+        with autocast(self.recipe):
             logits = model(ids[:, :-1])
         loss = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
         return loss, loss.item() / math.log(2)
@@ -138,7 +138,7 @@ class MaskedTokens:
         ids = self._framed(self.windows.draw(stage, step, self.recipe.seed)[:, :-1])
         random = random_of(self.recipe.seed, step, 1)
         given, wanted = self._masked(ids, random)
-        with _autocast(self.recipe):
+        with autocast(self.recipe):
             logits = self._guesses(model, given, wanted != NEITHER)
         loss = F.cross_entropy(logits.float(), wanted[wanted != NEITHER].to(logits.device))
         return loss, loss.item()
@@ -273,17 +273,18 @@ class Classes:
     def _logits(self, model: Module, ids: Tensor, keep: Tensor | None) -> Tensor:
         device = self.recipe.device
         kept = None if keep is None else keep.to(device)
-        with _autocast(self.recipe):
+        with autocast(self.recipe):
             logits = model(Tokens(ids.to(device), kept))
         return logits.float()
 
 
-def _autocast(recipe: Recipe) -> torch.autocast:
+def autocast(recipe: Recipe) -> torch.autocast:
+    """Half-precision matrix products, where the recipe wants them."""
     kind = torch.device(recipe.device).type
     return torch.autocast(kind, torch.bfloat16, enabled=recipe.autocast)
 
 
 __all__ = [
-    "Classes", "Figures", "Labelled", "MaskedTokens", "Module", "NextToken", "Objective",
-    "bits_per_byte", "masked",
+    "NEITHER", "Classes", "Figures", "Labelled", "MaskedTokens", "Module", "NextToken", "Objective",
+    "autocast", "bits_per_byte", "masked",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from hgviz.core import HgvizError
 from hgviz.models.checkpoint import Checkpoint, build
 from hgviz.models.config import PRESETS, Config
-from hgviz.models.labelled import Rows, read_rows
+from hgviz.models.labelled import Rows
 from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import read
 from hgviz.models.text import tokenizer_file
 from hgviz.models.training.batches import Epochs, Windows
+from hgviz.models.training.data import Material, read_material, work_of, work_of_config
 from hgviz.models.training.objectives import (
     Classes,
     Figures,
@@ -28,6 +29,7 @@ from hgviz.models.training.objectives import (
     NextToken,
     Objective,
 )
+from hgviz.models.training.pairs import Pairs, epochs_of, paired
 from hgviz.models.training.plan import Plan
 from hgviz.models.training.vocabulary import (
     MASK,
@@ -68,7 +70,7 @@ def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) 
     torch.manual_seed(plan.recipe.seed)
     if "from" in plan.model:
         return _from_checkpoint(plan, measured)
-    data = _read_data(plan, _goal(plan.model))
+    data = read_material(plan, work_of(plan.model))
     coder = _coder(plan, data, out)
     config = _new_config(plan, coder, data)
     objective = _objective(plan, config, coder, data)
@@ -91,75 +93,17 @@ def initialise(model: Module, std: float = 0.02) -> None:
             nn.init.zeros_(parameter)
 
 
-# --- data -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """Labelled rows, or whole texts."""
-
-    train: Rows | None = None
-    valid: Rows | None = None
-    texts: tuple[bytes, ...] = ()
-    held_out: bytes = b""
-
-    def lines(self) -> Iterator[str]:
-        """What a tokenizer is trained on."""
-        if self.train is not None:
-            yield from self.train.texts
-        for text in self.texts:
-            yield from text.decode("utf-8", "replace").splitlines()
-
-
-def _read_data(plan: Plan, goal: str) -> _Data:
-    data = plan.data
-    if goal == "classes":
-        read_ = [
-            read_rows(path, data.text_column, data.label_column)
-            for path in (*data.train, data.valid)
-        ]
-        train = _joined(read_[:-1])
-        train.require_classes()
-        return _Data(train, read_[-1])
-    return _Data(None, None, tuple(map(_bytes, data.train)), _bytes(data.valid))
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    if len(parts) == 1:
-        return parts[0]
-    return replace(
-        parts[0],
-        name=" and ".join(one.name for one in parts),
-        texts=tuple(text for one in parts for text in one.texts),
-        labels=tuple(label for one in parts for label in one.labels),
-        lines=tuple(line for one in parts for line in one.lines),
-    )
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
-
-
 # --- a new model ----------------------------------------------------------------------------------
 
 
-def _goal(model: Mapping[str, Any]) -> str:
-    family = model.get("family")
-    preset = PRESETS.get(family, {}) if isinstance(family, str) else {}
-    return str({**preset, **model}.get("goal", "next"))
-
-
-def _coder(plan: Plan, data: _Data, out: Path) -> Coder:
+def _coder(plan: Plan, data: Material, out: Path) -> Coder:
     words = plan.tokenizer
     if words is None:
         return Coder()
     family = plan.model.get("family")
     preset = PRESETS.get(family, {}) if isinstance(family, str) else {}
     cls = {**preset, **plan.model}.get("cls", 1)
-    cls = cls if isinstance(cls, int) and _goal(plan.model) != "next" else 0
+    cls = cls if isinstance(cls, int) and work_of(plan.model) != "next" else 0
     if (out / "state.pt").exists() and (out / TOKENIZER).exists():
         return read_coder(out)
     if words.file:
@@ -167,9 +111,9 @@ def _coder(plan: Plan, data: _Data, out: Path) -> Coder:
     return train_coder(words, data.lines(), cls)
 
 
-def _new_config(plan: Plan, coder: Coder, data: _Data) -> Config:
+def _new_config(plan: Plan, coder: Coder, data: Material) -> Config:
     keys = {"model_type": "hgviz", "vocab_size": coder.size, **plan.model}
-    if data.train is not None:
+    if data.train is not None and not data.pairs:
         keys.setdefault("labels", list(data.train.classes))
     config = parse_config(keys, "[model]")
     if coder.tokenizer is None and config.vocab_size != coder.size:
@@ -200,7 +144,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
         )
     found = read(plan.model["from"])
     goal = keys.get("goal", getattr(found.config, "goal", "next"))
-    data = _read_data(plan, goal)
+    data = read_material(plan, work_of_config(found.config, goal))
     labels = _labels(found.config, goal, keys, data)
     changes = {**keys, "goal": goal, "labels": list(labels)} if goal == "classes" else keys
     config = parse_config({**config_json(found.config), **changes}, "[model]")
@@ -216,7 +160,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     return Start(config, _placed(model, plan), objective, coder, before, fresh)
 
 
-def _labels(config: Config, goal: str, keys: dict[str, Any], data: _Data) -> tuple[str, ...]:
+def _labels(config: Config, goal: str, keys: dict[str, Any], data: Material) -> tuple[str, ...]:
     """A checkpoint's own classes where the rows have no others, else the rows' classes."""
     if goal != "classes" or data.train is None:
         return ()
@@ -263,20 +207,24 @@ def _measured(found: Checkpoint, config: Config, plan: Plan, objective: Objectiv
 # --- what is learnt -------------------------------------------------------------------------------
 
 
-def _objective(plan: Plan, config: Config, coder: Coder, data: _Data) -> Objective:
+def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Objective:
     recipe = plan.recipe
     if data.train is not None and data.valid is not None:
+        if data.pairs:
+            both = paired(data.train, config, coder, recipe.length)
+            valid = paired(data.valid, config, coder, recipe.length)
+            return Pairs(recipe, both, valid, coder.id_of(PAD) or 0, epochs_of(both, recipe))
         train = _labelled(data.train, config, coder, recipe.length)
         return Classes(
             recipe, train, _labelled(data.valid, config, coder, recipe.length),
             pad=coder.id_of(PAD) or 0, unknown=coder.id_of(UNKNOWN), specials=coder.specials,
             order=Epochs([len(one) for one in train.ids], recipe.batch, recipe.seed),
         )  # fmt: skip
-    if getattr(config, "two_texts", False):
+    if getattr(config, "two_texts", False) or getattr(config, "goal", "next") == "states":
         raise HgvizError(
-            "this model reads two texts and cannot be trained here",
-            "trainings are of language models, masked language models and classifiers",
-            'Choose form = "encoder" or "decoder"',
+            "this model cannot be trained by itself",
+            "it needs the states of an encoder, or answers nothing that could be right or wrong",
+            'Choose form = "encoder-decoder", or the goal next, masked or classes',
         )
     longest = max(stage.length for stage in recipe.stages)
     streams = [
