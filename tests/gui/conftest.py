@@ -70,7 +70,7 @@ def checkpoint(tmp_path_factory):
 def until():
     """Turn the event loop until something is so."""
 
-    def wait(condition, seconds=20.0):
+    def wait(condition, seconds=120.0):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "it did not happen"

@@ -310,5 +310,8 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
     if crossing:
         return f"{layers - crossing} layers, {crossing} between source and target"
-    most = max((len(one.heads) for one in spec.layers), default=0)
-    return f"{words.counted(layers, 'layer')} of {words.counted(most, 'head')}"
+    sizes = {len(one.heads) for one in spec.layers}
+    if len(sizes) > 1:
+        total = words.counted(len(spec.heads), "head")
+        return f"{total} in {words.counted(layers, 'layer')}"
+    return f"{words.counted(layers, 'layer')} of {words.counted(max(sizes, default=0), 'head')}"
