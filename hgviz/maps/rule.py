@@ -20,6 +20,7 @@ class Relative:
     weight (heads, d_head, width), bias (heads, d_head), content and position (heads, d_head) are
     W, b, u, v; delta = (j stride_k - i stride_q) / unit (models.md A.4: unit is 1, and stride_q
     going up). phi(t) = [sin(t f), cos(t f)], f_c = 10000^(-2c / width), c = 0 .. width/2 - 1.
+    Heads that weigh features of q and k (linear attention) have none of these.
     """
 
     weight: NDArray[Any]
