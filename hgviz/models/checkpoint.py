@@ -139,7 +139,7 @@ def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     """sha256 of a configuration and its tensors, by their neutral names."""
     digest = hashlib.sha256(json.dumps(config_json(config), sort_keys=True).encode())
     for name in sorted(tensors):
-        tensor = tensors[name].contiguous()
+        tensor = tensors[name]
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.view(torch.uint8).numpy().data)
+        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -88,7 +88,7 @@ def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
     _check_name(path, name)
     if entry.dtype not in _SAFE_DTYPES:
         raise _not_floating(path, name, entry.dtype)
-    if len(entry.shape) > MOST_DIMENSIONS or not all(0 < n < 2**40 for n in entry.shape):
+    if len(entry.shape) > MOST_DIMENSIONS or not all(0 <= n < 2**40 for n in entry.shape):
         raise _damaged(path, f"{name} has the shape {entry.shape[:MOST_DIMENSIONS]}")
     start, end = entry.data_offsets
     need = math.prod(entry.shape) * _SAFE_DTYPES[entry.dtype].itemsize
@@ -98,6 +98,8 @@ def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
 
 def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:
     start, end = entry.data_offsets
+    if start == end:  # of a layer whose heads are all gone
+        return torch.empty(entry.shape, dtype=_SAFE_DTYPES[entry.dtype])
     data = bytearray(end - start)
     file.seek(base + start)
     if file.readinto(data) != len(data):  # type: ignore[attr-defined]
@@ -144,7 +146,8 @@ def _check_tensor(path: Path, name: Any, tensor: Any) -> None:
     if tensor.layout != torch.strided or tensor.dtype not in _SAFE_DTYPES.values():
         raise _not_floating(path, name, str(tensor.dtype).removeprefix("torch."))
     held = tensor.untyped_storage().nbytes() if tensor.device.type == "cpu" else 0
-    if tensor.ndim > MOST_DIMENSIONS or not 0 < tensor.nbytes <= held:
+    bounded = all(n < 2**40 for n in tensor.shape) and tensor.ndim <= MOST_DIMENSIONS
+    if not bounded or tensor.nbytes > held or tensor.is_meta:
         raise _damaged(path, f"{name} needs {tensor.nbytes:,} bytes and {held:,} are stored")
 
 

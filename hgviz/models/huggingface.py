@@ -278,12 +278,6 @@ def kept_of(stated: Stated, layers: int, heads: int, where: str) -> tuple[tuple[
                 f"Correct {where}",
             )
         kept[int(key)] = tuple(head for head in every if head not in gone)
-        if not kept[int(key)]:
-            raise HgvizError(
-                f"the pruned_heads in {where} leave layer {key} without a head",
-                "hgviz reads layers that still attend",
-                "Keep one head of it",
-            )
     crossed = stated.add_cross_attention
     return tuple(one for own in kept for one in ((own, every) if crossed else (own,)))
 

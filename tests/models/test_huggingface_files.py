@@ -10,7 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hgviz.core import HeadId, HgvizError
+from hgviz import tasks
+from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import bert, gpt2, open_model
 from hgviz.models.checkpoint import shapes_of
 from hgviz.models.readers import read, recognises
@@ -195,12 +196,15 @@ def test_labels_have_the_names_that_config_json_gives_them(tmp_path):
 # --- pruned heads ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "pruned, left", [({0: [1], 1: [0, 2]}, [(0, 2), (1,)]), ({0: [0, 1, 2]}, [(), (0, 1, 2)])]
+)
 @pytest.mark.parametrize("name", ["masked", "crossed", "gpt2"])
-def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name):
+def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name, pruned, left):
     """As transformers before 5 wrote them: the rows of their q, k, v and the columns of their o."""
     theirs = reference.make(*reference.CASES[name])
     theirs.save_pretrained(tmp_path)
-    pruned, widths = {0: [1], 1: [0, 2]}, 8
+    widths = 8
     tensors = weights(tmp_path)
     state = theirs.state_dict()
     for layer, heads in pruned.items():
@@ -226,18 +230,19 @@ def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name)
     configured(tmp_path, pruned_heads={str(layer): heads for layer, heads in pruned.items()})
     model = open_model(tmp_path, dtype="float64")
     own = [layer.heads for layer in model.spec.layers if layer.role == "self"]
-    assert own == [(0, 2), (1,)]
+    assert own == left
     assert all(x.heads == (0, 1, 2) for x in model.spec.layers if x.role == "cross")
     states = np.random.default_rng(0).normal(size=(1, 5, 24)) if name == "crossed" else None
     wanted = reference.answer(theirs, IDS[None], states=states)[0]
     ours = model.run(IDS, encoder_states=None if states is None else states[0]).logits
     assert np.abs(ours - wanted).max() < 1e-6
     assert HeadId(0, 1) not in model.spec.heads
+    if name != "crossed":
+        made = finish(tasks.capture(model, model.from_ids(IDS)))
+        assert [one.shape for one in made.maps] == [(len(heads), 5, 5) for heads in left]
 
 
-@pytest.mark.parametrize(
-    "given", [{"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, {"0": [0, 1, 2]}, [1]]
-)
+@pytest.mark.parametrize("given", [{"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1]])
 def test_heads_that_cannot_be_pruned_are_refused(folder, given):
     assert "pruned_heads" in str(refusal(configured(folder, pruned_heads=given)))
 
