@@ -117,3 +117,11 @@ def test_a_missing_system_library_is_one_line_with_the_command_that_helps(monkey
     assert end.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "libEGL.so.1" in line and "apt-get install" in line and "libegl1" in line
+
+
+def test_names_of_models_in_the_cache_open_in_the_window(app, display, here, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(here / "hub"))
+    (here / "hub" / "models--org--small" / "snapshots" / ("a" * 40)).mkdir(parents=True)
+    assert program.main(["small"]) == program.main(["org/small"]) == 0
+    assert asked_for(app) == [("window", "small"), ("window", "org/small")]
+    assert program.main(["org/other"]) == 1
