@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
+from hgviz.analysis.heads import measure
 from hgviz.core import HeadId, finish
 from hgviz.models.labelled import read_rows
 from hgviz.resources import resource
 
 NAMES = ("softmax", "ymish", "six")
 SHARES, SEEDS = (0.25, 0.5, 0.75), 10
-TEXTS = 200  # that the heads are measured on
+LINKED, NAMED = 100, 60  # texts that heads are measured on
 TURNING = {
     "not", "never", "hardly", "nobody", "neither", "nor", "unlike", "anything", "doubt", "deny",
     "wrong", "disagree", "cannot", "lie", "opposite", "changed", "back",
@@ -91,6 +92,22 @@ def links(model, texts):
     }
 
 
+def roles(model, texts):
+    """{head: (the role that most texts agree on, the share of texts, mean weight there)}."""
+    found = {}
+    for text in texts:
+        capture = finish(tasks.capture(model, model.tokenize(text)))
+        for head, fact in finish(measure(capture)).items():
+            if fact.role:
+                found.setdefault(head, {}).setdefault(fact.role, []).append(fact.score)
+    best = {head: max(one, key=lambda role: len(one[role])) for head, one in found.items()}
+    return {
+        head: (role, len(found[head][role]) / len(texts), float(np.mean(found[head][role])))
+        for head, role in sorted(best.items())
+        if 2 * len(found[head][role]) > len(texts)
+    }
+
+
 def main():
     """Print what the cards say."""
     rows = read_rows(SAMPLE / "reviews.tsv")
@@ -105,10 +122,12 @@ def main():
             found = at_random(model, share)
             mean = sum(found) / len(found)
             print(f"  without {share:.0%}: {mean:.1%} ({min(found):.1%} to {max(found):.1%})")
-        for relation, heads in links(model, rows.texts[:TEXTS]).items():
+        for relation, heads in links(model, rows.texts[:LINKED]).items():
             best = sorted(heads, key=lambda one: -heads[one][0])[:4]
             words = ", ".join(f"{one} {heads[one][0]:.2f}" for one in best)
             print(f"  {relation}: {words} (an even row {heads[best[0]][1]:.2f})")
+        for head, (role, share, weight) in roles(model, rows.texts[:NAMED]).items():
+            print(f"  {head}: {role} in {share:.0%} of texts, {weight:.2f} of its weight")
 
 
 if __name__ == "__main__":

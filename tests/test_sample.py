@@ -1,10 +1,17 @@
-"""The sample: what its card says is so."""
+"""The samples: what their cards say is so."""
 
 from __future__ import annotations
 
+import json
+import re
+import runpy
 import subprocess
 import sys
+import tomllib
+from collections import Counter
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +20,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.core import HeadId, finish
+from hgviz.models.labelled import read_rows
 from hgviz.models.training import bits_per_byte
 from hgviz.resources import resource
 from hgviz.store import open_capture
@@ -85,3 +93,164 @@ def test_a_head_of_the_card_does_what_the_card_says(first, head):
     role, least = NAMED[head]
     fact = finish(heads.measure(first))[head]
     assert (fact.role, fact.score >= least) == (role, True)
+
+
+# --- the three classifiers ------------------------------------------------------------------------
+
+CLASSIFIERS = ("softmax", "ymish", "six")
+REVIEWS = resource("sample/reviews.tsv")
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    """The generator, as a module."""
+    # no __pycache__ among the resources
+    return SimpleNamespace(**runpy.run_path(str(resource("sample/reviews.py"))))
+
+
+@pytest.fixture(scope="module")
+def classifiers():
+    return {name: finish(tasks.load(resource(f"sample/{name}"), "cpu")) for name in CLASSIFIERS}
+
+
+def card(name):
+    return (resource(f"sample/{name}") / "README.md").read_text("utf-8")
+
+
+def recipe(name):
+    return tomllib.loads((resource(f"sample/{name}") / "training.toml").read_text("utf-8"))
+
+
+def test_the_classifiers_and_their_rows_are_at_most_8_megabytes():
+    files = [one for name in CLASSIFIERS for one in resource(f"sample/{name}").iterdir()]
+    assert sum(one.stat().st_size for one in [*files, REVIEWS]) <= 8e6
+
+
+def test_the_classifiers_differ_in_their_activations_only():
+    configs = [
+        json.loads((resource(f"sample/{name}") / "config.json").read_text("utf-8"))
+        for name in CLASSIFIERS
+    ]
+    recipes = [recipe(name) for name in CLASSIFIERS]
+    activations = [config.pop("activations") for config in configs]
+    named = [one["model"].pop("activations") for one in recipes]
+    assert [[one] if isinstance(one, str) else one for one in named] == activations
+    assert len({str(one) for one in activations}) == 3
+    assert configs[0] == configs[1] == configs[2]
+    assert recipes[0] == recipes[1] == recipes[2]
+    words = {(resource(f"sample/{name}") / "tokenizer.json").read_bytes() for name in CLASSIFIERS}
+    assert len(words) == 1
+
+
+def test_the_evaluation_set_is_the_generators_to_the_byte(reviews, tmp_path, monkeypatch):
+    given = ["--rows", "2000", "--seed", "2026", "--part", "evaluation", "-o"]
+    monkeypatch.setattr(sys, "argv", ["reviews.py", *given, str(tmp_path / "again.tsv")])
+    reviews.main()
+    assert (tmp_path / "again.tsv").read_bytes() == REVIEWS.read_bytes()
+
+
+def test_its_classes_are_balanced_and_no_row_comes_twice():
+    rows = read_rows(REVIEWS)
+    assert Counter(rows.labels) == {"positive": 1000, "negative": 1000}
+    assert len(set(rows.texts)) == 2000
+
+
+@pytest.mark.parametrize("seed", [1, 2, 2026])
+def test_no_training_row_of_any_seed_is_in_it(reviews, seed):
+    held_out = set(read_rows(REVIEWS).texts)
+    for text, _ in islice(reviews.rows(seed, "training"), 3000):
+        assert text not in held_out and reviews.part_of(text) == "training"
+    assert all(reviews.part_of(text) == "evaluation" for text in held_out)
+
+
+def test_every_label_follows_from_the_review(reviews):
+    """On the plain forms, where a second, independent reading is short."""
+    pairs = f"{reviews.ANY} {reviews.WHOLES}".split()
+    good, bad = ({pair.split("/")[i] for pair in pairs} for i in (0, 1))
+    form = re.compile(r"The \w+ was (not |never |hardly |far from |)(?:really )?(\w+)\.")
+    checked = 0
+    for text, label in islice(reviews.rows(3, "training"), 8000):
+        if found := form.fullmatch(text):
+            assert found[2] in good | bad
+            assert (label == "positive") == ((found[2] in good) != bool(found[1]))
+            checked += 1
+    assert checked > 50
+
+
+def test_its_words_alone_say_little(reviews):
+    """Logistic regression on which words occur (without any order) stays below 70 %."""
+    train = list(islice(reviews.rows(1, "training"), 8000))
+    rows = read_rows(REVIEWS)
+
+    def words(text):
+        return set(re.findall(r"\w+", text.lower()))
+
+    known = {
+        word: i for i, word in enumerate(sorted({w for text, _ in train for w in words(text)}))
+    }
+
+    def table(texts):
+        found = np.zeros((len(texts), len(known) + 1))
+        for i, text in enumerate(texts):
+            found[i, [known[word] for word in words(text) if word in known]] = 1
+        found[:, -1] = 1
+        return found
+
+    x, y = table([text for text, _ in train]), np.array([one[1] == "positive" for one in train])
+    w = np.zeros(x.shape[1])
+    for _ in range(6):  # Newton's steps with a small ridge
+        p = 1 / (1 + np.exp(-x @ w))
+        curve = (x * (p * (1 - p))[:, None]).T @ x + np.eye(len(w))
+        w += np.linalg.solve(curve, x.T @ (y - p) - w)
+    right = (table(rows.texts) @ w > 0) == np.array([one == "positive" for one in rows.labels])
+    assert 0.5 < right.mean() < 0.7
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_answers_as_often_right_as_its_card_says(classifiers, name):
+    score = finish(tasks.evaluate(classifiers[name], REVIEWS)).score
+    said = re.search(r"\*\*([\d.]+) %\*\* \(([\d.]+) to ([\d.]+)", card(name))
+    found = (score.value, score.low, score.high)
+    assert score.total == 2000
+    assert 0.9 <= score.value <= 0.99
+    np.testing.assert_allclose([float(one) / 100 for one in said.groups()], found, atol=2.1e-3)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_needs_its_heads(classifiers, name, tmp_path):
+    head = REVIEWS.read_text("utf-8").splitlines(keepends=True)[:401]
+    (tmp_path / "some.tsv").write_text("".join(head), "utf-8")
+    model = classifiers[name]
+
+    def without(off):
+        return finish(tasks.evaluate(model, tmp_path / "some.tsv", off=frozenset(off))).score.value
+
+    every = [HeadId(one.index, h) for one in model.spec.layers for h in one.heads]
+    assert without(every) < 0.7 < without([]) - 0.1
+    assert without(every[::2]) < without([]) - 0.03
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_can_be_captured(classifiers, name):
+    model = classifiers[name]
+    text = "The soup was not bad, but I never liked the evening."
+    capture = finish(tasks.capture(model, model.tokenize(text)))
+    assert capture.spec.labels == ("negative", "positive")
+    assert capture.logits.shape == (2,)
+    pieces = [one.lower() for one in capture.prompt.pieces]
+    assert pieces[:3] == ["[cls]", "the", "soup"] and "[unk]" not in pieces
+    assert [one.shape[1:] for one in capture.maps] == [(len(pieces), len(pieces))] * 4
+
+
+def test_the_softmax_classifier_looks_from_its_first_token_to_what_turns_a_sense(classifiers):
+    """Head 0.5 puts half of [CLS]'s weight there, as the card says."""
+    turning = {"not", "never", "hardly", "nobody", "neither", "nor", "unlike", "anything", "doubt",
+               "deny", "wrong", "disagree", "cannot", "lie", "opposite", "changed",
+               "back"}  # fmt: skip
+    model, shares = classifiers["softmax"], []
+    for text in read_rows(REVIEWS).texts[:40]:
+        capture = finish(tasks.capture(model, model.tokenize(text)))
+        keys = [i for i, one in enumerate(capture.prompt.pieces) if one.lower() in turning]
+        if keys:
+            shares.append(capture.maps[0].read(5)[0, keys].sum())
+    assert len(shares) > 20 and np.mean(shares) > 0.45
