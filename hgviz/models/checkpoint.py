@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -137,7 +138,14 @@ def checked(config: Config, tensors: dict[str, Tensor], weights: Path) -> Checkp
 
 def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     """sha256 of a configuration and its tensors, by their neutral names."""
-    digest = hashlib.sha256(json.dumps(config_json(config), sort_keys=True).encode())
+    # keys that came later are left out where they say nothing: captures made before them still fit
+    later: dict[str, Any] = {"norms": {}, "top_k": None}
+    kept = {
+        key: value
+        for key, value in config_json(config).items()
+        if key not in later or value != later[key]
+    }
+    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
