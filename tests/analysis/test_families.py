@@ -266,7 +266,7 @@ def test_heads_of_one_layer_speak_each_of_its_own_sign():
     assert (one.finder, other.finder) == ("first", "first")
     assert "of its weight," in one.evidence and "above 0" not in one.evidence
     assert "of the size of its weights" in other.evidence
-    assert f"a row adds up to 0.40 above 0 and {-0.02 * (n - 1):.2f} below" in other.evidence
+    assert f"a row adds up to 0.40 above 0 and −{0.02 * (n - 1):.2f} below" in other.evidence
     assert not {"positive", "negative"} & set(one.metrics)
     assert other.metrics["positive"] == pytest.approx(0.4)
     assert other.metrics["negative"] == pytest.approx(-0.02 * (n - 1))
