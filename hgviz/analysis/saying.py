@@ -109,7 +109,7 @@ class Words:
         plus, minus = (self.metrics.get(name, 0.0) for name in ("positive", "negative"))
         if not self.signed:
             return self.sampled
-        return f"; a row adds up to {plus:.2f} above 0 and −{-minus:.2f} below{self.sampled}"
+        return f"; a row adds up to {plus:.2f} above 0 and −{abs(minus):.2f} below{self.sampled}"
 
     @property
     def _weight(self) -> str:
