@@ -177,6 +177,23 @@ def test_every_label_follows_from_the_review(reviews):
     assert checked > 50
 
 
+def test_what_is_taken_back_is_turned_round(reviews):
+    pairs = f"{reviews.ANY} {reviews.WHOLES}".split()
+    good = {pair.split("/")[0] for pair in pairs}
+    form = re.compile(
+        r"The ([\w ]+) was (\w+) and the ([\w ]+) was (\w+)"
+        r" - no, I take the (first|last) part back\."
+    )
+    checked = 0
+    for text, label in islice(reviews.rows(4, "training"), 20_000):
+        if found := form.fullmatch(text):
+            at = 0 if found[1] in reviews.SCENES else 1
+            turned = found[5] == ("first", "last")[at]
+            assert (label == "positive") == ((found[2 + 2 * at] in good) != turned)
+            checked += 1
+    assert checked > 20
+
+
 def test_its_words_alone_say_little(reviews):
     """Logistic regression on which words occur (without any order) stays below 70 %."""
     train = list(islice(reviews.rows(1, "training"), 8000))
@@ -214,6 +231,17 @@ def test_a_classifier_answers_as_often_right_as_its_card_says(classifiers, name)
     assert score.total == 2000
     assert 0.9 <= score.value <= 0.99
     np.testing.assert_allclose([float(one) / 100 for one in said.groups()], found, atol=2.1e-3)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_loses_with_a_layer_what_its_card_says(classifiers, name):
+    model = classifiers[name]
+    said = re.findall(r"\| layer (\d) \| ([\d.]+) \|", card(name))
+    number, worst = min(said, key=lambda row: float(row[1]))
+    off = frozenset(HeadId(int(number), head) for head in range(6))
+    score = finish(tasks.evaluate(model, REVIEWS, off=off)).score
+    assert len(said) == 4
+    np.testing.assert_allclose(float(worst) / 100, score.value, atol=3e-3)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
