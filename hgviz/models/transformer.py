@@ -159,13 +159,7 @@ class Classifier(nn.Module):
         self.classifier = nn.Linear(config.cls * width, len(config.labels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, n, d) -> (B, classes). Errors: HgvizError for fewer than c tokens."""
-        if x.shape[1] < self.count:
-            raise HgvizError(
-                f"the text has {x.shape[1]} tokens and this classifier reads {self.count}",
-                "its first tokens are put side by side",
-                "Begin the text with its special tokens, as its tokenizer does",
-            )
+        """(B, n, d) -> (B, classes)"""
         first = x[:, : self.count]  # (B, c, d)
         if self.pooling == "shared":
             first = torch.tanh(self.pooler(first))
@@ -222,8 +216,17 @@ class Transformer(nn.Module):
         return self.steps_from(self.embed(tokens), tokens, run)
 
     def steps_from(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As steps, from the placed embeddings (B, n, d) of tokens."""
+        """As steps, from the placed embeddings (B, n, d) of tokens.
+
+        Errors: HgvizError for fewer tokens than a classifier reads, before anything is computed.
+        """
         run = run or Pass()
+        if self.config.goal == "classes" and x.shape[1] < self.config.cls:
+            raise HgvizError(
+                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}",
+                "its first tokens are put side by side",
+                "Begin the text with its special tokens, as its tokenizer does",
+            )
         memory = yield from self._memory(tokens.source, run)
         stack = self.decoder if self.config.form == "encoder-decoder" else self.middle
         x = yield from self._stack(stack, x, tokens, memory, run)
