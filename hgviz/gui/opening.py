@@ -24,7 +24,7 @@ TEXT = (
 )
 CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
 REVIEW = (
-    "How was the soup? My sister said that the soup was bland, but I disagree. The waiter was rude."
+    "The fish was not wonderful, but the evening was. Nobody can deny that the bread was great."
 )
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
 

@@ -14,6 +14,7 @@ from hgviz.gui import opening
 from hgviz.gui.asking import FILES
 from hgviz.gui.composing import ExchangeDialog, Reads, TextDialog, counted_tokens
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.resources import resource
 
 WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]
 FRAMED = ["bert", "both"]
@@ -209,3 +210,13 @@ def test_the_choice_of_activations_can_all_be_opened(program, model):
 def test_the_file_dialog_offers_what_the_readers_open():
     for ending in ("*.h5", "config.json", "*.safetensors", "*.bin", "*.index.json"):
         assert ending in FILES
+
+
+def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
+    review = str(resource(opening.CLASSIFIERS[0]))
+    hourglass = str(resource(opening.SAMPLE))
+    assert opening.text_for(review, opening.TEXT) == opening.REVIEW
+    assert opening.text_for(hourglass, opening.REVIEW) == opening.TEXT
+    assert opening.text_for(review, "my own") == "my own"
+    assert opening.text_for("elsewhere", opening.TEXT) == opening.TEXT
+    assert opening.samples()[hourglass] == "hourglass-sample"

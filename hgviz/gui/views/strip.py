@@ -237,10 +237,12 @@ class Strip(QWidget):
         for number, line in enumerate(self.lines):
             if line.key is not None and line.head is not None and line.head == self.selected:
                 self._ring(painter, self._cell_box(number, line.key))
-        painter.setPen(QPen(mark, 2))
-        for box in boxes:
-            if box is not None:
-                painter.drawRoundedRect(box, 3, 3)
+        for box, line in zip(boxes, self.lines, strict=True):
+            # on red and blue the mark needs a ground of its own
+            for pen in ((QPen(theme.current().pane, 5),) if line.signed else ()) + (QPen(mark, 2),):
+                painter.setPen(pen)
+                if box is not None:
+                    painter.drawRoundedRect(box, 3, 3)
 
     def _ring(self, painter: QPainter, box: QRectF) -> None:
         """Around the key: white within black, as on the map."""
