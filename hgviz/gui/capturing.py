@@ -66,8 +66,8 @@ class Capturing:
 
     def _wish(self, path: str, **fields: Any) -> opening.Wish:
         session, device = self.session, settings.load().device
-        texts = {"text": session.text, "second": session.second, "ids": session.ids}
-        return opening.Wish(path, **texts, device=device, **fields)
+        texts = session.text, session.second, session.ids
+        return opening.Wish(path, *texts, device=device, **fields)
 
     def _start(
         self, wish: opening.Wish, model: Model | None, title: str, on_error: OnError | None = None

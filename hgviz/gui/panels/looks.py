@@ -236,7 +236,8 @@ def _key(
         return Key(token, naming.glyph(prompt, start, end), "", "", "", weight)
     letter = words.unit(prompt) == "letter"
     first, last = min(around[0], start), max(around[1], end)
-    parts = [
+    before, inside, after = (
         naming.shown(prompt.words(a, b)) for a, b in ((first, start), (start, end), (end, last))
-    ]
-    return Key(token, naming.glyph(prompt, start, end), *parts, weight, letter)
+    )
+    glyph = naming.glyph(prompt, start, end)
+    return Key(token, glyph, before, inside, after, weight, letter)
