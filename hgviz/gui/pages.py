@@ -177,7 +177,7 @@ class EmptyPage(QWidget):
         words.addSpacing(24)
         words.addWidget(
             Words(
-                "Opens: " + ", ".join([*(one.label for one in READERS), "captures (.h5)"]),
+                "Opens: " + ", ".join([*(one.label for one in READERS), "captures"]),
                 factor=0.92,
                 kind="secondary",
             )
