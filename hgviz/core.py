@@ -5,7 +5,6 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -14,21 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.errors import HgvizError
+from hgviz.prompt import Floats, Integers, Prompt, readonly, slots
 
 Role = Literal["self", "down", "up", "cross"]
 Side = Literal["source", "target", "slots"]
 Goal = Literal["next", "masked", "classes", "states"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
-
-
-def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
-    """The array as a read-only view; the caller's own array stays writable."""
-    view = np.asarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 # --- the model ------------------------------------------------------------------------------------
@@ -124,55 +115,6 @@ Off = frozenset[HeadId]
 
 
 # --- what was read and what was seen --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A text as the model reads it.
-
-    spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
-    label by offsets, never by token strings. attention_mask: True where a token is real.
-    states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
-    """
-
-    text: str
-    ids: Integers
-    pieces: tuple[str, ...]
-    spans: Integers
-    attention_mask: NDArray[np.bool_] | None = None
-    token_type_ids: Integers | None = None
-    states: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def digest(self) -> str:
-        """A fingerprint of what the model was given."""
-        parts = [np.asarray(self.ids, np.int64).tobytes()]
-        for extra in (self.attention_mask, self.token_type_ids):
-            parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
-        if self.states is not None:
-            parts.append(np.asarray(self.states, np.float32).tobytes())
-        return hashlib.sha256(b"|".join(parts)).hexdigest()
-
-    def label(self, token: int) -> str:
-        """The characters a token stands for; for special tokens its own name."""
-        start, end = self.spans[token]
-        return self.text[start:end] if start >= 0 else self.pieces[token]
-
-    def words(self, start: int, end: int) -> str:
-        """The characters that tokens start..end-1 stand for."""
-        spans = self.spans[max(start, 0) : end]
-        spans = spans[spans[:, 0] >= 0]
-        return self.text[spans[:, 0].min() : spans[:, 1].max()] if len(spans) else ""
-
-
-def slots(count: int) -> Prompt:
-    """What stands in place of a text for the rows of a projected sequence."""
-    nowhere = np.full((count, 2), -1, np.int64)
-    pieces = tuple(f"slot {i}" for i in range(count))
-    return Prompt("", readonly(np.zeros(count, np.int64)), pieces, readonly(nowhere))
 
 
 class Map(Protocol):

@@ -16,7 +16,6 @@ _ENDS = frozenset(".!?…؟。！？")
 _WIDE_ENDS = frozenset("。！？")  # end a sentence without a space behind them
 _VOWELS = frozenset("aeiouyäöüáéíóúàèìòùâêîôûåøæœ")
 _APOSTROPHES = frozenset("'’")
-_BYTE = re.compile("<[0-9A-F]{2}>")
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
 
 
@@ -35,7 +34,7 @@ class Reading:
 
     def __init__(self, prompt: Prompt) -> None:
         tokens = len(prompt)
-        self.unit = unit_of(prompt)
+        self.unit = prompt.unit
         named = self.unit in ("letter", "token")
         self.ids = np.where(named, np.asarray(prompt.ids, np.int64), -1)
         self.numbers = np.arange(tokens)
@@ -72,24 +71,6 @@ class Reading:
     def last(self, members: Bools) -> Integers:
         """For each token the newest member up to and including it, -1 where there is none."""
         return np.maximum.accumulate(np.where(members, self.numbers, -1), dtype=np.int64)
-
-
-def unit_of(prompt: Prompt) -> str:
-    """What a token is called: letter, token, state or slot; see Reading."""
-    if prompt.states is not None:
-        return "state"
-    spans = np.asarray(prompt.spans, np.int64).reshape(-1, 2)
-    plain = spans[:, 0] >= 0
-    if len(plain) and not plain.any():
-        # ids alone have pieces too, but nobody calls those slots
-        return "slot" if prompt.pieces[:1] == ("slot 0",) else "token"
-    whole = plain.all() and bool((spans[:, 1] - spans[:, 0] <= 1).all())
-    return "letter" if whole and all(map(_is_letter, prompt.pieces)) else "token"
-
-
-def _is_letter(piece: str) -> bool:
-    """Whether a piece is a character, or a byte by its number: a ##piece of a word is neither."""
-    return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
 
 
 def _special(pieces: tuple[str, ...]) -> Bools:

@@ -7,7 +7,7 @@ from math import ceil, log2
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
 from hgviz.figures import style
-from hgviz.figures.labels import elide, unit, visible
+from hgviz.figures.labels import elide, visible
 from hgviz.figures.page import Page
 from hgviz.figures.spec import POINTS
 from hgviz.palettes import PAPER
@@ -42,8 +42,8 @@ def token_in(prompt: Prompt, token: int) -> int:
     """The token itself. Errors: HgvizError for one beyond the text."""
     if not 0 <= token < len(prompt):
         raise HgvizError(
-            f"this capture has no {unit(prompt)} {token}"
-            if unit(prompt) in ("slot", "state")
+            f"this capture has no {prompt.unit} {token}"
+            if prompt.unit in ("slot", "state")
             else f"this capture has no token {token}",
             f"there it has {len(prompt):,}, numbered from 0",
             "Choose one of these",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from hgviz.core import Integers, Prompt
 from hgviz.figures import style
 
 BOX = "□"
-BYTE = re.compile("<[0-9A-F]{2}>")  # the name of a byte that is no character
 SPACE = "·"
 SHOWN = {"\n": "↵", "\r": "↵", "\t": "⇥"}
 JOINERS = "\u200c\u200d"
@@ -168,20 +166,6 @@ def context(prompt: Prompt, token: int) -> str:
     first, last = (int(one) for one in prompt.spans[token])
     whole = _word(prompt.text, first, last) if first >= 0 else ""
     return "" if whole == prompt.text[first:last].strip() else visible(whole)
-
-
-def unit(prompt: Prompt) -> str:
-    """What one token is called: letter for bytes and characters, token for others.
-
-    An encoder's states and the rows of a projected sequence go by their own names.
-    """
-    if prompt.states is not None:
-        return "state"
-    if prompt.pieces[:1] == ("slot 0",) and not (prompt.spans >= 0).any():
-        return "slot"
-    alone = (prompt.spans[:, 0] >= 0).all() and (np.diff(prompt.spans, axis=1) <= 1).all()
-    short = all(len(piece) <= 1 or BYTE.fullmatch(piece) for piece in prompt.pieces)
-    return "letter" if len(prompt) and alone and short else "token"
 
 
 def _chosen(mark: Mark, position: int | None) -> Mark:

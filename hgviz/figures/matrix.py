@@ -21,7 +21,7 @@ from hgviz.figures.frame import (
     token_in,
     zoom_for,
 )
-from hgviz.figures.labels import Mark, axis_marks, unit
+from hgviz.figures.labels import Mark, axis_marks
 from hgviz.figures.page import Page, outline
 from hgviz.figures.shades import bar_width, shades_of, upright_bar
 from hgviz.figures.spec import Spec
@@ -140,7 +140,7 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
 def _corner(capture: Capture, layer: int) -> tuple[str, str]:
     """What the columns and the rows are."""
     one, levels = capture.spec.layers[layer], capture.spec.levels
-    key = KEYS.get(unit(capture.key_prompt(layer)), CORNER[0])
+    key = KEYS.get(capture.key_prompt(layer).unit, CORNER[0])
     if levels[one.level].sequence == levels[one.key_level].sequence or key == KEYS["slot"]:
         return key, CORNER[1]
     return "Source →" if key == CORNER[0] else key, "Target ↓"

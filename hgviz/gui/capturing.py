@@ -10,7 +10,7 @@ from hgviz import settings, tasks
 from hgviz.core import Capture, Selection, Step
 from hgviz.gui import opening
 from hgviz.gui.panels.jobs import keeps_words, layer_words
-from hgviz.gui.views.words import counted, unit
+from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
 from hgviz.session import Session
 
@@ -102,7 +102,7 @@ class Capturing:
             done, total, prompt = int(step.done), int(step.total), step.value.main
             self.working.tell(
                 "capture",
-                title=f"Capturing {counted(len(prompt), unit(prompt))}",
+                title=f"Capturing {counted(len(prompt), prompt.unit)}",
                 note=layer_words(done, total) if done < total else "Finishing",
                 keeps=keeps_words(done),
             )

@@ -11,7 +11,7 @@ from hgviz.core import Capture, Prompt, Selection, Step, Task
 from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import glyph
 from hgviz.gui.views.signs import signed
-from hgviz.gui.views.words import unit, with_sign
+from hgviz.gui.views.words import with_sign
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -130,7 +130,7 @@ def made_words(capture: Capture | None) -> str:
     if capture is None:
         return ""
     made, tokens = capture.made, len(capture.main)
-    noun = "bytes" if capture.spec.vocabulary == 256 else f"{unit(capture.main)}s"
+    noun = "bytes" if capture.spec.vocabulary == 256 else f"{capture.main.unit}s"
     other = ""
     if capture.target is not None:
         other = f" from {len(capture.prompt):,}"

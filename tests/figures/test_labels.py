@@ -118,5 +118,5 @@ def test_a_crowded_axis_counts_tokens():
 
 
 def test_letters_are_called_letters():
-    assert labels.unit(byte_prompt(HOSTILE)) == "letter"
-    assert labels.unit(plain(["hour-", "glass"]).prompt) == "token"
+    assert byte_prompt(HOSTILE).unit == "letter"
+    assert plain(["hour-", "glass"]).prompt.unit == "token"

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import theme
-from hgviz.gui.views import naming, ribbon, words
+from hgviz.gui.views import naming, ribbon
 from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
@@ -259,7 +259,7 @@ def test_pieces_are_as_wide_as_their_letters_and_special_ones_are_chips():
     )  # fmt: skip
     assert widths(prompt).tolist() == [6, 5, 6, 6]
     assert [one.special for one in glyphs(prompt, 0, 4)] == [True, False, False, True]
-    assert words.unit(prompt) == "token"
+    assert prompt.unit == "token"
 
 
 def test_words_are_found_by_offsets():

@@ -175,4 +175,4 @@ def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts])
     for name in facts.metrics:
         rank, total = place(name, facts.head, known)
         ranks[name] = f"place {rank:,} of {total:,}, from the largest"
-    return Told(facts, others, ranks, words.unit(capture.key_prompt(facts.head.layer)))
+    return Told(facts, others, ranks, capture.key_prompt(facts.head.layer).unit)

@@ -234,7 +234,7 @@ def _key(
         return Key(token, naming.glyph(prompt, start, end), after, "", "", weight)
     if prompt.spans[start, 0] < 0:  # a special token is its own word
         return Key(token, naming.glyph(prompt, start, end), "", "", "", weight)
-    letter = words.unit(prompt) == "letter"
+    letter = prompt.unit == "letter"
     first, last = min(around[0], start), max(around[1], end)
     before, inside, after = (
         naming.shown(prompt.words(a, b)) for a, b in ((first, start), (start, end), (end, last))

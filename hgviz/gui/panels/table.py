@@ -38,7 +38,7 @@ class HeadTable(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("All heads")
         self.resize(1040, 560)
-        unit = words.unit(session.capture.main) if session.capture is not None else "letter"
+        unit = session.capture.main.unit if session.capture is not None else "letter"
         spec = session.spec
         levels = [words.level(spec, n) for n in range(len(spec.levels))] if spec else []
         self.model = Heads(list(session.facts.values()), levels, unit)

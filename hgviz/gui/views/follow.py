@@ -112,7 +112,7 @@ class FollowView(View):
         prompt = capture.prompt_of(result.level)
         if result.token >= len(prompt):
             return
-        label_, noun = prompt.label(result.token), words.unit(prompt)
+        label_, noun = prompt.label(result.token), prompt.unit
         where = place(prompt, word_spans(prompt), result.token, result.token + 1)
         self._letter.setText(shown(label_, 12))
         word, _, _ = where.rpartition("position")
@@ -200,7 +200,7 @@ class Trail(QAbstractScrollArea):
         course = lay(capture, way, trace.token, char_edges(capture, trace.level), room)
         prompts = tuple(capture.prompt_of(one.index) for one in capture.spec.levels)
         self._picture = None
-        noun = words.unit(prompts[trace.level])
+        noun = prompts[trace.level].unit
         self.story = Story(capture, way, course, trace, session.display, noun, prompts)
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, round(course.height - view.height())))

@@ -281,7 +281,7 @@ def _lengths(spec: ModelSpec, capture: Capture | None) -> tuple[int, ...]:
 
 def _nouns(spec: ModelSpec, capture: Capture | None) -> tuple[str, ...]:
     if capture is not None:
-        return tuple(words.unit(capture.prompt_of(one.index)) for one in spec.levels)
+        return tuple(capture.prompt_of(one.index).unit for one in spec.levels)
     return ("letter" if spec.vocabulary == 256 else "token",) * len(spec.levels)
 
 
@@ -302,7 +302,7 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     if capture is not None and not capture.complete:
         done = sum(one is not None for one in capture.maps)
         if running:
-            return f"capturing {words.counted(len(capture.main), words.unit(capture.main))}"
+            return f"capturing {words.counted(len(capture.main), capture.main.unit)}"
         return f"{done} of {words.counted(len(capture.maps), 'layer')} captured"
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
     if deepest > 1:

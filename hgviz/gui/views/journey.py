@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Integers
-from hgviz.gui.views import words
 from hgviz.gui.views.stages import Stage
 
 TOP, ARCS, HIGH, ASIDE = 16, 62, 32, 8  # above all; for arcs; a strip; its silhouette's margin
@@ -121,7 +120,7 @@ class Course:
 def char_edges(capture: Capture, level: int = 0) -> NDArray[np.float64]:
     """(tokens + 1,): where each token begins, in characters; letters are one wide."""
     prompt = capture.prompt_of(level)
-    if words.unit(prompt) == "letter":
+    if prompt.unit == "letter":
         return np.arange(len(prompt) + 1, dtype=np.float64)
     wide = [min(LONGEST, max(1, len(prompt.label(t)))) + 1.0 for t in range(len(prompt))]
     return np.concatenate([[0.0], np.cumsum(wide)])

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Prompt
-from hgviz.gui.views.words import unit
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
@@ -77,7 +76,7 @@ def name(prompt: Prompt, token: int) -> str:
 def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
     """Where tokens start..end-1 are: "in hourglass, position 60", "letters 57 to 60"."""
     if end - start > 1:
-        return f"{unit(prompt)}s {start:,} to {end - 1:,}"
+        return f"{prompt.unit}s {start:,} to {end - 1:,}"
     kinds = prompt.token_type_ids
     other = "second text" if kinds is not None and kinds[start] == 1 else ""
     return ", ".join(filter(None, (_near(prompt, spans, start), other, f"position {start:,}")))
@@ -101,7 +100,7 @@ def clusters(prompt: Prompt) -> Integers:
 def _near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
     if prompt.spans[token, 0] < 0:
-        return "" if unit(prompt) in ("slot", "state") else "special"
+        return "" if prompt.unit in ("slot", "state") else "special"
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
         return ""

@@ -120,7 +120,7 @@ class Reading:
                 ", itself" if self.rows.spans[self.row, 0] == self.columns.spans[column, 0] else ""
             )
         way = "back" if key < query else "ahead"
-        return f" {words.counted(abs(query - key), words.unit(self.rows.prompt))} {way}"
+        return f" {words.counted(abs(query - key), self.rows.prompt.unit)} {way}"
 
     def _why(self) -> str:
         start = int(self.columns.spans[self.column or 0, 0])

@@ -41,7 +41,7 @@ class Shown:
     def unit(self) -> str:
         """What is asked with: a letter or a token of the text that the queries come from."""
         asking = [one.prompt for one in self.passages if one.asks]
-        return words.unit(asking[0] if asking else self.capture.main)
+        return (asking[0] if asking else self.capture.main).unit
 
 
 class TextStrip(View):

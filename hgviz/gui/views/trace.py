@@ -247,7 +247,7 @@ def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     more = (times - 1) * lower
     if position % times:
         return f"{source} goes to {own} and {words.number(times - 1)} more"
-    noun = words.unit(prompt)
+    noun = prompt.unit
     return f"{source} goes to {own} and the next {noun if more == 1 else words.number(more)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hgviz.core import ModelSpec, Prompt
+from hgviz.core import ModelSpec
 
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -31,20 +31,6 @@ def part(count: int) -> str:
 def fraction(count: int) -> str:
     """One over count in small figures: 1, ¼, ¹⁄₁₆."""
     return VULGAR.get(count, "¹⁄" + str(count).translate(LOWERED))
-
-
-def unit(prompt: Prompt) -> str:
-    """What one token is called: letter where every token is a character or a part of one.
-
-    An encoder's states and the slots of a projected sequence go by their own names.
-    """
-    if prompt.states is not None:
-        return "state"
-    spans = prompt.spans[prompt.spans[:, 0] >= 0]
-    if not len(spans):
-        named = prompt.pieces[0].partition(" ")[0] if prompt.pieces else ""
-        return "slot" if named == "slot" else "token" if prompt.pieces else "letter"
-    return "letter" if (spans[:, 1] - spans[:, 0]).max() <= 1 else "token"
 
 
 def level(spec: ModelSpec, number: int) -> str:

@@ -1,0 +1,92 @@
+"""A text as a model reads it, and what may stand in place of one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+SLOT = "slot {}"
+_BYTE = re.compile("<[0-9A-F]{2}>")  # the name of a byte that is no character
+
+
+def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
+    """The array as a read-only view; the caller's own array stays writable."""
+    view = np.asarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text as the model reads it.
+
+    spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
+    label by offsets, never by token strings. attention_mask: True where a token is real.
+    states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
+    """
+
+    text: str
+    ids: Integers
+    pieces: tuple[str, ...]
+    spans: Integers
+    attention_mask: NDArray[np.bool_] | None = None
+    token_type_ids: Integers | None = None
+    states: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def unit(self) -> str:
+        """What people call one of its tokens: letter for bytes and characters, else token.
+
+        An encoder's states and the rows of a projected sequence go by their own names.
+        """
+        if self.states is not None:
+            return "state"
+        plain = self.spans[:, 0] >= 0
+        if not len(plain) or not plain.any():
+            # ids alone have no text either, but nobody calls those slots
+            return "slot" if self.pieces[:1] == (SLOT.format(0),) else "token"
+        whole = plain.all() and bool((np.diff(self.spans, axis=1) <= 1).all())
+        return "letter" if whole and all(map(_is_letter, {*self.pieces})) else "token"
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what the model was given."""
+        parts = [np.asarray(self.ids, np.int64).tobytes()]
+        for extra in (self.attention_mask, self.token_type_ids):
+            parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
+        if self.states is not None:
+            parts.append(np.asarray(self.states, np.float32).tobytes())
+        return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+    def label(self, token: int) -> str:
+        """The characters a token stands for; for special tokens its own name."""
+        start, end = self.spans[token]
+        return self.text[start:end] if start >= 0 else self.pieces[token]
+
+    def words(self, start: int, end: int) -> str:
+        """The characters that tokens start..end-1 stand for."""
+        spans = self.spans[max(start, 0) : end]
+        spans = spans[spans[:, 0] >= 0]
+        return self.text[spans[:, 0].min() : spans[:, 1].max()] if len(spans) else ""
+
+
+def slots(count: int) -> Prompt:
+    """What stands in place of a text for the rows of a projected sequence."""
+    nowhere = np.full((count, 2), -1, np.int64)
+    pieces = tuple(map(SLOT.format, range(count)))
+    return Prompt("", readonly(np.zeros(count, np.int64)), pieces, readonly(nowhere))
+
+
+def _is_letter(piece: str) -> bool:
+    return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
