@@ -245,6 +245,6 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
         raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
 
 
-def line_of(error: Exception) -> str:
-    """The first line of what an error says, not endless."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
+def line_of(error: BaseException) -> str:
+    """The first line of what an error says, as plain."""
+    return plain((str(error).splitlines() or [type(error).__name__])[0])

@@ -13,15 +13,20 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
+from hgviz.models.patience import within
+from hgviz.models.readers import line_of
 from hgviz.models.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
     import tokenizers
+    from tokenizers import Encoding
 
 MOST_TEXT = 64 * 2**20
 MOST_IDS = 256 * 2**20
 MOST_TOKENIZER = 64 * 2**20
 TOKENIZER = "tokenizer.json"
+PATIENCE = 5.0  # seconds for any text, and
+SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
 
 
 class Tokenizer(Protocol):
@@ -116,7 +121,7 @@ class Pieces:
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text or two; special tokens have the span (-1, -1)."""
         with _guarded(f"{self._name} could not read this text"):
-            encoding = self._tokenizer.encode(text, pair)
+            encoding = self._encoded(text, pair)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         second = np.array([one == 1 for one in encoding.sequence_ids], bool)
         spans[second] += len(text) + 1
@@ -129,6 +134,20 @@ class Pieces:
             spans=readonly(spans),
             token_type_ids=kinds,
         )
+
+    def _encoded(self, text: str, pair: str | None) -> Encoding:
+        """What the tokenizer makes of it. A pattern may take longer than anyone can wait."""
+        limit = PATIENCE + (len(text) + len(pair or "")) / SLOWEST
+        given = text if pair is None else (text, pair)
+        try:
+            # a batch of one, since encode lets no other thread run meanwhile
+            return within(limit, lambda: self._tokenizer.encode_batch([given])[0])
+        except TimeoutError:
+            raise HgvizError(
+                f"{self._name} could not read this text",
+                f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
+                "Use the tokenizer.json the model came with, or a shorter text",
+            ) from None
 
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of ids: their token strings, and the text that tokens of bytes make."""
@@ -251,7 +270,7 @@ def read_ids(path: str | Path) -> Ids:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise HgvizError(
             f"{path.name} does not hold token ids",
-            str(error),
+            line_of(error),
             'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
         ) from None
     for name, beside in _BESIDE:
@@ -330,7 +349,7 @@ def _guarded(what: str) -> Iterator[None]:
             raise
         if isinstance(error, HgvizError):
             raise
-        why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        why = line_of(error)
         raise HgvizError(what, why, "Use the tokenizer.json the model came with") from None
 
 

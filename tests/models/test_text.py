@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -150,11 +151,34 @@ def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
+    tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
+    monkeypatch.setattr("hgviz.models.text.PATIENCE", 0.05)
+    with pytest.raises(HgvizError, match="it was not done after 0 seconds"):
+        tokenizer.encode("a" * 300)
+    for thread in threading.enumerate():
+        if thread.name == "waited for":
+            thread.join()
+
+
+def test_what_a_library_says_is_told_in_one_line_that_can_be_shown(tmp_path, monkeypatch):
+    tokenizer = Pieces(words(tmp_path), 10)
+
+    class Failing:
+        def encode_batch(self, texts):
+            raise ValueError("type \0\x1b\u202e\nof" + "x" * 1000)
+
+    monkeypatch.setattr(tokenizer, "_tokenizer", Failing())
+    with pytest.raises(HgvizError) as caught:
+        tokenizer.encode("a")
+    assert caught.value.why == "type \ufffd\ufffd\ufffd"
+
+
 def test_stopping_is_not_taken_for_a_panic(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path), 10)
 
     class Stopped:
-        def encode(self, text, pair):
+        def encode_batch(self, texts):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(tokenizer, "_tokenizer", Stopped())
