@@ -155,3 +155,9 @@ def test_pyside_keeps_its_references():
         "one = QObject()\n"
         "for _ in range(100_000): one.setObjectName('a')",
     )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "hgviz/gui").rglob("*.py")), ids=name)
+def test_a_widget_is_painted_inside_a_with(path):
+    # an error that leaves a painter open on a widget takes the whole program down
+    assert not re.search(r"= QPainter\(self", path.read_text())

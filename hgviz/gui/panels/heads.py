@@ -144,18 +144,18 @@ class Ticks(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the ticks, darker where there are many."""
         now = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        middle = self.height() / 2
-        painter.setPen(QPen(now.edge, 1))
-        painter.drawLine(QPointF(6, middle), QPointF(self.width() - 6, middle))
-        painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
-        for value in self._values:
-            x = self.place(value)
-            painter.drawLine(QPointF(x, middle - 4), QPointF(x, middle + 4))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.mark)
-        painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            middle = self.height() / 2
+            painter.setPen(QPen(now.edge, 1))
+            painter.drawLine(QPointF(6, middle), QPointF(self.width() - 6, middle))
+            painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
+            for value in self._values:
+                x = self.place(value)
+                painter.drawLine(QPointF(x, middle - 4), QPointF(x, middle + 4))
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.mark)
+            painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
 
 
 def measured(metric: str, value: float) -> str:

@@ -143,15 +143,15 @@ class KeyList(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw every row."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        most = max((abs(one.weight) for one in self.keys), default=1.0)
-        whole = 1.0 if most <= 1.0 else most
-        for row, key in enumerate(self.keys):
-            area = QRectF(0, row * HIGH, self.width(), HIGH)
-            if row == self._under:
-                painter.fillRect(area.adjusted(-4, 0, 4, 0), theme.current().hover)
-            self._row(painter, area, key, abs(key.weight) / whole, first=row == 0)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            most = max((abs(one.weight) for one in self.keys), default=1.0)
+            whole = 1.0 if most <= 1.0 else most
+            for row, key in enumerate(self.keys):
+                area = QRectF(0, row * HIGH, self.width(), HIGH)
+                if row == self._under:
+                    painter.fillRect(area.adjusted(-4, 0, 4, 0), theme.current().hover)
+                self._row(painter, area, key, abs(key.weight) / whole, first=row == 0)
 
     def _row(self, painter: QPainter, area: QRectF, key: Key, share: float, *, first: bool) -> None:
         now = theme.current()

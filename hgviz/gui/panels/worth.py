@@ -128,44 +128,44 @@ class WorthRow(QAbstractButton):
         if self._worth is None:
             return
         now, facts = theme.current(), self._worth.facts
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if self._chosen or self.underMouse():
-            painter.setBrush(now.mark_tint if self._chosen else now.hover)
-            painter.drawRoundedRect(QRectF(self.rect()), 6, 6)
-        box = QRectF(8.5, 4.5, THUMB - 1, THUMB - 1)
-        painter.setBrush(now.pane)
-        painter.drawRect(box)
-        if not self._image.isNull():
-            painter.drawImage(box, self._image)
-        painter.setPen(QPen(now.edge, 1))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(box, 3, 3)
-        x = box.right() + 12
-        bold = theme.font(weight=600)
-        name = str(facts.head)
-        side = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        painter.setFont(bold)
-        painter.setPen(now.mark_text if self._chosen else now.text)
-        painter.drawText(QRectF(x, 2, 90, 20), side, name)
-        self._chip(painter, x + QFontMetricsF(bold).horizontalAdvance(name) + 10)
-        room = self.width() - x - VALUE - 12
-        small = theme.font(0.92)
-        role = QFontMetricsF(small).elidedText(facts.role, Qt.TextElideMode.ElideRight, room)
-        painter.setFont(small)
-        painter.setPen(now.text if self._chosen else now.secondary)
-        painter.drawText(QRectF(x, 22, room, 18), side, role)
-        painter.setFont(bold)
-        painter.setPen(now.text)
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(
-            QRectF(self.width() - VALUE - 8, 22, VALUE, 18), right, words.weight(facts.score)
-        )
-        if self.hasFocus():
-            painter.setPen(QPen(now.press, 1.5))
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            if self._chosen or self.underMouse():
+                painter.setBrush(now.mark_tint if self._chosen else now.hover)
+                painter.drawRoundedRect(QRectF(self.rect()), 6, 6)
+            box = QRectF(8.5, 4.5, THUMB - 1, THUMB - 1)
+            painter.setBrush(now.pane)
+            painter.drawRect(box)
+            if not self._image.isNull():
+                painter.drawImage(box, self._image)
+            painter.setPen(QPen(now.edge, 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+            painter.drawRoundedRect(box, 3, 3)
+            x = box.right() + 12
+            bold = theme.font(weight=600)
+            name = str(facts.head)
+            side = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            painter.setFont(bold)
+            painter.setPen(now.mark_text if self._chosen else now.text)
+            painter.drawText(QRectF(x, 2, 90, 20), side, name)
+            self._chip(painter, x + QFontMetricsF(bold).horizontalAdvance(name) + 10)
+            room = self.width() - x - VALUE - 12
+            small = theme.font(0.92)
+            role = QFontMetricsF(small).elidedText(facts.role, Qt.TextElideMode.ElideRight, room)
+            painter.setFont(small)
+            painter.setPen(now.text if self._chosen else now.secondary)
+            painter.drawText(QRectF(x, 22, room, 18), side, role)
+            painter.setFont(bold)
+            painter.setPen(now.text)
+            right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(
+                QRectF(self.width() - VALUE - 8, 22, VALUE, 18), right, words.weight(facts.score)
+            )
+            if self.hasFocus():
+                painter.setPen(QPen(now.press, 1.5))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
 
     def _chip(self, painter: QPainter, x: float) -> None:
         assert self._worth is not None

@@ -224,25 +224,25 @@ class Canvas(QWidget):
             return
         if self._still is None or self._still.devicePixelRatio() != self._ratio:
             self._still = self._drawn(self._image)
-        painter = QPainter(self)
-        rect, source = self.map_rect, self.scene.source
-        painter.drawPixmap(0, 0, self._still)
-        down = self._marked("down", self.cross.row)
-        across = self._marked("across", self.cross.column)
-        ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
-        painter.save()
-        painter.scale(1 / self._ratio, 1 / self._ratio)
-        corner, signed = self._corner(), self.scene.signed
-        crosshair.draw(
-            painter, self.cross, self.view, corner, signed=signed, causal=source.rule.causal
-        )
-        if self.block is not None:
-            crosshair.frame(painter, self.block, self.view, corner)
-        painter.restore()
-        crosshair.markers(painter, self.cross, self.view, rect)
-        self._notes(painter, rect)
-        if self.card.isVisible():
-            ink.shadow(painter, QRectF(self.card.geometry()), 8)
+        with QPainter(self) as painter:
+            rect, source = self.map_rect, self.scene.source
+            painter.drawPixmap(0, 0, self._still)
+            down = self._marked("down", self.cross.row)
+            across = self._marked("across", self.cross.column)
+            ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
+            painter.save()
+            painter.scale(1 / self._ratio, 1 / self._ratio)
+            corner, signed = self._corner(), self.scene.signed
+            crosshair.draw(
+                painter, self.cross, self.view, corner, signed=signed, causal=source.rule.causal
+            )
+            if self.block is not None:
+                crosshair.frame(painter, self.block, self.view, corner)
+            painter.restore()
+            crosshair.markers(painter, self.cross, self.view, rect)
+            self._notes(painter, rect)
+            if self.card.isVisible():
+                ink.shadow(painter, QRectF(self.card.geometry()), 8)
 
     def _drawn(self, image: QImage) -> QPixmap:
         """What stays while the pointer moves: the picture, its frame, the colour bar."""

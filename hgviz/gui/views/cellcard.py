@@ -47,11 +47,13 @@ class CellCard(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card; its shadow lies within its own edge."""
         now = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(now.edge, 1))
-        painter.setBrush(now.raised if now.dark else now.pane)
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(now.edge, 1))
+            painter.setBrush(now.raised if now.dark else now.pane)
+            painter.drawRoundedRect(
+                QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS
+            )
 
     def changeEvent(self, event: QEvent) -> None:
         """Another theme."""

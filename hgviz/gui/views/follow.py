@@ -356,17 +356,17 @@ class Trail(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The story from its picture, and over it the thread that is on its way."""
-        painter = QPainter(self.viewport())
-        painter.fillRect(self.viewport().rect(), theme.current().pane)
-        if self.story is None:
-            return
-        stage = min(self.step, len(self.story.way) - 1.0)
-        painter.translate(0, -self.verticalScrollBar().value())
-        painter.drawPixmap(0, 0, self._painted(self.story, int(stage)))
-        if stage > int(stage):
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            pen = Pen(painter, self.story, stage)
-            pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.story is None:
+                return
+            stage = min(self.step, len(self.story.way) - 1.0)
+            painter.translate(0, -self.verticalScrollBar().value())
+            painter.drawPixmap(0, 0, self._painted(self.story, int(stage)))
+            if stage > int(stage):
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                pen = Pen(painter, self.story, stage)
+                pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
 
     def _painted(self, story: Story, stage: int) -> QPixmap:
         """All of a story at a stage; painting it takes longer than a frame, so it is kept."""

@@ -243,22 +243,22 @@ class Glass(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint what is in view."""
-        painter = QPainter(self.viewport())
-        painter.fillRect(self.viewport().rect(), theme.current().pane)
-        if self.scene is None or self.layout_ is None:
-            return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        left, top = self._scrolled()
-        painter.translate(-left, -top)
-        look = Look(
-            self.chosen,
-            self.ringed,
-            frozenset(self.opened.values()),
-            self.shown,
-            self.spine,
-            self._one_each,
-        )
-        Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.scene is None or self.layout_ is None:
+                return
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            left, top = self._scrolled()
+            painter.translate(-left, -top)
+            look = Look(
+                self.chosen,
+                self.ringed,
+                frozenset(self.opened.values()),
+                self.shown,
+                self.spine,
+                self._one_each,
+            )
+            Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
 
     @property
     def shown(self) -> QRectF:

@@ -92,22 +92,22 @@ class Strip(QWidget):
         """Row by row, then what is chosen over all of them."""
         if self.prompt is None or self.ruler is None:
             return
-        painter = QPainter(self)
-        painter.translate(0, TOP)
-        for line, (top, height) in zip(self.lines, self.rows.tops, strict=False):
-            self._labels(painter, line, top, height)
-        painter.setClipRect(QRectF(LEFT - 3, -TOP, self.ruler.room + 6, self.height()))
-        first, last = self.ruler.shown()
-        written = glyphs(self.prompt, first, last)
-        for number, (line, (top, height)) in enumerate(
-            zip(self.lines, self.rows.tops, strict=False)
-        ):
-            self._row(painter, line, QRectF(0, top, 0, height), written, number == 0)
-        self._chosen(painter)
-        if self.rows.overview and self.lines:
-            painter.setClipping(False)
-            rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
-            ribbon.draw(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
+        with QPainter(self) as painter:
+            painter.translate(0, TOP)
+            for line, (top, height) in zip(self.lines, self.rows.tops, strict=False):
+                self._labels(painter, line, top, height)
+            painter.setClipRect(QRectF(LEFT - 3, -TOP, self.ruler.room + 6, self.height()))
+            first, last = self.ruler.shown()
+            written = glyphs(self.prompt, first, last)
+            for number, (line, (top, height)) in enumerate(
+                zip(self.lines, self.rows.tops, strict=False)
+            ):
+                self._row(painter, line, QRectF(0, top, 0, height), written, number == 0)
+            self._chosen(painter)
+            if self.rows.overview and self.lines:
+                painter.setClipping(False)
+                rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
+                ribbon.draw(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
 
     def _labels(self, painter: QPainter, line: Line, top: int, height: int) -> None:
         now = theme.current()
