@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgviz.core import HgvizError
 from hgviz.models import package
 from hgviz.models.config import Config, HourglassConfig
 from hgviz.models.files import require_finite, require_fit
@@ -89,6 +90,7 @@ def read_own(path: Path) -> Checkpoint:
     if position is not None and position.dim() == 2 and data.get("max_positions") is None:
         data["max_positions"] = len(position)  # the weights say it where the config does not
     config = parse_config(data, shown(where))
+    require_depth(weights, config, tensors)
     require_fit(weights, shapes_of(config), {name: tuple(t.shape) for name, t in tensors.items()})
     return checked(config, tensors, weights)
 
@@ -102,6 +104,7 @@ def read_package(path: Path) -> Checkpoint:
     found = package.stripped(read_weights(weights))
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     settled = package.settle(read_config(where), shapes, shown(where))
+    require_depth(weights, settled.config, found)
     wanted = shapes_of(settled.config)
     sources = {name: package.source(name, settled.config) for name in wanted}
     expected = {
@@ -116,6 +119,19 @@ def read_package(path: Path) -> Checkpoint:
 
 
 # --- inside ---------------------------------------------------------------------------------------
+
+
+def require_depth(weights: Path, config: Config, found: Collection[str]) -> None:
+    """Errors: HgvizError where there are more layers than tensors.
+
+    To name every tensor that is missing takes a module of all the layers, which takes seconds.
+    """
+    if len(config.layers) > len(found):
+        raise HgvizError(
+            f"{shown(weights)} does not fit its config.json",
+            f"it holds {len(found):,} tensors, and config.json says {len(config.layers):,} layers",
+            "Correct config.json, or choose another file",
+        )
 
 
 def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:

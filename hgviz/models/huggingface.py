@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from hgviz.core import Goal, HgvizError
-from hgviz.models.checkpoint import Checkpoint, checked, shapes_of
+from hgviz.models.checkpoint import Checkpoint, checked, require_depth, shapes_of
 from hgviz.models.config import TransformerConfig
-from hgviz.models.files import require_fit
+from hgviz.models.files import Shapes, require_fit
 from hgviz.models.readers import located, plain, quoted, read_config, shown, weights_of
 from hgviz.models.shards import read_weights
 
@@ -93,8 +93,10 @@ def read(path: Path, family: Family) -> Checkpoint:
     data = read_config(where)
     names = _named(weights, read_weights(weights, lambda one: _buffer(one, family)), family)
     config = _tied(family.settle(data, names, shown(where)), family, names)
-    sources = {name: family.source(name, config) for name in shapes_of(config)}
-    _require_fit(weights, family, config, sources, names)
+    require_depth(weights, config, names)
+    wanted = shapes_of(config)
+    sources = {name: family.source(name, config) for name in wanted}
+    _require_fit(weights, family, config, sources, wanted, names)
     tensors = {name: one.take(names[one.name][1]) for name, one in sources.items()}
     return checked(config, tensors, weights)
 
@@ -151,9 +153,9 @@ def _require_fit(
     family: Family,
     config: TransformerConfig,
     sources: Mapping[str, Source],
+    wanted: Shapes,
     names: _Named,
 ) -> None:
-    wanted = shapes_of(config)
     told = {canonical: name for canonical, (name, _) in names.items()}
     prefix = family.PREFIX if any(n.startswith(family.PREFIX) for n in told.values()) else ""
 

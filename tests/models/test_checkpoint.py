@@ -21,6 +21,7 @@ from hgviz.models.checkpoint import save
 from hgviz.models.readers import READERS, read, recognises
 from tests.models import package
 from tests.models.building import make_config, make_hourglass, write_checkpoint
+from tests.models.folders import write_gpt2
 
 GIVEN = {
     "num_tokens": 23, "dim": 16, "max_seq_len": 32, "depth": [1, [1, 1, 1], 1],
@@ -194,6 +195,15 @@ def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(tmp_path):
         ["lm_head.bias", "23", "none"],
         ["extra", "none", "3"],
     ]
+
+
+def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, monkeypatch):
+    folder = write_checkpoint(tmp_path / "mine")
+    theirs = write_gpt2(tmp_path / "theirs", n_layer=1)
+    monkeypatch.setattr("hgviz.models.checkpoint.build", None)
+    configured(folder, hierarchy="400@1 1@2 400@1")
+    assert "tensors, and config.json says 803 layers" in str(refusal(folder))
+    assert "16 tensors, and config.json says 1,000" in str(refusal(configured(theirs, n_layer=1000)))
 
 
 def test_a_wrong_number_in_config_json_is_named_with_the_right_one(tmp_path, reference):
@@ -402,7 +412,7 @@ def entry(shape, start, end, dtype="F32"):
         ({"a": entry([2**62], 0, 2**64)}, "a has the shape"),
         ({"a": entry([-4], 0, 64)}, "a has the shape"),
         ({"a": entry([1] * 5000, 0, 4)}, "a has the shape"),
-        ({"a": entry([16], 16, 80)}, "are stored"),
+        ({"a": entry([16], 16, 80)}, "a ends after 80 bytes of 64"),
         ({"a": entry([16], 64, 0)}, "are stored"),
         ({"a": entry([16], 0, 64), "b": entry([16], 0, 64)}, "its tensors overlap"),
         ({"a": entry([8], 0, 64, "I64")}, "a is I64"),
