@@ -254,6 +254,20 @@ def test_every_kind_of_figure_is_drawn_of_every_family(made, run, family, kind, 
         assert ">Row sum<" in drawn
 
 
+def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(run, tmp_path):
+    write_transformer(tmp_path / "m", form="decoder", cross=True, vocab_size=90)
+    states = np.random.default_rng(0).normal(size=(1, 12))
+    given = {"input_ids": [2, 7], "encoder_hidden_states": states.tolist()}
+    (tmp_path / "f.json").write_text(json.dumps(given))
+    out, found = tmp_path / "c.h5", tmp_path / "l.npy"
+    asked = ("--ids", tmp_path / "f.json", "--dtype", "float64", "--device", "cpu")
+    code, shown, _ = run("capture", tmp_path / "m", *asked, "-o", out)
+    assert (code, run("logits", out, "-o", found)[0]) == (0, 0)
+    assert shown.endswith("on 1 state of an encoder and 2 tokens of target.\n")
+    model = open_model(tmp_path / "m", dtype="float64")
+    assert abs(np.load(found) - model.run([2, 7], encoder_states=states).logits).max() <= 1e-12
+
+
 # --- what cannot be -------------------------------------------------------------------------------
 
 WRONG = {

@@ -64,12 +64,13 @@ def capture(
     task = tasks.capture(loaded, prompt, out, chosen, force, second)
     kept = f"The layers that were done are kept in {out}.part; the same command goes on from there"
     made = terminal.run(task, "Capturing", kept)
-    heads, layers = len(made.spec.heads), len(made.maps)
-    read = f"{len(prompt):,} tokens"
+    heads = terminal.counted(len(made.spec.heads), "head")
+    layers = terminal.counted(len(made.maps), "layer")
+    noun, whose = ("state", "an encoder") if prompt.states is not None else ("token", "source")
+    read = terminal.counted(len(prompt), noun)
     if second is not None:
-        first = "states of an encoder" if prompt.states is not None else "tokens of source"
-        read = f"{len(prompt):,} {first} and {len(second):,} tokens of target"
-    terminal.say(f"{out}: {heads:,} heads in {layers} layers on {read}.")
+        read += f" of {whose} and {terminal.counted(len(second), 'token')} of target"
+    terminal.say(f"{out}: {heads} in {layers} on {read}.")
 
 
 def train(

@@ -92,8 +92,10 @@ def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
         raise _damaged(path, f"{name} has the shape {entry.shape[:MOST_DIMENSIONS]}")
     start, end = entry.data_offsets
     need = math.prod(entry.shape) * _SAFE_DTYPES[entry.dtype].itemsize
-    if not 0 <= start <= end <= available or end - start != need:
+    if not 0 <= start <= end or end - start != need:
         raise _damaged(path, f"{name} needs {need:,} bytes and {end - start:,} are stored")
+    if end > available:
+        raise _damaged(path, f"it is cut short: {name} ends after {end:,} bytes of {available:,}")
 
 
 def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:

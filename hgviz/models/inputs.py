@@ -59,7 +59,9 @@ def encoder_states(spec: ModelSpec, states: Any) -> NDArray[Any]:
     """States (m, width) or (batch, m, width), finite. Errors: HgvizError."""
     found = np.asarray(states)
     good = found.ndim in (2, 3) and found.dtype.kind == "f" and found.shape[-1] == spec.width
-    if not good or not found.size or not np.isfinite(found).all():
+    with np.errstate(over="ignore"):  # captures keep them in float32
+        good = good and found.size > 0 and bool(np.isfinite(found.astype(np.float32)).all())
+    if not good:
         raise HgvizError(
             "the encoder states do not fit this model",
             f"it needs finite numbers (positions, {spec.width}), these are "

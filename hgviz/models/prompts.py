@@ -87,7 +87,7 @@ def _states(model: Model, given: Ids) -> Prompt:
             "it is a decoder that looks at the states of an encoder which is not part of it",
             STATES,
         )
-    states = np.array(given.encoder_hidden_states, np.float32)
+    states = np.array(given.encoder_hidden_states, np.float64)
     return model.from_states(states, given.encoder_attention_mask)
 
 

@@ -40,7 +40,7 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
         found.update(held)
     for name, shard in places.items():
         if name not in found and not (skip and skip(name)):
-            raise _wrong(path, f"{plain(name)} is not in {shard}, where it places it")
+            raise _wrong(path, f"it places {plain(name)} in {shard}, which lacks it")
     return found
 
 

@@ -203,7 +203,9 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
     monkeypatch.setattr("hgviz.models.checkpoint.build", None)
     configured(folder, hierarchy="400@1 1@2 400@1")
     assert "tensors, and config.json says 803 layers" in str(refusal(folder))
-    assert "16 tensors, and config.json says 1,000" in str(refusal(configured(theirs, n_layer=1000)))
+    assert "16 tensors, and config.json says 1,000" in str(
+        refusal(configured(theirs, n_layer=1000))
+    )
 
 
 def test_a_wrong_number_in_config_json_is_named_with_the_right_one(tmp_path, reference):
