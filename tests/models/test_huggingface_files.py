@@ -399,7 +399,7 @@ def test_tensors_that_are_not_where_the_index_says_are_named(folder):
         index.write_text(json.dumps({"weight_map": changed}))
         assert f"{shard} holds {name}, which it places in" in str(refusal(folder))
     index.write_text(json.dumps({"weight_map": {**places, "ghost": shard}}))
-    assert f"ghost is not in {shard}" in str(refusal(folder))
+    assert f"places ghost in {shard}, which lacks it" in str(refusal(folder))
     (folder / other).unlink()
     index.write_text(json.dumps(data))
     assert f"theirs/{other} is missing" in str(refusal(folder))
