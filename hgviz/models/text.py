@@ -323,6 +323,13 @@ def read_bytes(path: Path, most: int) -> bytes:
     return data
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
+    if path.exists() and not path.is_file():
+        raise HgvizError(f"{path.name} could not be read", "it is no file", "Copy it again")
+    return read_bytes(path, most)
+
+
 def _opened(file: Path) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
@@ -330,7 +337,7 @@ def _opened(file: Path) -> tokenizers.Tokenizer:
 
     if file.name != TOKENIZER:
         return made(file)
-    return Tokenizer.from_buffer(read_bytes(file, MOST_TOKENIZER))
+    return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER))
 
 
 def _foreign(file: Path, why: str) -> HgvizError:

@@ -188,6 +188,6 @@ def _numbers(file: Path, data: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _text(file: Path) -> str:
-    from hgviz.models.text import decoded, read_bytes
+    from hgviz.models.text import decoded, read_regular
 
-    return decoded(file, read_bytes(file, MOST))
+    return decoded(file, read_regular(file, MOST))

@@ -38,6 +38,8 @@ from hgviz.store.header import (
 )
 from hgviz.store.layers import read_layer
 
+MOST_MANIFEST = 1 << 20
+
 
 def open_capture(path: str | Path) -> Capture:
     """A capture whose maps are read from the file when they are looked at.
@@ -66,6 +68,8 @@ def is_capture(path: str | Path) -> bool:
     if os.path.isdir(path):
         return path.rstrip("/").endswith(schema.PART) or read_manifest(Path(path)) is not None
     try:
+        if not os.path.isfile(path):  # to open a pipe is to wait for its writer
+            return False
         with open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 return False
@@ -142,8 +146,11 @@ def _described(layer: Layer, one: Map | None) -> dict[str, Any]:
 
 def read_manifest(part: Path) -> dict[str, Any] | None:
     """What an unfinished capture is of; None where there is no manifest to read."""
+    manifest = part / schema.MANIFEST
     try:
-        found = json.loads((part / schema.MANIFEST).read_text("utf-8"))
+        if not manifest.is_file() or manifest.stat().st_size > MOST_MANIFEST:
+            return None
+        found = json.loads(manifest.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     good = isinstance(found, dict) and found.get("format") == schema.FORMAT

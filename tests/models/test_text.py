@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 import numpy as np
@@ -142,6 +143,14 @@ def test_a_damaged_tokenizer_is_one_error(tmp_path, data):
     (tmp_path / "tokenizer.json").write_bytes(data)
     with pytest.raises(HgvizError, match=r"tokenizer\.json could not be read"):
         tokenizer_of(tmp_path, 256)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are of POSIX systems")
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+def test_a_pipe_is_no_tokenizer(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(HgvizError, match="it is no file"):
+        tokenizer_of(tmp_path, 300)
 
 
 def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):

@@ -76,6 +76,9 @@ def test_what_is_not_there_or_not_a_file_is_told(tmp_path):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         refused(tmp_path / "pipe", "not a regular file")
+        assert not is_capture(tmp_path / "pipe")
+        os.mkfifo(tmp_path / "manifest.json")
+        assert not is_capture(tmp_path)
 
 
 def test_other_hdf5_files_are_not_captures(tmp_path):
