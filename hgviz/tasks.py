@@ -193,12 +193,12 @@ def capture(
 
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
-    from hgviz.maps import LazyMap
+    from hgviz.maps import LazyMap, settled
 
     maps: list[Map | None] = list(blank.maps)
     layers = _Traced(model, blank)
     for index, factors in layers:
-        maps[index] = LazyMap(factors, model.spec.layers[index].heads)
+        maps[index] = LazyMap(settled(factors), model.spec.layers[index].heads)
         so_far = replace(blank, maps=tuple(maps))
         yield Step(index + 1, len(maps), f"layer {index}", so_far)
     made = replace(blank.made, seconds=time.perf_counter() - started)
@@ -217,7 +217,7 @@ def _capture_to_file(
         layers = _Traced(model, blank)
         for index, factors in layers:
             if index not in writer.committed:
-                writer.add(index, factors)
+                writer.add(index, factors, settle=True)
             yield Step(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)
@@ -231,8 +231,6 @@ class _Traced:
         self.logits: NDArray[Any] | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Factors]]:
-        from hgviz.maps import settled
-
         tapped: dict[int, Factors] = {}
         blank = self.blank
         steps = self.model.trace(blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__)
@@ -242,7 +240,7 @@ class _Traced:
             except StopIteration as end:
                 self.logits = end.value
                 return
-            yield index, settled(tapped.pop(index))
+            yield index, tapped.pop(index)
 
 
 def _provenance(model: Model) -> Provenance:

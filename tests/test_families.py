@@ -351,10 +351,10 @@ def test_an_interrupted_capture_of_two_texts_goes_on_and_of_others_is_refused(
     folder, whole, given = made("both")
     out, add = tmp_path / "out.h5", Writer.add
 
-    def failing(writer, index, layer):
+    def failing(writer, index, layer, **options):
         if index == 3:
             raise OSError(28, "No space left on device", str(out))
-        add(writer, index, layer)
+        add(writer, index, layer, **options)
 
     monkeypatch.setattr(Writer, "add", failing)
     assert run("capture", folder, *given, "-o", out)[0] == 1

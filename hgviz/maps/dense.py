@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.maps.lazy import plain
+from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.summary import Summary, summarise
 from hgviz.maps.tiles import TILE, Tiled
 
@@ -27,9 +28,10 @@ class DenseMap(Tiled):
         signed: bool = False,
         causal: bool = False,
         stored: Callable[[int], Summary] | None = None,
+        pyramids: Callable[[int], Pyramid] | None = None,
     ) -> None:
         heads_, queries, keys = array.shape
-        super().__init__((heads_, queries, keys), heads, signed)
+        super().__init__((heads_, queries, keys), heads, signed, pyramids)
         self.array, self.causal, self._stored = array, causal, stored
 
     def summary(self, head: int) -> Summary:

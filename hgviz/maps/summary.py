@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hgviz.core import Floats
-from hgviz.maps.blas import one_thread
-from hgviz.maps.pooling import larger
-from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
+from hgviz.core import Floats, Reduce
+from hgviz.maps.pooling import counts, fold_sum
+from hgviz.maps.pyramid import Codes, Pyramid, Range, encode, lowest_zoom, zooms
+from hgviz.maps.survey import Survey, Wanted, survey
+from hgviz.maps.tiles import TILE_ZOOM, Tiled
 
 THUMB = 128
-_TINY = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +38,52 @@ def thumb_zoom(queries: int, keys: int) -> int:
 def summarise(maps: Tiled, head: int) -> Summary:
     """The summary of a head, tile by tile: memory does not grow with the map."""
     place, (_, queries, keys) = maps.place(head), maps.shape
-    zoom = thumb_zoom(queries, keys)
-    inner = min(zoom, TILE_ZOOM)
-    step = TILE >> inner
-    thumb = np.zeros((-(-queries >> inner), -(-keys >> inner)), np.float32)
-    highest, lowest = np.zeros(queries, np.float32), np.zeros(queries, np.float32)
-    total, weighted = np.zeros(queries), np.zeros(queries)
-    with one_thread(), np.errstate(invalid="ignore", over="ignore"):
-        for i in range(-(-queries // TILE)):
-            rows = slice(i * TILE, (i + 1) * TILE)
-            for j in range(-(-keys // TILE)):
-                tile = maps.weights(place, i, j)
-                if tile is None:
-                    continue
-                thumb[i * step : (i + 1) * step, j * step : (j + 1) * step] = maps.fold(tile, inner)
-                highest[rows] = np.maximum(highest[rows], tile.max(1))
-                lowest[rows] = np.minimum(lowest[rows], tile.min(1))
-                size = np.abs(tile) if maps.signed else tile
-                total[rows] += size.sum(1)
-                weighted[rows] += (size * np.log(np.maximum(size, _TINY))).sum(1)
-    thumb = maps.fold(thumb, zoom - inner)
-    return Summary(thumb + 0.0, larger(highest, lowest), _entropy(total, weighted))
+    zoom = min(thumb_zoom(queries, keys), TILE_ZOOM)
+    return summary_of(maps, place, survey(maps, place, Wanted(largest=zoom)), zoom)
 
 
-def _entropy(total: NDArray[np.float64], weighted: NDArray[np.float64]) -> Floats:
-    # of p = w / S: log S - sum(w log w) / S
-    some = total > 0
-    sums = np.where(some, total, 1.0)
-    return np.maximum(np.where(some, np.log(sums) - weighted / sums, 0.0), 0.0).astype(np.float32)
+def summary_of(maps: Tiled, place: int, found: Survey, zoom: int) -> Summary:
+    """The summary of the head stored at a place, surveyed in cells of 2^zoom."""
+    _, queries, keys = maps.shape
+    thumb: Floats = maps.fold(found.cells, thumb_zoom(queries, keys) - zoom) + np.float32(0)
+    return Summary(thumb, maps.rowmax(place, found.top), found.entropy)
+
+
+def to_store(maps: Tiled, rows: tuple[int, ...] = ()) -> Wanted:
+    """What is surveyed of a map that is to be stored: its finest kept levels, and some rows."""
+    _, queries, keys = maps.shape
+    lowest = lowest_zoom(queries, keys)
+    if lowest is None:
+        return Wanted(min(thumb_zoom(queries, keys), TILE_ZOOM), None, rows)
+    return Wanted(lowest, lowest + 1, rows)
+
+
+def pyramid_of(maps: Tiled, found: Survey) -> Pyramid | None:
+    """The kept levels of a head that was surveyed by to_store; None for a small map."""
+    _, queries, keys = maps.shape
+    wanted = zooms(queries, keys, thumb_zoom(queries, keys))
+    if not wanted["max"]:
+        return None
+    levels: dict[Reduce, Mapping[int, Codes]] = {}
+    ranges: dict[Reduce, Range] = {}
+    values: dict[int, Floats] = {}
+    for zoom in wanted["max"]:
+        values[zoom] = maps.fold(values[zoom - 1], 1) if zoom - 1 in values else found.cells
+    levels["max"], ranges["max"] = _coded(values, maps.signed)
+    values, sums = {}, found.sums
+    for zoom in wanted["mean"]:
+        sums = fold_sum(sums, 1).astype(np.float32) if zoom - 1 in values else sums
+        values[zoom] = (sums / counts((queries, keys), zoom)).astype(np.float32)
+    levels["mean"], ranges["mean"] = _coded(values, maps.signed)
+    return Pyramid((queries, keys), levels, ranges)
+
+
+def _coded(values: Mapping[int, Floats], signed: bool) -> tuple[Mapping[int, Codes], Range]:
+    """Levels under one range; a coarser level has no number outside that of the finest, but means
+    can be smaller where signs cancel or zeros join.
+    """
+    ends = [Range.of(one, signed) for one in values.values()]
+    maximum = max(one.maximum for one in ends)
+    edges = [edge for one in ends for edge in (one.floor, one.maximum) if edge > 0]
+    within = Range.of(np.array([min(edges), maximum] if edges else []), signed)
+    return {zoom: encode(one, within) for zoom, one in values.items()}, within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import h5py
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
-from hgviz.maps import DenseMap, LazyMap
-from hgviz.store import schema
+from hgviz.maps import DenseMap, Factors, LazyMap, Summary
+from hgviz.store import overviews, schema
 
 CHUNK_BYTES = 64 << 10
 TILE_CHUNK = 256
@@ -57,19 +57,27 @@ def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
             store(group, name, np.asarray(values, dtype), axis=0)
 
 
-def write_layer(group: h5py.Group, layer: Layer, maps: LazyMap | DenseMap) -> None:
-    """One layer; that it is committed is the last thing said."""
+def write_layer(
+    group: h5py.Group, layer: Layer, maps: LazyMap | DenseMap, settle: bool = False
+) -> None:
+    """One layer; that it is committed is the last thing said.
+
+    settle: store the statistics that `maps.settled` would give, found while looking at the maps.
+    """
     attributes: dict[str, Any] = {
         "name": layer.name, "role": layer.role, "level": layer.level,
         "key_level": layer.key_level, "heads": layer.heads, "signed": maps.signed,
         "causal": layer.causal,
     }  # fmt: skip
+    found = overviews.write(group, maps, settle)
     if isinstance(maps, LazyMap):
-        attributes |= {"kind": "lazy", **_write_factors(group, maps)}
+        factors = maps.factors if found.stat is None else replace(maps.factors, stat=found.stat)
+        attributes |= {"kind": "lazy", **_write_factors(group, factors)}
+        attributes["verify_max_abs"] = found.difference
     elif isinstance(maps, DenseMap):
         attributes |= {"kind": "dense", "causal": maps.causal}
         _write_weights(group, maps)
-    _write_summaries(group, maps)
+    _write_summaries(group, maps, found.summaries)
     for name, value in attributes.items():
         group.attrs[name] = _plain(value)
     group.attrs["committed"] = 1
@@ -83,10 +91,10 @@ def _plain(value: Any) -> Any:
     return np.array(value, "<i8") if isinstance(value, tuple) else value
 
 
-def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
+def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     """q, k, statistic, relative terms and proof; returns the attributes that go with them."""
-    factors, rule = maps.factors, maps.factors.rule
-    crc = [0] * len(maps.heads)
+    rule = factors.rule
+    crc = [0] * factors.q.shape[0]
     for name in schema.SUMMED:
         if (values := getattr(factors, name)) is not None:
             _store_heads(group, name, values, crc)
@@ -108,13 +116,11 @@ def _write_factors(group: h5py.Group, maps: LazyMap) -> dict[str, Any]:
         "norms": " ".join(norm or "-" for norm in rule.norms),
         **({} if rule.top_k is None else {"top_k": rule.top_k}),
         "unit": rule.relative.unit if rule.relative is not None else 1,
-        "verify_max_abs": maps.verify_max_abs,
         "crc32": tuple(crc),
     }  # fmt: skip
 
 
-def _write_summaries(group: h5py.Group, maps: LazyMap | DenseMap) -> None:
-    found = [maps.summary(head) for head in maps.heads]
+def _write_summaries(group: h5py.Group, maps: LazyMap | DenseMap, found: list[Summary]) -> None:
     limit = np.finfo(np.float16).max
     shape = (0, 0)
     if found:
@@ -132,15 +138,16 @@ def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
     """Tiles of a dense map; those above the diagonal of a causal one are never written."""
     array = maps.array
     side = min(TILE_CHUNK, max(1, *array.shape[1:]))
+    down, across = (max(1, min(side, size)) for size in array.shape[1:])
     target = group.create_dataset(
         "weights", array.shape, array.dtype.newbyteorder("<"),
-        chunks=(1, side, side), shuffle=True, compression="gzip", compression_opts=1,
+        chunks=(1, down, across), shuffle=True, compression="gzip", compression_opts=1,
     )  # fmt: skip
     for place in range(array.shape[0]):
-        for top in range(0, array.shape[1], side):
-            right = min(top + side, array.shape[2]) if maps.causal else array.shape[2]
-            for left in range(0, right, side):
-                at = (place, slice(top, top + side), slice(left, left + side))
+        for top in range(0, array.shape[1], down):
+            right = min(top + down, array.shape[2]) if maps.causal else array.shape[2]
+            for left in range(0, right, across):
+                at = (place, slice(top, top + down), slice(left, left + across))
                 target[at] = array[at]
 
 

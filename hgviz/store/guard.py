@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError
-from hgviz.store.schema import FORMAT, VERSION, Row
+from hgviz.store.schema import FORMAT, PACKED, VERSION, Row
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LARGEST_CHUNK = 64 << 20
@@ -158,7 +158,7 @@ def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.
             raise Refused(f"{where} has chunks of {chunk} numbers")
     declared = math.prod(found.shape)
     packed = h5py.h5z.FILTER_DEFLATE in filters
-    if packed != (name == "weights"):  # the only one that is packed, and unpacked with a limit
+    if packed != (name.split("/")[0] in PACKED):  # those alone are unpacked with a limit
         raise Refused(f"{where} is{'' if packed else ' not'} compressed")
     if not packed and declared * found.dtype.itemsize > found.id.get_storage_size():
         raise Refused(f"{where} declares {declared} numbers, more than the file holds")

@@ -14,7 +14,7 @@ from hgviz.core import Layer, Map
 from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule, Summary
 from hgviz.maps.rule import Norm
 from hgviz.maps.summary import THUMB
-from hgviz.store import schema
+from hgviz.store import overviews, schema
 from hgviz.store.arrays import Checksums, Packed, Stored
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
 
@@ -40,10 +40,14 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     summaries = partial(_summary, data, path)
     if kind == "lazy":
         factors = _factors(group, data, path, layer)
-        return LazyMap(factors, layer.heads, summaries, attribute(group, "verify_max_abs", 0.0))
+        difference = attribute(group, "verify_max_abs", 0.0)
+        signed = any(ACTIVATIONS[name].signed for name in layer.activations)
+        pyramids = overviews.read(group, path, sizes, signed)
+        return LazyMap(factors, layer.heads, summaries, difference, pyramids)
     signed, causal = (attribute(group, name, False) for name in ("signed", "causal"))
     weights: Any = Packed(data["weights"], path)
-    return DenseMap(weights, layer.heads, signed, causal, summaries)
+    pyramids = overviews.read(group, path, sizes, signed)
+    return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids)
 
 
 def _agree(group: h5py.Group, layer: Layer) -> None:

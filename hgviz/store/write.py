@@ -76,15 +76,18 @@ class Writer:
         if kind is not None and not self.committed:
             _remove(self.part)  # there is nothing in it to go on with
 
-    def add(self, index: int, layer: Factors | DenseMap) -> None:
-        """Commit a layer: it is on the disk when this returns."""
+    def add(self, index: int, layer: Factors | DenseMap, settle: bool = False) -> None:
+        """Commit a layer: it is on the disk when this returns.
+
+        settle: with the statistics that hgviz.maps.settled gives, which cost no pass of their own.
+        """
         heads = self._layers[index].heads
         maps = LazyMap(layer, heads) if isinstance(layer, Factors) else layer
         if maps.heads != heads:
             raise ValueError(f"layer {index} has the heads {heads}, not {maps.heads}")
         target = self.part / schema.LAYER.format(index)
         with writing(self.path, self._kept()), whole_hdf5(target) as file:
-            write_layer(file.create_group("layer"), self._layers[index], maps)
+            write_layer(file.create_group("layer"), self._layers[index], maps, settle)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:

@@ -1,0 +1,147 @@
+"""Coarse levels of a map in one byte a cell, for looking at all of a large one at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Floats, Reduce
+from hgviz.maps.pooling import counts, fold_magnitude, fold_max, fold_sum
+
+UNSIGNED_ERROR, SIGNED_ERROR = 0.028, 0.056  # relative, of weights not below the floor
+UNSIGNED_CODES, SIGNED_CODES = 255, 127  # of each sign; code 0 is the weight 0
+_NEGATIVE = 128
+_SMALL = 4096  # cells a side up to which a map is computed as fast as it is looked at
+
+Codes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What the codes of one head span: the smallest and the largest magnitude, both 0 for none."""
+
+    floor: float
+    maximum: float
+    signed: bool = False
+
+    @classmethod
+    def of(cls, values: NDArray[Any], signed: bool) -> Range:
+        """The range of some values; the floor is as low as the promised error allows."""
+        sizes = np.abs(values)
+        maximum = float(sizes.max(initial=0.0))
+        if not 0 < maximum < math.inf:
+            return cls(0.0, 0.0, signed)
+        error, codes = _precision(signed)
+        # a little less than what just fits, so that rounding to float32 stays inside
+        widest = math.exp(2 * math.log1p(0.999 * error) * (codes - 1))
+        smallest = float(sizes.min(initial=maximum, where=sizes > 0))
+        floor = max(smallest, maximum / widest, float(np.finfo(np.float32).tiny))
+        return cls(float(np.float32(min(floor, maximum))), float(np.float32(maximum)), signed)
+
+    @property
+    def sensible(self) -> bool:
+        """Whether codes mean something under it: 0 < floor <= maximum, or all weights are 0."""
+        return (self.floor == self.maximum == 0) or 0 < self.floor <= self.maximum < math.inf
+
+
+def _precision(signed: bool) -> tuple[float, int]:
+    return (SIGNED_ERROR, SIGNED_CODES) if signed else (UNSIGNED_ERROR, UNSIGNED_CODES)
+
+
+def encode(values: NDArray[Any], within: Range) -> Codes:
+    """uint8 of weights: the nearest code on a logarithmic scale; what is far below its floor, and
+    what is no number, becomes 0. Signed: 1 to 127 for positive weights, 129 to 255 for negative.
+    """
+    if within.maximum == 0:
+        return np.zeros(values.shape, np.uint8)
+    _, last = _precision(within.signed)
+    sizes = np.abs(values.astype(np.float32, copy=False))
+    seen = sizes >= within.floor / 2
+    span = math.log(within.maximum / within.floor)
+    place = np.log(np.maximum(sizes, np.float32(within.floor)) / np.float32(within.floor))
+    place *= np.float32((last - 1) / span if span else 0.0)
+    codes = np.where(seen, np.rint(np.minimum(place, last - 1)) + 1, 0).astype(np.uint8)
+    return np.where((values < 0) & seen, codes + _NEGATIVE, codes).astype(np.uint8)
+
+
+def decode(codes: Codes, within: Range) -> Floats:
+    """Weights of codes, float32."""
+    found: Floats = _table(within)[codes]
+    return found
+
+
+def _table(within: Range) -> Floats:
+    """The weight of each of the 256 codes."""
+    table = np.zeros(256, np.float32)
+    if within.maximum == 0:
+        return table
+    _, last = _precision(within.signed)
+    steps = np.linspace(math.log(within.floor), math.log(within.maximum), last)
+    table[1 : last + 1] = np.exp(steps)
+    if within.signed:
+        table[_NEGATIVE + 1 :] = -table[1:_NEGATIVE]
+    return table
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def lowest_zoom(queries: int, keys: int) -> int | None:
+    """The finest zoom that is kept of a map, None for one that is small: 3 at 8k, 4 at 32k, 5 at
+    131k positions.
+    """
+    size = max(queries, keys)
+    if size <= _SMALL:
+        return None
+    return min(8, 3 + max(0, -(-((size - 1).bit_length() - 13) // 2)))
+
+
+def zooms(queries: int, keys: int, highest: int) -> dict[Reduce, range]:
+    """The zooms kept of each reduction up to the highest; means begin one coarser."""
+    lowest = lowest_zoom(queries, keys)
+    if lowest is None:
+        return {"max": range(0), "mean": range(0)}
+    return {"max": range(lowest, highest + 1), "mean": range(lowest + 1, highest + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pyramid:
+    """The kept levels of one head: codes by reduction and zoom, sliced when they are read.
+
+    shape (queries, keys) is that of the map. A cell of zoom z is 2^z x 2^z positions.
+    """
+
+    shape: tuple[int, int]
+    levels: Mapping[Reduce, Mapping[int, Any]]
+    ranges: Mapping[Reduce, Range]
+
+    def read(
+        self, rows: tuple[int, int], columns: tuple[int, int], zoom: int, reduce: Reduce
+    ) -> Floats | None:
+        """Cells [rows) x [columns) of a zoom, counted in its own cells; None for one too fine."""
+        levels = self.levels.get(reduce, {})
+        kept = [one for one in levels if one <= zoom]
+        if not kept:
+            return None
+        level, within = max(kept), self.ranges[reduce]
+        high, wide = (-(-size >> level) for size in self.shape)
+        further = zoom - level
+        top, bottom = (min(end << further, high) for end in rows)
+        left, right = (min(end << further, wide) for end in columns)
+        values = decode(levels[level][top:bottom, left:right], within)
+        if not further or not values.size:
+            return values
+        if reduce == "max":
+            return fold_magnitude(values, further) if within.signed else fold_max(values, further)
+        # cells at the far edges stand for fewer positions
+        size = tuple(
+            min(end << level, whole) - (start << level)
+            for start, end, whole in ((top, bottom, self.shape[0]), (left, right, self.shape[1]))
+        )
+        sums = fold_sum(values * counts(size, level), further)
+        return (sums / counts(size, zoom)).astype(np.float32)

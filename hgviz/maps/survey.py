@@ -1,0 +1,170 @@
+"""One pass over all tiles of a head, for everything that is to be known of the whole map."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Floats
+from hgviz.maps.blas import one_thread
+from hgviz.maps.pooling import fold_sum_roughly, larger
+from hgviz.maps.tiles import TILE, Tiled
+
+_TINY = np.finfo(np.float32).tiny
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one pass found of a head.
+
+    total (queries,): the sum of each row. top (queries,): its largest weight, by magnitude when
+    signed; of a softmax the largest score before the statistic is taken off, -inf for none.
+    entropy (queries,) in nats. cells: the map pooled by largest weights, and sums: by sums, both
+    float32 in cells of the sizes asked for. rows (rows, keys): those asked for, of a softmax their
+    scores before the statistic is taken off.
+    """
+
+    total: NDArray[np.float64]
+    top: NDArray[Any]
+    entropy: Floats
+    cells: Floats
+    sums: Floats
+    rows: NDArray[Any]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The findings that a block of rows writes to, its part of those of a head."""
+
+    total: NDArray[np.float64]
+    weighted: NDArray[np.float64]
+    top: NDArray[Any]
+    lowest: NDArray[Any]
+    cells: Floats
+    sums: Floats
+    rows: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a survey keeps: the map in cells of 2^largest by largest weight, of 2^sums by sum, None
+    for neither, and some of its rows.
+    """
+
+    largest: int | None = None
+    sums: int | None = None
+    rows: tuple[int, ...] = ()
+
+
+def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
+    """Look at every tile of the head stored at a place, by as many threads as there are cores.
+
+    Memory grows with rows and with the cells asked for, not with the map. The same bits whatever
+    the number of threads: each writes rows of its own.
+    """
+    _, queries, keys = maps.shape
+
+    def cells(zoom: int | None) -> Floats:
+        if zoom is None:
+            return np.zeros((0, 0), np.float32)
+        return np.zeros((-(-queries >> zoom), -(-keys >> zoom)), np.float32)
+
+    softmax = maps.by_softmax(place)
+    nothing = -np.inf if softmax else 0.0
+    top = np.full(queries, nothing)
+    whole = _Rows(
+        np.zeros(queries), np.zeros(queries), top, np.zeros(queries), cells(wanted.largest),
+        cells(wanted.sums), np.full((len(wanted.rows), keys), nothing),
+    )  # fmt: skip
+    look = _look_at_scores if softmax else _look_at_weights
+
+    def block(i: int) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            look(maps, place, i, whole, wanted)
+
+    with one_thread():
+        for _ in _each(block, -(-queries // TILE)):
+            pass
+    entropy = _entropy(whole.total, whole.weighted)
+    largest = whole.top if softmax else larger(whole.top, whole.lowest)
+    return Survey(whole.total, largest, entropy, whole.cells, whole.sums, whole.rows)
+
+
+def _each(work: Callable[[int], None], count: int) -> Iterator[None]:
+    """Calls with 0 .. count - 1, in threads where there are cores for them."""
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    if min(cores, count) < 2:
+        yield from map(work, range(count))
+        return
+    with ThreadPoolExecutor(min(cores, count)) as pool:
+        yield from pool.map(work, range(count))
+
+
+def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
+    """A block of rows of a softmax, whose logarithms are at hand before its weights."""
+    rows = slice(i * TILE, (i + 1) * TILE)
+    total, weighted = found.total[rows], found.weighted[rows]
+    top = found.top[rows]
+    for j in range(-(-maps.shape[2] // TILE)):
+        seen = maps.unsettled(place, i, j)
+        if seen is None:
+            continue
+        tile, shift, holes = seen
+        np.maximum(top, tile.max(1), out=top)
+        _keep(tile, i, j, found, wanted)
+        for part in shift:
+            tile += part
+        weights = np.exp(tile)
+        total += weights.sum(1)
+        if holes:
+            np.copyto(tile, 0.0, where=weights == 0)
+        weighted += np.vecdot(weights, tile)
+        _pool(maps, weights, i, j, found, wanted)
+
+
+def _look_at_weights(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
+    """A block of rows of any other map."""
+    rows = slice(i * TILE, (i + 1) * TILE)
+    top, lowest = found.top[rows], found.lowest[rows]
+    for j in range(-(-maps.shape[2] // TILE)):
+        tile = maps.weights(place, i, j)
+        if tile is None:
+            continue
+        np.maximum(top, tile.max(1), out=top)
+        np.minimum(lowest, tile.min(1), out=lowest)
+        size = np.abs(tile) if maps.signed else tile
+        found.total[rows] += size.sum(1)
+        found.weighted[rows] += np.vecdot(size, np.log(np.maximum(size, _TINY)))
+        _keep(tile, i, j, found, wanted)
+        _pool(maps, tile, i, j, found, wanted)
+
+
+def _keep(tile: NDArray[Any], i: int, j: int, found: _Rows, wanted: Wanted) -> None:
+    for at, row in enumerate(wanted.rows):
+        if row // TILE == i:
+            found.rows[at, j * TILE : (j + 1) * TILE] = tile[row - i * TILE]
+
+
+def _pool(maps: Tiled, tile: NDArray[Any], i: int, j: int, found: _Rows, wanted: Wanted) -> None:
+    if wanted.largest is not None:
+        step = TILE >> wanted.largest
+        target = found.cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
+        target[:] = maps.fold(tile, wanted.largest)
+    if wanted.sums is not None:
+        step = TILE >> wanted.sums
+        target = found.sums[i * step : (i + 1) * step, j * step : (j + 1) * step]
+        target[:] = fold_sum_roughly(tile, wanted.sums)
+
+
+def _entropy(total: NDArray[np.float64], weighted: NDArray[np.float64]) -> Floats:
+    # of p = w / S: log S - sum(w log w) / S
+    some = total > 0
+    sums = np.where(some, total, 1.0)
+    return np.maximum(np.where(some, np.log(sums) - weighted / sums, 0.0), 0.0).astype(np.float32)
