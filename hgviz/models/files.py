@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
-from hgviz.models.readers import line_of, path_errors, shown
+from hgviz.models.readers import line_of, path_errors, plain, shown
 
 MOST_HEADER = 64 * 2**20
 MOST_NAME = 512
@@ -227,7 +227,7 @@ def _damaged(path: Path, why: str) -> HgvizError:
 def _not_floating(path: Path, name: str, dtype: str) -> HgvizError:
     return HgvizError(
         f"{shown(path)} holds something else than weights",
-        f"{name} is {dtype[:20]}, and weights are float64, float32, float16 or bfloat16",
+        f"{name} is {plain(dtype)[:20]}, and weights are float64, float32, float16 or bfloat16",
     )
 
 

@@ -419,6 +419,7 @@ def entry(shape, start, end, dtype="F32"):
         ({"a": entry([16], 0, 64), "b": entry([16], 0, 64)}, "its tensors overlap"),
         ({"a": entry([8], 0, 64, "I64")}, "a is I64"),
         ({"a": entry([16], 0, 64, "X" * 10_000)}, "holds something else than weights"),
+        ({"a": entry([16], 0, 64, "\n\0\u202e")}, "a is \ufffd\ufffd\ufffd, and"),
         ({"../../etc/passwd": entry([16], 0, 64)}, "does not fit"),
         ({"a\nb": entry([16], 0, 64)}, "a tensor named"),
         ({"a" * 1000: entry([16], 0, 64)}, "a tensor named"),
