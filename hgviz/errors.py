@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_OPENINGS = ("a", "an", "the", "this", "these", "there", "no", "only", "unknown", "training")
+_OPENINGS = (
+    "a", "an", "layer", "no", "only", "the", "there", "these", "this", "training", "unknown",
+)  # fmt: skip
 
 
 class HgvizError(Exception):
@@ -17,15 +19,20 @@ class HgvizError(Exception):
         """What, why and do as sentences; those that there are."""
         # what went wrong often begins with the name of a file, which must stay as it is
         opening = self.what.split(maxsplit=1)[0]
-        what = _sentence(self.what) if opening in _OPENINGS else self.what.rstrip(".") + "."
+        what = _sentence(self.what) if opening in _OPENINGS else _ended(self.what)
         return (what, *(_sentence(part) for part in (self.why, self.do) if part))
 
     def __str__(self) -> str:
-        parts = (part.rstrip(".") for part in (self.what, self.why, self.do) if part)
-        return " ".join(". ".join(parts).split()) + "."
+        parts = (_ended(part) for part in (self.what, self.why, self.do) if part)
+        return " ".join(" ".join(parts).split())
 
 
 def _sentence(words: str) -> str:
     """With a full stop, and a capital unless a name such as config.json comes first."""
     plain = words.split(maxsplit=1)[0].isalpha()
-    return (words[0].upper() + words[1:] if plain else words).rstrip(".") + "."
+    return _ended(words[0].upper() + words[1:] if plain else words)
+
+
+def _ended(words: str) -> str:
+    words = words.rstrip(".")
+    return words if words.endswith(("?", "!")) else words + "."

@@ -78,3 +78,18 @@ def test_no_tokens_are_one_line_and_special_ones_are_enough(run, tmp_path):
     assert failed(run("capture", gpt2, "--text", "", "-o", out, "--force")) == (
         "The text is empty. It has no tokens. Give some text.\n"
     )
+
+
+def test_a_folder_is_no_capture(run, tmp_path):
+    folder = write_bert(tmp_path / "bert")
+    for verb in (("map", "--layer", 0, "--head", 0), ("logits",), ("rollout",)):
+        error = failed(run(verb[0], folder, *verb[1:], "-o", tmp_path / "a.npy"))
+        assert error.startswith(f"{folder} is no capture. It is a folder, and a capture is a file")
+
+
+def test_wrong_use_ends_in_one_sentence_of_its_own(run, tmp_path):
+    folder = write_bert(tmp_path / "bert")
+    code, _, error = run("capture", folder, "--text", "a", "-o", "a.h5", "--dtype", "int8")
+    assert code == 2 and "'--dtype': 'int8' is not one of" in error
+    code, _, error = run("map", "a.h5", "--layer", -1, "--head", 0, "-o", "a.npy")
+    assert code == 2 and "equal to 0. `hgviz map --help` shows what it takes.\n" in error

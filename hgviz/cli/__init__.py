@@ -50,7 +50,8 @@ def main(arguments: Sequence[str], window: Window) -> int:
         code = app(args=given, prog_name="hgviz", standalone_mode=False, obj=window) or 0
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
-        terminal.complain(f"{error.format_message()} `{verb} --help` shows what it takes.")
+        said = error.format_message().replace("Value error, ", "").rstrip(".")
+        terminal.complain(f"{said}. `{verb} --help` shows what it takes.")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

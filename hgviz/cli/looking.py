@@ -126,8 +126,15 @@ def selftest(context: typer.Context) -> int:
 
 
 def _open(path: Path) -> Capture:
-    from hgviz.store import open_capture
+    from hgviz.core import HgvizError
+    from hgviz.store import is_capture, open_capture
 
+    if path.is_dir() and not is_capture(path):
+        raise HgvizError(
+            f"{path} is no capture",
+            "it is a folder, and a capture is a file that hgviz capture wrote",
+            f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
+        )
     return open_capture(path)
 
 
