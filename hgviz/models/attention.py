@@ -15,7 +15,7 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.maps.rule import Factors, Rule
 from hgviz.models.positions import Bias, distance_features, rotate
-from hgviz.models.tap import Tap, factors
+from hgviz.models.tap import Sums, Tap, factors
 from hgviz.models.weighing import (
     Alike,
     alike,
@@ -47,12 +47,13 @@ def attend(
     False for padded keys; off lists the positions of heads whose context is set to zero; tap is
     given what is needed to compute any weight again (one text at a time).
     """
-    if tap is not None:
-        tap(factors(q, k, rule, keep, relative))
+    sums: Sums | None = None if tap is None else {}
     if rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
     else:
-        context = _attend(q, k, v, rule, keep, relative)
+        context = _attend(q, k, v, rule, keep, relative, sums)
+    if tap is not None:
+        tap(factors(q, k, rule, keep, relative, sums))
     if off:
         context = context.index_fill(1, torch.tensor(sorted(off), device=q.device), 0.0)
     return context
@@ -75,9 +76,22 @@ def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | 
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    keep: Tensor | None,
+    relative: Bias | None,
+    sums: Sums | None = None,
 ) -> Tensor:
-    parts = [_form(one)(one, one.of(v), keep) for one in alike(q, k, rule, relative)]
+    parts = []
+    for one in alike(q, k, rule, relative):
+        form = _form(one)
+        if sums is not None and form is _fused and _whole(one, keep) and q.device.type == "cpu":
+            context, sums[one.places] = _fused_and_summed(one, one.of(v))
+            parts.append(context)
+        else:
+            parts.append(form(one, one.of(v), keep))
     if not parts:
         return torch.zeros_like(q)  # a layer without heads
     context = in_order(rule, parts)
@@ -124,8 +138,7 @@ def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
 def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Softmax by the fused kernel, whole where it knows the mask itself."""
     q, k, rule, relative = one.q, one.k, one.rule, one.relative
-    square = rule.stride_q == rule.stride_k and q.shape[-2] == k.shape[-2]
-    if keep is None and relative is None and (square or not rule.causal):
+    if _whole(one, keep):
         return F.scaled_dot_product_attention(q, k, v, is_causal=rule.causal, scale=rule.scale)
     parts = []
     for rows, reach in row_blocks(one):
@@ -142,6 +155,20 @@ def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
             F.scaled_dot_product_attention(part, near, values, attn_mask=mask, scale=rule.scale)
         )
     return torch.cat(parts, dim=-2)
+
+
+def _whole(one: Alike, keep: Tensor | None) -> bool:
+    """Whether the fused kernel knows the mask itself."""
+    square = one.rule.stride_q == one.rule.stride_k and one.q.shape[-2] == one.k.shape[-2]
+    return keep is None and one.relative is None and (square or not one.rule.causal)
+
+
+def _fused_and_summed(one: Alike, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The same with the log-sum-exp (B, h, Q) that the kernel comes by on its way."""
+    context, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        one.q, one.k, v, 0.0, one.rule.causal, scale=one.rule.scale
+    )
+    return context, sums
 
 
 def _linear(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:

@@ -5,7 +5,7 @@ Shapes: H heads, Q queries, K keys, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,13 +35,22 @@ PROOF_ROWS = 8
 NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
 Tap = Callable[[int, Factors], None]
+Sums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
 
 
 @torch.no_grad()
 def factors(
-    q: Tensor, k: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
+    q: Tensor,
+    k: Tensor,
+    rule: Rule,
+    keep: Tensor | None,
+    relative: Bias | None,
+    sums: Sums | None = None,
 ) -> Factors:
-    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D)."""
+    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D).
+
+    sums: what is known of heads already, which saves a pass over their scores.
+    """
     if len(q) != 1:
         raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
     if q.device.type == "mps":  # it has no float64
@@ -51,7 +60,10 @@ def factors(
     kinds = tuple(alike(q, k, rule, relative))
     found = _Rows.of(q, rule)
     for one in kinds:
-        _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
+        if sums and one.places in sums:
+            found.stat[list(one.places)] = sums[one.places][0].to(found.stat)
+        else:
+            _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
     rows = _proof_rows(q.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
     heads = (
@@ -151,18 +163,31 @@ def _proof(
     found: _Rows, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
 ) -> Tensor:
     """Rows of the maps in float64 (H, rows, K), with the keys that the model chose."""
-    parts = []
-    for one in kinds:
-        scores, seen = scored(_wider(one, torch.float64), rows, keep)
-        scores = torch.where(seen, scores, 0.0)
-        all_keys = None
-        if found.threshold is not None and one.rule.top_k_of(0) is not None:
-            seen, all_keys = seen & _chosen(found, one, scores, rows), scores.shape[-1]
-        if one.norm is not None:
-            scores = normalised(scores, one.norm)
-        parts.append(weigh(scores, seen, one.activation, None, all_keys))
-    proof = in_order(rule, parts)[0]
+    parts: dict[int, Tensor] = {}
+    for kind in kinds:
+        for one in _singly(kind):  # in float64 all heads together would be twice what is kept
+            scores, seen = scored(_wider(one, torch.float64), rows, keep)
+            scores = torch.where(seen, scores, 0.0)
+            all_keys = None
+            if found.threshold is not None and one.rule.top_k_of(0) is not None:
+                seen, all_keys = seen & _chosen(found, one, scores, rows), scores.shape[-1]
+            if one.norm is not None:
+                scores = normalised(scores, one.norm)
+            weights = weigh(scores, seen, one.activation, None, all_keys)
+            parts[one.places[0]] = weights[0].float()
+    proof = torch.cat([parts[place] for place in sorted(parts)])
     return _filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
+
+
+def _singly(kind: Alike) -> Iterator[Alike]:
+    """Each of the heads for itself."""
+    for at, place in enumerate(kind.places):
+        part = slice(at, at + 1)
+        terms = kind.relative
+        if terms is not None:
+            terms = terms.each(lambda one, part=part: one[part])  # type: ignore[misc]
+        q, k = kind.q[:, part], kind.k[:, part]
+        yield Alike((place,), kind.rule.only((at,)), terms, q, k)
 
 
 def _chosen(found: _Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
