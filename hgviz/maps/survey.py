@@ -111,22 +111,28 @@ def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wante
     """A block of rows of a softmax, whose logarithms are at hand before its weights."""
     rows = slice(i * TILE, (i + 1) * TILE)
     total, weighted = found.total[rows], found.weighted[rows]
-    top = found.top[rows]
+    top: NDArray[Any] | None = None  # of all tiles, cell by cell, since that is fast
+    ones = np.ones(TILE, np.float32)
     for j in range(-(-maps.shape[2] // TILE)):
         seen = maps.unsettled(place, i, j)
         if seen is None:
             continue
         tile, shift, holes = seen
-        np.maximum(top, tile.max(1), out=top)
+        width = tile.shape[1]
+        if top is None:
+            top = np.full((len(tile), TILE), -np.inf, tile.dtype)
+        np.maximum(top[:, :width], tile, out=top[:, :width])
         _keep(tile, i, j, found, wanted)
         for part in shift:
             tile += part
         weights = np.exp(tile)
-        total += weights.sum(1)
+        total += weights @ ones[:width].astype(weights.dtype, copy=False)
         if holes:
             np.copyto(tile, 0.0, where=weights == 0)
         weighted += np.vecdot(weights, tile)
         _pool(maps, weights, i, j, found, wanted)
+    if top is not None:
+        found.top[rows] = top.max(1)
 
 
 def _look_at_weights(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
