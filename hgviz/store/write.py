@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.store import schema
 from hgviz.store.contents import mark, store, store_json, write_layer, write_root
 from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text, writing
+from hgviz.store.given import capture_of
 from hgviz.store.read import committed_layers, read_manifest
 
 
@@ -147,8 +149,23 @@ class Writer:
         return f"{done} of {len(self._layers)} layers stay in {self.part.name}" if done else ""
 
 
-def write_capture(path: str | Path, capture: Capture, force: bool = False) -> Path:
-    """Write a capture to one file. Errors: HgvizError, also for a capture that is not complete."""
+def write_capture(
+    path: str | Path,
+    capture: Capture | None = None,
+    force: bool = False,
+    *,
+    tokens: Sequence[str] = (),
+    layers: Sequence[Mapping[str, Any]] = (),
+    name: str = "model",
+    logits: Any = None,
+) -> Path:
+    """Write a capture to one file: a whole one, or what any program has (see capture_of).
+
+    Errors: HgvizError, also for a capture that is not complete.
+    """
+    if capture is None:
+        _refuse_existing(Path(path), force)  # before anything is computed
+        capture = capture_of(tokens, layers, name, logits)
     if not capture.complete:
         raise HgvizError(
             "this capture is not complete",

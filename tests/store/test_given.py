@@ -1,0 +1,111 @@
+"""Captures that any program makes from arrays."""
+
+import numpy as np
+import pytest
+
+from hgviz.core import HgvizError
+from hgviz.store import describe, open_capture, write_capture
+
+RANDOM = np.random.default_rng(0)
+TOKENS = ["The", " cat", " sat", " on", " it"]
+Q, K = RANDOM.normal(size=(2, 2, 5, 8)).astype(np.float32)
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def written(path, **layer):
+    return open_capture(write_capture(path / "one.h5", tokens=TOKENS, layers=[layer]))
+
+
+def test_queries_and_keys_become_maps(tmp_path):
+    capture = written(tmp_path, q=Q, k=K)
+    expected = softmax(Q @ K.transpose(0, 2, 1) / np.sqrt(8))
+    for head in range(2):
+        np.testing.assert_allclose(capture.maps[0].read(head), expected[head], atol=1e-6)
+    assert capture.prompt.text == "The cat sat on it"
+    assert capture.prompt.label(1) == " cat"
+    assert capture.maps[0].verify_max_abs < 1e-6
+
+
+def test_causal_maps_with_padding_and_a_scale_of_their_own(tmp_path):
+    keep = np.array([False, True, True, True, False])
+    capture = written(tmp_path, q=Q, k=K, causal=True, keep=keep, scale=0.7)
+    scores = np.where(np.tri(5, dtype=bool) & keep, 0.7 * Q @ K.transpose(0, 2, 1), -1e30)
+    expected = softmax(scores)
+    expected[:, 0] = 0  # sees no key
+    np.testing.assert_allclose(capture.maps[0].read(1), expected[1], atol=1e-6)
+
+
+def test_heads_may_share_their_keys(tmp_path):
+    capture = written(tmp_path, q=Q, k=K[:1])
+    expected = softmax(Q[1] @ K[0].T / np.sqrt(8))
+    np.testing.assert_allclose(capture.maps[0].read(1), expected, atol=1e-6)
+
+
+def test_signed_activations(tmp_path):
+    capture = written(tmp_path, q=Q, k=K, activation="ymish")
+    scores = Q @ K.transpose(0, 2, 1) / np.sqrt(8)
+    z = scores / (np.linalg.norm(scores, axis=-1, keepdims=True) + 1e-9)
+    np.testing.assert_allclose(capture.maps[0].read(0), (z * np.tanh(abs(z)))[0], atol=1e-6)
+    assert capture.maps[0].signed
+
+
+def test_linear_attention(tmp_path):
+    capture = written(tmp_path, q=Q, k=K, activation="linear")
+    phi = lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1  # noqa: E731
+    scores = phi(Q[0]) @ phi(K[0]).T
+    expected = scores / (scores.sum(-1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(capture.maps[0].read(0), expected, atol=1e-6)
+
+
+def test_weights_are_kept_as_they_are(tmp_path):
+    weights = RANDOM.normal(size=(3, 5, 5)).astype(np.float32)
+    capture = written(tmp_path, weights=weights, name="mine")
+    assert np.array_equal(capture.maps[0].read(2), weights[2])
+    assert capture.spec.layers[0].name == "mine"
+
+
+def test_several_layers_and_logits(tmp_path):
+    logits = RANDOM.normal(size=(5, 11)).astype(np.float32)
+    layers = [{"q": Q, "k": K}, {"weights": softmax(RANDOM.normal(size=(4, 5, 5)))}]
+    path = write_capture(tmp_path / "o.h5", tokens=TOKENS, layers=layers, name="m", logits=logits)
+    assert np.array_equal(open_capture(path).logits, logits)
+    told = describe(path)
+    assert [one["heads"] for one in told["layers"]] == [2, 4]
+
+
+def test_words_without_spaces_are_told_apart(tmp_path):
+    layer = {"weights": np.eye(2)[None]}
+    capture = open_capture(write_capture(tmp_path / "o.h5", tokens=["on", "it"], layers=[layer]))
+    assert capture.prompt.text == "on it"
+    assert capture.prompt.label(1) == "it"
+
+
+@pytest.mark.parametrize("layer, words", [
+    ({}, "it lacks 'q'"),
+    ({"q": Q}, "it lacks 'k'"),
+    ({"q": Q, "k": K[:, :4]}, "q is (2, 5, 8) and k (2, 4, 8)"),
+    ({"q": Q[:, :4], "k": K[:, :4]}, "for 5 tokens"),
+    ({"q": Q * np.nan, "k": K}, "not finite"),
+    ({"q": Q.astype(int), "k": K}, "int64"),
+    ({"q": Q, "k": K, "activation": "topk"}, "not computed from q and k alone"),
+    ({"q": Q, "k": K, "activation": "gelu"}, "'gelu'"),
+    ({"q": Q, "k": K, "norm": "l3"}, "no norm 'l3'"),
+    ({"q": Q, "k": K, "keep": [True]}, "keep is (1,)"),
+    ({"q": Q, "k": K, "mask": None}, "'mask'"),
+    ({"weights": np.ones((1, 4, 5))}, "weights are (1, 4, 5)"),
+])  # fmt: skip
+def test_what_does_not_fit_is_said_with_its_layer(tmp_path, layer, words):
+    with pytest.raises(HgvizError) as caught:
+        written(tmp_path, **layer)
+    assert "layer 0" in str(caught.value)
+    assert words in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_at_all_is_refused(tmp_path):
+    with pytest.raises(HgvizError, match="nothing to keep"):
+        write_capture(tmp_path / "o.h5", tokens=[], layers=[])
