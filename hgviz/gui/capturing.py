@@ -38,9 +38,14 @@ class Capturing:
         self._start(wish, session.model, "Capturing")
 
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
-        """Open a checkpoint and capture the text with the whole of it."""
+        """Open a checkpoint and capture the text with the whole of it.
+
+        Ids stand for what the checkpoint at hand reads, and go with no other.
+        """
         title = f"Opening {opening.name_of(path)}"
-        wish = replace(self._wish(path, activation=activation), ids="")
+        wish = self._wish(path, activation=activation)
+        if path != self.session.checkpoint:
+            wish = replace(wish, ids="")
         self._start(wish, None, title, on_error)
 
     def stop(self) -> None:
@@ -94,6 +99,8 @@ class Capturing:
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
         self._opened_before.setdefault(wish.path, opening.name_of(wish.path))
+        if wish.path != self.session.checkpoint:
+            self.session.put(ids="")
         self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
 
     def _part(self, step: Step) -> None:

@@ -154,6 +154,13 @@ def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders
     until(lambda: program.session.capture is not None and idle(program))
     assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
     assert not program.session.stale
+    program.commands._exchange_for("tanh")
+    until(lambda: program.session.activation == "tanh" and idle(program))
+    assert program.session.capture.spec.layers[0].activations[0] == "tanh"
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.checkpoint.endswith("bert") and idle(program))
+    assert not program.session.ids and len(program.session.capture.prompt) == 2  # [CLS] [SEP]
     program.settle()
 
 

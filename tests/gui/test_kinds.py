@@ -12,16 +12,19 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtTest import QTest
 
 from hgviz import palettes
-from hgviz.core import HeadId, Selection
+from hgviz.core import HeadId, Prompt, Selection, readonly
 from hgviz.gui import status, theme
 from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.views import naming
+from hgviz.gui.views.axes import Names
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
+from hgviz.gui.views.sayings import Reading
 from hgviz.gui.views.signs import signed
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
-from hgviz.gui.views.verdict import of_text, of_token
+from hgviz.gui.views.verdict import namer, of_text, of_token
 from hgviz.session import Session, clearest, step_layer, step_token, texts_of
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
@@ -320,6 +323,27 @@ def test_classes_without_names_go_by_number():
     capture = made("classifier")
     bare = replace(capture, spec=replace(capture.spec, labels=()))
     assert of_text(bare).answers[0][0] == "class 1"
+
+
+def test_ids_of_a_small_vocabulary_are_no_bytes_and_none_is_special():
+    capture = made("gpt2")
+    ids = readonly(np.array([5, 114, 9]))
+    bare = Prompt("", ids, ("5", "114", "9"), readonly(np.full((3, 2), -1)))
+    capture = replace(capture, spec=replace(capture.spec, vocabulary=151), prompt=bare)
+    assert [namer(capture)(one) for one in (5, 114, 41)] == ["5", "114", "#41"]
+    assert naming.place(bare, np.zeros((0, 2), np.int64), 1, 2) == "position 1"
+
+
+def test_sums_too_small_to_write_are_whole_in_the_sentence(app):
+    capture = made("gpt2")
+    spans = np.array([[one, one + 1] for one in range(len(capture.prompt))])
+    names = Names(capture.prompt, spans, spans)
+    weights = np.zeros(len(spans), np.float32)
+    weights[:2] = 0.952, -0.0004
+    said = Reading(HeadId(0, 0), names, names, 1, weights, signed=True)
+    document = QTextDocument()
+    document.setHtml(said.sentence())
+    assert document.toPlainText().endswith("adds up to +0.952: +0.952 −<0.001.")
 
 
 def test_other_models_say_what_comes_next_or_stands_in_place():

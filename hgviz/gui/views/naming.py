@@ -100,7 +100,8 @@ def clusters(prompt: Prompt) -> Integers:
 def _near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
     if prompt.spans[token, 0] < 0:
-        return "" if prompt.unit in ("slot", "state") else "special"
+        # beside a text; of slots, states and bare ids none is more special than another
+        return "special" if prompt.text else ""
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
         return ""

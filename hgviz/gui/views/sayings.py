@@ -105,7 +105,7 @@ class Reading:
             return f"The whole row adds up to {self.total:.3f}."
         positive = float(np.maximum(self.weights, 0).sum(dtype=np.float64))
         negative = float(np.minimum(self.weights, 0).sum(dtype=np.float64))
-        return f"The row adds up to {gutter.sums(negative, positive, 3)}."
+        return f"The row adds up to {_escaped(gutter.sums(negative, positive, 3))}."
 
     def _away(self, column: int) -> str:
         """How far a key is from the query, in words."""
@@ -139,7 +139,7 @@ def hidden(rule: Rule) -> str:
 
 
 def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bool) -> str:
-    """What the rows of a block (top, bottom, left, right) have in it; values None: too many."""
+    """HTML: what the rows of (top, bottom, left, right) have in it; values None: too many."""
     top, bottom, left, right = block
     size = f"{bottom - top:,} × {right - left:,} cells"
     if values is None:
@@ -148,9 +148,9 @@ def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bo
     largest = float(values.flat[np.abs(values).argmax()])
     if signed:
         said = f"a row adds up to {words.with_sign(mean)} here on average, the largest is"
-        return f"{size}: {said} {words.with_sign(largest)}."
+        return _escaped(f"{size}: {said} {words.with_sign(largest)}.")
     said = f"a row has {share(mean)} of its weight here on average, the largest is"
-    return f"{size}: {said} {words.weight(largest)}."
+    return _escaped(f"{size}: {said} {words.weight(largest)}.")
 
 
 def share(weight: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture
+from hgviz.core import Capture, Prompt
 from hgviz.gui.views.naming import shown
 
 MOST = 4  # answers that are listed
@@ -76,7 +76,7 @@ def namer(capture: Capture) -> Callable[[int], str]:
     """How a token of the vocabulary is called: as the text has it, or as a byte."""
     prompts = [one for one in (capture.prompt, capture.target) if one is not None]
     known = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
-    by_byte = capture.spec.vocabulary <= 256
+    by_byte = capture.spec.vocabulary <= 256 and _of_bytes(capture.main)
 
     def name_of(token: int) -> str:
         text = known.get(token, chr(token) if by_byte and token < 128 else "")
@@ -84,3 +84,9 @@ def namer(capture: Capture) -> Callable[[int], str]:
         return named or (shown(text, 12) if text else f"byte {token}" if by_byte else f"#{token}")
 
     return name_of
+
+
+def _of_bytes(prompt: Prompt) -> bool:
+    """Whether the ids of a text are its bytes: another small vocabulary counts otherwise."""
+    letters = ((n, int(one)) for n, one in enumerate(prompt.ids) if one < 128)
+    return prompt.unit == "letter" and all(prompt.label(n) == chr(one) for n, one in letters)
