@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 _OPENINGS = (
-    "a", "an", "layer", "no", "only", "the", "there", "these", "this", "training", "unknown",
+    "a", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
+    "several", "the", "there", "these", "this", "training", "unknown",
 )  # fmt: skip
 
 

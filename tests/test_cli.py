@@ -209,7 +209,7 @@ def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     monkeypatch.setattr(tasks, "train", train)
     code, said, _ = run("train", "plan.toml", "-o", tmp_path / "out")
     assert code == 0
-    assert "bits per byte 1.900" in said and "original: 2.100" in said and "1,200 steps" in said
+    assert "bits per byte 1.900" in said and "(original 2.100" in said and "1,200 steps" in said
 
 
 def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_path):

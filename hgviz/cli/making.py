@@ -83,7 +83,8 @@ def train(
     kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
     report = terminal.run(tasks.train(config, out), "Training", kept)
     words = report.metric.replace("_", " ")
-    came = "".join(f" ({name}: {one[report.metric]:.3f})" for name, one in report.before.items())
+    before = ", ".join(f"{name} {one[report.metric]:.3f}" for name, one in report.before.items())
+    came = f" ({before})" if before else ""
     terminal.say(
         f"{out}: {words} {report.value:.3f} on the held-out data{came} "
         f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."

@@ -139,7 +139,7 @@ def _check(plan: Plan) -> None:
         (not recipe.stages or recipe.stages[0].start != 0, "recipe.stages must begin at start 0"),
         (any(s.length < 2 or s.batch < 1 for s in recipe.stages), "a stage is empty"),
         (min(recipe.save_every, recipe.evaluate_every, recipe.evaluate_length) < 1, "a period < 1"),
-        (recipe.batch < 1 or recipe.length < 0, "recipe.batch is at least 1, recipe.length 0"),
+        (recipe.batch < 1 or recipe.length < 0, "recipe.batch begins at 1, recipe.length at 0"),
         (any(not 0 <= one < 1 for one in shares), "dropout and smoothing lie from 0 to below 1"),
         (not 0 < recipe.mask < 1, "recipe.mask lies between 0 and 1"),
         (not all(0 < one < math.inf for one in (recipe.rate, recipe.clip)),

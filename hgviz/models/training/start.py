@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError
@@ -30,7 +31,7 @@ from hgviz.models.training.objectives import (
     Objective,
 )
 from hgviz.models.training.pairs import Pairs, epochs_of, paired
-from hgviz.models.training.plan import Plan
+from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.vocabulary import (
     MASK,
     PAD,
@@ -226,6 +227,8 @@ def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Obje
             "it needs the states of an encoder, or answers nothing that could be right or wrong",
             'Choose form = "encoder-decoder", or the goal next, masked or classes',
         )
+    masked = getattr(config, "goal", "next") == "masked"
+    recipe = _fitting(recipe, config, sum(map(len, coder.frame())) if masked else 0)
     longest = max(stage.length for stage in recipe.stages)
     streams = [
         _stream(coder, text, name, longest)
@@ -233,7 +236,7 @@ def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Obje
     ]
     windows = Windows([ids for ids, _ in streams], plan.data.weights)
     ids, count = _stream(coder, data.held_out, plan.data.valid, longest)
-    if getattr(config, "goal", "next") == "next":
+    if not masked:
         return NextToken(recipe, windows, ids, count)
     mask = coder.id_of(MASK)
     if mask is None:
@@ -243,6 +246,16 @@ def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Obje
             "Add the table [tokenizer]",
         )
     return MaskedTokens(recipe, windows, ids, mask, coder.size, coder.specials, coder.frame())
+
+
+def _fitting(recipe: Recipe, config: Config, framed: int) -> Recipe:
+    """With windows that the model has positions for, beside so many special tokens."""
+    if config.max_positions is None:
+        return recipe
+    most = max(1, config.max_positions - framed)
+    stages = [structs.replace(one, length=min(one.length, most)) for one in recipe.stages]
+    length = min(recipe.evaluate_length, most)
+    return structs.replace(recipe, stages=tuple(stages), evaluate_length=length)
 
 
 def _labelled(rows: Rows, config: Config, coder: Coder, length: int) -> Labelled:

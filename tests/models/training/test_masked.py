@@ -99,6 +99,14 @@ def test_a_masked_language_model_learns_to_fill_in(folder):
     assert model.from_ids([guess]).pieces == ("three",)
 
 
+@pytest.mark.parametrize("goal", ["masked", "next"])
+def test_windows_longer_than_the_positions_are_cut_to_them(folder, goal):
+    model = GPT2 if goal == "next" else tomllib.loads(PLAN)["model"]
+    recipe = {"steps": 2, "stages": [{"start": 0.0, "length": 60, "batch": 2}]}
+    plan = changed(folder, model=model, recipe=recipe)  # evaluate_length is 1024
+    assert math.isfinite(finish(train(plan, folder / "out")).value)
+
+
 def test_a_stopped_masked_training_goes_on_to_the_same_weights(folder):
     plan = changed(folder, recipe={**tomllib.loads(PLAN)["recipe"], "steps": 6, "dropout": 0.1})
     finish(train(plan, folder / "whole"))
