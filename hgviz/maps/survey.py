@@ -54,7 +54,7 @@ class _Rows:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a survey keeps: the map in cells of 2^largest by largest weight, of 2^sums by sum, None
-    for neither, and some of its rows.
+    for neither (without largest there is no top and no entropy), and some of its rows.
     """
 
     largest: int | None = None
@@ -112,21 +112,26 @@ def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wante
     rows = slice(i * TILE, (i + 1) * TILE)
     total, weighted = found.total[rows], found.weighted[rows]
     top: NDArray[Any] | None = None  # of all tiles, cell by cell, since that is fast
-    ones = np.ones(TILE, np.float32)
     for j in range(-(-maps.shape[2] // TILE)):
         seen = maps.unsettled(place, i, j)
         if seen is None:
             continue
         tile, shift, holes = seen
-        width = tile.shape[1]
+        height, width = tile.shape
         if top is None:
-            top = np.full((len(tile), TILE), -np.inf, tile.dtype)
-        np.maximum(top[:, :width], tile, out=top[:, :width])
+            top = np.full((height, TILE), -np.inf, tile.dtype)
+            ones = np.ones(TILE, tile.dtype)
+            room = np.empty((height, TILE), tile.dtype)
+        if wanted.largest is not None:
+            np.maximum(top[:, :width], tile, out=top[:, :width])
         _keep(tile, i, j, found, wanted)
         for part in shift:
             tile += part
-        weights = np.exp(tile)
-        total += weights @ ones[:width].astype(weights.dtype, copy=False)
+        # into the same memory each time: fresh pages cost a tenth of all
+        weights = np.exp(tile, out=room if width == TILE else None)
+        total += weights @ ones[:width]
+        if wanted.largest is None:
+            continue
         if holes:
             np.copyto(tile, 0.0, where=weights == 0)
         weighted += np.vecdot(weights, tile)
