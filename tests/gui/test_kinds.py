@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QTextDocument
+from PySide6.QtGui import QFontMetricsF, QTextDocument
 from PySide6.QtTest import QTest
 
 from hgviz import palettes
@@ -487,3 +487,10 @@ def test_the_first_selection_of_two_texts_is_one_they_have():
     capture = made("listener")
     found = clearest(capture, capture.spec.heads)
     assert found.query < len(capture.query_prompt(found.layer))
+
+
+@pytest.mark.parametrize("width", [900, 1600])
+def test_what_a_head_reads_stands_whole_beside_its_text(app, width):
+    with shown(FollowView, (width, 700), capture=made("translator"), selection=CROSS) as (view, _):
+        wide = QFontMetricsF(theme.font(0.85)).horizontalAdvance("head 1.5 on the source")
+        assert min(one.left for one in view.trail.story.course.strips) > 50 + wide + 14

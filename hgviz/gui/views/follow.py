@@ -54,7 +54,7 @@ class FollowView(View):
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
     empty = (
         "Capture a text to follow a letter",
-        "Follow shows one letter on its way down to the waist and back up.",
+        "Follow shows one letter on its way through the model, layer by layer.",
     )
     empty_actions = (("open_sample", "Open the sample"),)
 
@@ -393,6 +393,7 @@ def _way(capture: Capture, level: int) -> str:
 
 
 def _left(width: int, way: tuple[Stage, ...]) -> int:
-    if width < 1100:
+    noted = any(one.kind in ("own", "cross", "slots") for one in way)  # head 1.0 on the source
+    if width < 1100 and not noted:
         return 112
-    return 184 if any(one.beside for one in way) else 148
+    return 184 if noted or any(one.beside for one in way) else 148
