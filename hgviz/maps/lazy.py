@@ -28,12 +28,13 @@ _numbers = itertools.count()
 @dataclass(frozen=True, slots=True)
 class _Queries:
     """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
-    (rows, 1) each: the factor of a row's scores, the least that weighs, and what is added then.
+    (rows, 1) each: the factor of a row's scores (None if they have it), the least that weighs, and
+    what is added then.
     """
 
     content: NDArray[Any]
     position: NDArray[Any] | None
-    factor: NDArray[Any]
+    factor: NDArray[Any] | None
     least: NDArray[Any] | None
     shift: tuple[NDArray[Any], ...]
 
@@ -183,7 +184,8 @@ class LazyMap(Tiled):
             tile += self._by_distance(place, block.position, rows, columns)
         # in the model's own order: scaling q first, or the statistic as one more column of the
         # product, rounds differently than the statistic did and was up to 8 times less exact
-        tile *= block.factor
+        if block.factor is not None:
+            tile *= block.factor
         dropped = self._dropped(place, tile, block.least, rows, columns)
         hidden = [] if dropped is None else [dropped]
         if exists is None:
@@ -267,12 +269,16 @@ class LazyMap(Tiled):
         factors, relative = self.factors, self._rule.relative
         part = slice(rows.start, rows.stop)
         q = plain(factors.q[place, part], self._dtype)
-        terms = self._row_terms(place, part)
-        if relative is None or self._acts[place].features is not None:
-            return _Queries(q, None, *terms)
-        content = q + self._term(relative.content, place)
-        position = q + self._term(relative.position, place)
-        return _Queries(content, position, *terms)
+        factor, least, shift = self._row_terms(place, part)
+        content, position = q, None
+        if relative is not None and self._acts[place].features is None:
+            content = q + self._term(relative.content, place)
+            position = q + self._term(relative.position, place)
+        if not (np.abs(np.frexp(factor)[0]) == 0.5).all():
+            return _Queries(content, position, factor, least, shift)
+        # powers of two, as of heads 64 wide, round nothing: the same bits, and a step less a tile
+        position = None if position is None else position * factor
+        return _Queries(content * factor, position, None, least, shift)
 
     def _row_terms(
         self, place: int, part: slice

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hgviz.maps import Factors, LazyMap, Relative, Rule, settled
+from hgviz.maps.blas import one_thread
 from tests.maps.reference import (
     FORMULAS,
     choose,
@@ -365,3 +366,21 @@ def test_a_settled_statistic_makes_rows_sum_to_one_and_forgives_that_of_another_
     assert (read[:3] == 0).all() and np.isinf(found.stat[0, :3]).all()
     assert np.abs(read - exact).max() <= max(1.3 * error, 5e-7)
     assert (found.stat[1] == 0).all()
+
+
+@pytest.mark.parametrize("activation", ["softmax", "tanh"])
+def test_a_scale_that_is_a_power_of_two_gives_the_same_bits_before_and_after_the_product(
+    activation,
+):
+    factors = make(Rule(0.125, (activation,), (None,)), 256, 256, width=64)
+    with one_thread():
+        product = factors.q[0] @ factors.k[0].T
+    scores = product * np.float32(0.125)
+    if activation == "softmax":
+        stat = np.asarray(factors.stat[0], np.float64)[:, None]
+        high = (-stat).astype(np.float32)
+        scores = scores + high
+        rest = (-stat - high).astype(np.float32)
+        scores = scores + rest
+    expected = np.exp(scores) if activation == "softmax" else np.tanh(scores)
+    same_bits(LazyMap(factors, (0,)).read(0), expected)

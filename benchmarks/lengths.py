@@ -1,0 +1,182 @@
+"""Captures of long texts: time and memory against the plain forward pass, bytes against the maps.
+
+A causal model with random weights, 2 layers of 4 heads of width 64, float32, one thread: processor
+time taken in turn, medians of ROUNDS; largest resident memory of a process of its own for each.
+Give lengths to measure others, such as 131072; from there on one layer of 2 heads, once.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LENGTHS = (8192, 32_768)
+ROUNDS = 3
+WIDTH = 64
+
+
+def main():
+    """Print a table for each length."""
+    for length in [int(one) for one in sys.argv[1:]] or LENGTHS:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder) / "model", length)
+            print(f"{length:,} tokens")
+            times(Path(folder), length)
+            peaks(Path(folder), length)
+            sizes(Path(folder) / "capture.h5")
+
+
+def write(folder, length):
+    """A checkpoint of random weights."""
+    import torch
+
+    from hgviz.models.checkpoint import build, save
+    from hgviz.models.own import parse_config
+
+    layers, heads = shape(length)
+    width = heads * WIDTH
+    config = parse_config({
+        "family": "transformer", "form": "decoder", "vocab_size": 256, "d_model": width,
+        "n_heads": heads, "d_ff": 4 * width, "n_layers": layers, "max_positions": length,
+    })  # fmt: skip
+    torch.manual_seed(0)
+    save(folder, config, build(config).state_dict())
+
+
+def shape(length):
+    """(layers, heads)"""
+    return (2, 4) if length < 131_072 else (1, 2)
+
+
+def times(folder, length):
+    """Forward pass, capture in memory (statistics alone) and to a file (with the pyramid)."""
+    model, prompt = opened(folder, length)
+    rounds = ROUNDS if length < 131_072 else 1
+    if rounds > 1:
+        seconds(plain, model, prompt, folder)  # what is loaded once
+    runs = plain, kept, written
+    found = [[seconds(run, model, prompt, folder) for run in runs] for _ in range(rounds)]
+    forward, memory, file = (statistics.median(one) for one in zip(*found, strict=True))
+    line("forward pass", f"{forward:.2f} s")
+    line("capture without the pyramid / forward", f"{memory / forward:.2f}", "1.3")
+    line("capture with the pyramid / forward", f"{file / forward:.2f}", "2")
+
+
+def peaks(folder, length):
+    """Resident memory of a forward pass and of a capture, over what one layer's q and k take."""
+    forward, file = (peak(folder, length, name) for name in ("plain", "written"))
+    factors = 2 * shape(length)[1] * length * WIDTH * 4 / 1e6
+    line("largest memory of the forward pass", f"{forward:.0f} MB")
+    limit = f"{forward + factors + 200:.0f} MB"
+    line("largest memory of the capture", f"{file:.0f} MB", limit)
+
+
+def sizes(path):
+    """Bytes of the file against those it must hold, and against maps in float16."""
+    import h5py
+
+    must = pyramid = maps = operands = 0
+    with h5py.File(path) as file:
+        for layer in file["layers"].values():
+            must += sum(layer[name].nbytes for name in ("q", "k", "stat"))
+            operands += layer["q"].nbytes + layer["k"].nbytes
+            levels = [one for name in ("max", "mean") for one in layer[name].values()]
+            pyramid += sum(one.id.get_storage_size() for one in levels)
+            heads, queries, _ = layer["q"].shape
+            maps += 2 * heads * queries * layer["k"].shape[1]
+        logits = file["output/logits"].nbytes
+    size = path.stat().st_size - logits
+    line("file without logits", f"{size / 1e6:.1f} MB")
+    line("of it the pyramid", f"{pyramid / 1e6:.1f} MB")
+    line("the rest / q, k, statistics", f"{(size - pyramid) / must:.3f}", "1.4")
+    line("float16 maps / file", f"{maps / size:.0f}", "at least 80 at 32k")
+    half = size - operands / 2
+    line("the same, q and k in two bytes", f"{maps / half:.0f}", "at least 150 at 32k")
+
+
+def line(name, value, limit=""):
+    """One line of the table."""
+    print(f"  {name:44}{value:>12}   {limit}", flush=True)
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+
+def opened(folder, length):
+    """The model and a random text."""
+    import numpy as np
+    import torch
+
+    from hgviz.models import open_model
+
+    torch.set_num_threads(1)
+    model = open_model(folder / "model")
+    return model, model.from_ids(np.random.default_rng(0).integers(0, 256, length))
+
+
+def plain(model, prompt, folder):
+    """The forward pass alone."""
+    model.run(prompt.ids)
+
+
+def kept(model, prompt, folder):
+    """A capture in memory: q, k and statistics."""
+    from hgviz import tasks
+
+    finish(tasks.capture(model, prompt))
+
+
+def written(model, prompt, folder):
+    """A capture to a file, with summaries and pyramid."""
+    from hgviz import tasks
+
+    finish(tasks.capture(model, prompt, folder / "capture.h5", force=True))
+
+
+def finish(task):
+    """Run a task to its end."""
+    for _ in task:
+        pass
+
+
+def seconds(run, model, prompt, folder):
+    """Processor time, of all threads."""
+    start = time.process_time()
+    run(model, prompt, folder)
+    return time.process_time() - start
+
+
+def peak(folder, length, name):
+    """Megabytes a new process takes at most."""
+    command = [sys.executable, __file__, "--alone", str(folder), str(length), name]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def alone(folder, length, name):
+    """One run in this process; prints its largest resident memory."""
+    model, prompt = opened(Path(folder), int(length))
+    {"plain": plain, "written": written}[name](model, prompt, Path(folder))
+    print(largest() / 1e6)
+
+
+def largest():
+    """Bytes this process took at most; Linux's ru_maxrss would count what started it, too."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        rows = dict(row.split(":", 1) for row in status.read_text().splitlines())
+        return int(rows["VmHWM"].split()[0]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if sys.argv[1:2] == ["--alone"]:
+        alone(*sys.argv[2:])
+    else:
+        main()
