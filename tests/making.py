@@ -6,6 +6,8 @@ random, and at the first position.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, Provenance
@@ -255,3 +257,19 @@ def _head(
     first = np.zeros((keys, WIDTH))
     first[0] = 5.0
     return 0.3 * noise_q + 0.3, first + 0.5 * noise_k
+
+
+def stranger(capture: Capture, size: int = 4 << 20) -> Capture:
+    """The same on a text of markup, controls and marks, one token of so many characters, others
+    named by more of it, and a model named by markup."""
+    long = "ab$<b>\u202e\0" * (size // 8)
+    count = len(capture.prompt)
+    some = ["<b>x</b>", "\0\x1b[2J", "\u202eabc", "$x^2$", "z "]
+    parts = [some[i % 5] for i in range(count)]
+    parts[4] = long
+    ends = np.cumsum([len(part) for part in parts])
+    spans = np.stack([ends - [len(part) for part in parts], ends], 1).astype(np.int64)
+    spans[5:8] = -1
+    pieces = (*parts[:5], long, "<img src=/etc/passwd>", "$\\input{x}$", *parts[8:])
+    prompt = Prompt("".join(parts), capture.prompt.ids, pieces, spans)
+    return replace(capture, prompt=prompt, spec=replace(capture.spec, name="<b>x</b>"))

@@ -62,6 +62,8 @@ class Reading:
         self.spelling = np.append(spellings, -1)[self.word]
         self.word_first, self.word_end = _runs(self.word)
         self.starts_word = self.word_first == self.numbers
+        # a token may hold many words, of which only the first is its own
+        self.word = np.where(self.word >= 0, np.cumsum(self.starts_word) - 1, -1)
         opens = _first_within(_sentences(text), spans)
         self.starts_sentence = (opens >= 0) & (np.diff(opens, prepend=-1) != 0)
         self.sentence_first = self.last(self.starts_sentence)
@@ -100,17 +102,20 @@ def _lead(text: str, start: int, end: int) -> str:
 def _words(text: str) -> tuple[Integers, Integers]:
     """For each character the number of its word or -1; for each word a number of its spelling."""
     numbers = np.full(len(text), -1, np.int64)
-    spellings: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
     inside = False
     for at, one in enumerate(text):
         joined = one in _APOSTROPHES and inside and text[at + 1 : at + 2].isalnum()
         if one.isalnum() or joined:
             if not inside:
-                spellings.append("")
-            spellings[-1] += one.lower()
-            numbers[at] = len(spellings) - 1
+                starts.append(at)
+                ends.append(at)
+            ends[-1] = at + 1
+            numbers[at] = len(starts) - 1
         inside = one.isalnum() or joined
     known: dict[str, int] = {}
+    spellings = (text[start:end].lower() for start, end in zip(starts, ends, strict=True))
     kinds = [known.setdefault(one, len(known)) for one in spellings]
     return numbers, np.array(kinds, np.int64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ JOINERS = "\u200c\u200d"
 VARIANTS = {chr(code) for code in range(0xFE00, 0xFE10)}  # how the character before is drawn
 TONES = {chr(code) for code in range(0x1F3FB, 0x1F400)}
 LINE = 1.18  # the room of a label along its axis, in sizes
+LONGEST = 2000
 CROWDED = 4.0  # words per label that still make sense thinned out
 
 
@@ -37,10 +39,13 @@ class Mark:
 
 
 def visible(words: str, space: str = SPACE) -> str:
-    """A text as it can be drawn: every character has a sign, those no font has a box."""
+    """A text as it can be drawn: every character has a sign, those no font has a box.
+
+    No label is as long as LONGEST characters: what a stranger wrote beyond them is left out.
+    """
     out: list[str] = []
     joined = False
-    for character in words:
+    for character in words if len(words) <= LONGEST else words[:LONGEST] + "…":
         if out and character in VARIANTS:
             continue
         if out and out[-1] == BOX and (joined or character in TONES or character == JOINERS[1]):
@@ -118,11 +123,8 @@ def singles(prompt: Prompt, spans: Integers) -> list[Mark]:
 def words_of(prompt: Prompt, spans: Integers) -> list[Mark]:
     """One label for every word: the positions whose newest token lies in it."""
     word = np.full(len(prompt.text) + 1, -1)
-    count = 0
-    for at, character in enumerate(prompt.text):
-        if not character.isspace():
-            count += at == 0 or prompt.text[at - 1].isspace()
-            word[at] = count
+    for number, found in enumerate(re.finditer(r"\S+", prompt.text)):
+        word[found.start() : found.end()] = number
     marks: list[Mark] = []
     before = -1
     for at, (_, end) in enumerate(spans):
@@ -186,9 +188,9 @@ def _word(text: str, first: int, last: int) -> str:
         return ""
     at = first + len(inside) - 1
     start, end = at, at + 1
-    while start > 0 and not text[start - 1].isspace():
+    while start > max(0, at - LONGEST) and not text[start - 1].isspace():
         start -= 1
-    while end < len(text) and not text[end].isspace():
+    while end < min(len(text), at + LONGEST) and not text[end].isspace():
         end += 1
     return text[start:end]
 

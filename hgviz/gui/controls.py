@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -63,7 +64,12 @@ class Words(QLabel):
             self.full, Qt.TextElideMode.ElideRight, max(0, self.width())
         )
         self.setText(shown)
-        self.setToolTip(self.full if shown != self.full else "")
+        self.setToolTip(tip(self.full) if shown != self.full else "")
+
+
+def tip(words: str) -> str:
+    """Words as a tooltip that shows them as they are, whatever markup they look like."""
+    return TextQt.convertFromPlainText(words) if TextQt.mightBeRichText(words) else words
 
 
 def label(text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:

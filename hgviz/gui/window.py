@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS, Action
-from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, Words, line
+from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, Words, line, tip
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -297,7 +297,7 @@ class Chooser(Button):
         for path, words in more.items():
             action = self._menu.addAction(words)
             action.setData(path)
-            action.setToolTip(path)
+            action.setToolTip(tip(path))
             action.setCheckable(True)
             action.setChecked(path == now)
         self._menu.setToolTipsVisible(True)

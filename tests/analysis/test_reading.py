@@ -69,3 +69,21 @@ def test_the_last_same_letter_and_the_last_letters_together():
 def test_an_empty_text_has_nothing():
     found = Reading(letters(""))
     assert len(found.word) == len(found.sentence_first) == len(found.grams[3]) == 0
+
+
+def test_a_token_of_many_words_starts_one():
+    prompt = Prompt(
+        text="one two three four", ids=np.array([0, 1, 2]), pieces=("one two ", "three", " four"),
+        spans=np.array([[0, 8], [8, 13], [13, 18]]),
+    )  # fmt: skip
+    found = Reading(prompt)
+    assert found.word.tolist() == [0, 1, 2]
+    assert found.starts_word.all()
+    assert found.spelling.tolist() == [0, 2, 3]
+
+
+def test_a_word_of_a_million_letters_is_read_once():
+    text = "A" * 1_000_000 + " " + "a" * 1_000_000
+    spans = np.array([[0, 1_000_000], [1_000_001, 2_000_001]])
+    found = Reading(Prompt(text, np.array([0, 1]), ("A", "a"), spans))
+    assert found.spelling.tolist() == [0, 0]

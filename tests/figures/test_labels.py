@@ -120,3 +120,12 @@ def test_a_crowded_axis_counts_tokens():
 def test_letters_are_called_letters():
     assert byte_prompt(HOSTILE).unit == "letter"
     assert plain(["hour-", "glass"]).prompt.unit == "token"
+
+
+def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
+    long = "ab$<b>\u202e" * 600_000
+    assert len(visible(long)) <= labels.LONGEST + 1
+    assert visible(long).endswith("…") and "\u202e" not in visible(long)
+    prompt = plain(["x ", "a" * 4_000_000, " y"]).prompt
+    for mark in (*singles(prompt, spans_of(3)), *words_of(prompt, spans_of(3))):
+        assert len(mark.words) <= 2 * labels.LONGEST + 1

@@ -14,7 +14,7 @@ from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts, worth_a_look
 from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Button
+from hgviz.gui.controls import Button, tip
 from hgviz.gui.views import atlas, words
 from hgviz.gui.views.base import View
 
@@ -111,7 +111,7 @@ class WorthRow(QAbstractButton):
             form = QImage.Format.Format_ARGB32_Premultiplied
             self._image = QImage(worth.small.data, wide, high, 4 * wide, form)
         self.setAccessibleName(f"Head {self.head}, {worth.facts.role}")
-        self.setToolTip(worth.facts.evidence)
+        self.setToolTip(tip(worth.facts.evidence))
         self.update()
 
     def mark(self, chosen: HeadId) -> None:
