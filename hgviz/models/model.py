@@ -31,7 +31,7 @@ from hgviz.models.checkpoint import build
 from hgviz.models.config import Config, TransformerConfig
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
-from hgviz.models.readers import read
+from hgviz.models.readers import plain, read
 from hgviz.models.replacement import replaced
 from hgviz.models.text import Tokenizer, require_room, tokenizer_of
 from hgviz.models.transformer import Transformer
@@ -268,7 +268,8 @@ def open_model(
     config = _masked(found.config, masking)
     module = _module(config, found.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
-    spec = config.spec(called(found.folder) + name, found.digest, parameters)
+    spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
+    spec = replace(spec, labels=tuple(map(plain, spec.labels)))
     tokenizer = tokenizer_of(found.folder, config.vocab_size)
     return Model(module, spec, tokenizer, place, dtype)
 

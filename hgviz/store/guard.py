@@ -73,7 +73,9 @@ def check_format(file: h5py.File) -> None:
     if attribute(file, "format", "") != FORMAT:
         raise Refused("it is an HDF5 file, but not a capture of hgviz")
     version = attribute(file, "format_version", VERSION)
-    if len(version) != 2 or version[0] > VERSION[0]:
+    if len(version) != 2:
+        raise Refused(f"its format version is {len(version)} numbers and not 2")
+    if version[0] > VERSION[0]:
         raise Refused(
             f"it has format version {'.'.join(map(str, version))} and this hgviz knows"
             f" {VERSION[0]}.{VERSION[1]}: a newer hgviz is needed"

@@ -29,6 +29,7 @@ from hgviz.store import schema
 from hgviz.store.guard import Refused, dataset, has, numbers, parsed, subgroup, text
 
 Built = TypeVar("Built")
+MOST_NAME = 200  # characters of what a model, a layer, a class or a version is called
 EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
 EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
 
@@ -78,7 +79,17 @@ def spec_from(data: dict[str, Any]) -> ModelSpec:
 
 def _build(cls: type[Built], data: dict[str, Any]) -> Built:
     known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-    return cls(**{name: value for name, value in data.items() if name in known})
+    return cls(**{name: _plain(value) for name, value in data.items() if name in known})
+
+
+def _plain(value: Any) -> Any:
+    """A name as it can be shown anywhere: of one line, not endless, nothing that moves other text;
+    other values as they are."""
+    if isinstance(value, tuple) and value and isinstance(value[0], str):
+        return tuple(map(_plain, value))
+    if not isinstance(value, str):
+        return value
+    return "".join(one if one.isprintable() else "\ufffd" for one in value[:MOST_NAME])
 
 
 def _typed(cls: type[Any], row: Any, name: str) -> None:
@@ -144,9 +155,7 @@ def read_made(file: h5py.File) -> Provenance:
         isinstance(row, list) and [type(one) for one in row] == [str, str] for row in versions
     )
     _require(good, "its list of versions is not one")
-    known = {field.name for field in fields(Provenance)}
-    rest = {name: value for name, value in data.items() if name in known}
-    return Provenance(**rest, versions=tuple((name, version) for name, version in versions))
+    return _build(Provenance, {**data, "versions": tuple(tuple(map(_plain, v)) for v in versions)})
 
 
 def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:

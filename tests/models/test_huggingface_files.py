@@ -423,3 +423,9 @@ def test_a_decoder_with_cross_attention_asks_for_states(tmp_path):
     )
     with pytest.raises(HgvizError, match="states of an encoder"):
         open_model(folder).run(IDS)
+
+
+def test_labels_of_a_stranger_are_short_and_of_one_line(tmp_path):
+    names = {"0": "\x00\n\u202e<b>", "1": "x" * 10_000}
+    folder = write_bert(tmp_path / "a", id2label=names)
+    assert open_model(folder).spec.labels == ("\ufffd\ufffd\ufffd<b>", "x" * 200)

@@ -372,7 +372,28 @@ def test_names_are_never_paths(path):
     spec["name"] = "../../../etc/passwd\0<b>"
     data = np.frombuffer(json.dumps(spec).encode(), "u1")
     swap(path, "spec", lambda f, n, old: f.create_dataset(n, data=data))
-    assert open_capture(path).spec.name.startswith("../")
+    assert open_capture(path).spec.name == "../../../etc/passwd\ufffd<b>"
+
+
+def test_names_of_a_stranger_are_short_and_of_one_line(path):
+    with h5py.File(path) as file:
+        spec, made = (json.loads(bytes(file[name][:])) for name in ("spec", "made"))
+    spec |= {"name": "a\n\ud800\u202e" + "x" * 10**6, "labels": ["\0", "fine"]}
+    made |= {"producer": "\x1b[2J", "versions": [["numpy\t", "2" * 999]]}
+    for name, value in (("spec", spec), ("made", made)):
+        data = np.frombuffer(json.dumps(value).encode(), "u1")
+        swap(path, name, lambda f, n, old, data=data: f.create_dataset(n, data=data))
+    opened = open_capture(path)
+    assert opened.spec.name == "a\ufffd\ufffd\ufffd" + "x" * 196
+    assert opened.spec.labels == ("\ufffd", "fine")
+    assert opened.made.producer == "\ufffd[2J"
+    assert opened.made.versions == (("numpy\ufffd", "2" * 200),)
+
+
+def test_a_version_of_another_length_is_told_in_a_few_words(path):
+    with h5py.File(path, "r+") as file:
+        file.attrs["format_version"] = np.full(999, 7)
+    assert len(refused(path, "999 numbers").why) < 60
 
 
 def test_a_manifest_that_lies_is_not_believed(tmp_path, capture):
