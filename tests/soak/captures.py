@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hgviz.maps import DenseMap
+from hgviz.maps import DenseMap, pyramid
 from hgviz.store import Writer, write_capture
 from tests.making import make_capture
 from tests.soak.nonsense import NUMBERS, TEXTS, Random, damaged, restated, value
@@ -38,6 +38,13 @@ def make(folder: Path) -> None:
     )
     for name, capture in made.items():
         write_capture(folder / f"{name}.h5", capture)
+    small, pyramid._SMALL = pyramid._SMALL, 16  # levels as of a long text, in a small file
+    try:
+        for signed in (False, True):
+            long = make_capture("x. " * 367, (1,), 1, signed=signed, logits=False)
+            write_capture(folder / f"levels-{signed}.h5", long)
+    finally:
+        pyramid._SMALL = small
     writer = Writer(folder / "cut.h5", whole.spec, whole.prompt, whole.spans, made=whole.made)
     for index in (0, 1, 3):
         writer.add(index, whole.maps[index].factors)

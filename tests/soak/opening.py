@@ -100,6 +100,8 @@ def _capture(path: Path) -> None:
             one.read(head)
             one.read(head, zoom=1)
             one.read(head, reduce="mean", zoom=1)
+            one.overview(head, zoom=3)
+            one.overview(head, zoom=5, reduce="mean")
 
 
 def _checkpoint(path: Path) -> None:
