@@ -98,3 +98,6 @@ ACTIVATIONS: dict[str, Activation] = {
         ),
     )
 }
+
+# one for each sixth of the heads: "split, activate, concat" (models.md B.3)
+SIX = ("softmax", "selu", "elu", "leaky_relu", "swish", "ymish")

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
-from hgviz.activations import ACTIVATIONS
+from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.core import HgvizError
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Picker, label
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 COUNTED = 20_000  # characters: longer texts are counted when they are captured
-SIX = ("softmax", "ymish", "tanh", "swish", "elu", "leaky_relu")
 LARGEST = 8  # scores that topk keeps
 HIGH, LOW = 240, 96  # px of a text alone, of each of two
 
@@ -177,16 +176,9 @@ class ExchangeDialog(Overlay):
             self.names.addItem("Six, over the heads: " + ", ".join(SIX), ",".join(SIX))
         self.names.setCurrentIndex(max(0, self.names.findData(now)))
         self.body.addWidget(self.names)
-        self.body.addSpacing(12)
-        self.default = Button("Open", "open", kind="filled")
-        self.default.clicked.connect(self._accept)
-        cancel = Button("Cancel")
-        cancel.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self.default)
-        row.addWidget(cancel)
-        self.body.addLayout(row)
+        open_ = Button("Open", "open", kind="filled")
+        open_.clicked.connect(self._accept)
+        self.offer(open_)
 
     def _accept(self) -> None:
         self.finish()

@@ -142,16 +142,9 @@ class ExportDialog(Overlay):
             grid.addWidget(box, row, 1)
         self.body.addSpacing(4)
         self.body.addLayout(grid)
-        self.body.addSpacing(12)
-        self.default = Button("Export…", "export", kind="filled")
-        self.default.clicked.connect(self._accept)
-        cancel = Button("Cancel")
-        cancel.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self.default)
-        row.addWidget(cancel)
-        self.body.addLayout(row)
+        export = Button("Export…", "export", kind="filled")
+        export.clicked.connect(self._accept)
+        self.offer(export)
 
     def _accept(self) -> None:
         from hgviz.figures import Spec

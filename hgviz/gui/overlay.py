@@ -9,12 +9,14 @@ from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QGraphicsDropShadowEffect,
+    QHBoxLayout,
     QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from hgviz.gui import theme
+from hgviz.gui.controls import Button
 
 MARGIN = 24  # px of scrim that always shows around a card
 
@@ -52,6 +54,18 @@ class Overlay(QWidget):
         first = self.default or next(iter(self._stops()), None)
         if first is not None and not self.isAncestorOf(QApplication.focusWidget() or self):
             first.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def offer(self, default: QPushButton) -> None:
+        """End the card with the button that does it, and Cancel."""
+        self.default = default
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(default)
+        row.addWidget(cancel)
+        self.body.addSpacing(12)
+        self.body.addLayout(row)
 
     def finish(self) -> None:
         """Close, and give the keyboard back to where it was."""
