@@ -163,6 +163,18 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A text of a corpus that was captured in one file: its number, how many tokens it has, and
+    what its line called it, such as its class.
+    """
+
+    number: int
+    text: str
+    tokens: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """The attention of every head of one model on one text.
 
@@ -170,7 +182,8 @@ class Capture:
     sequence is "target", None where there is no decoder with a second text.
     spans[level] (positions, 2): the half-open range of tokens that each position stands for,
     (-1, -1) for null groups and padding. maps[layer] is a Map, or None for a layer that an
-    interrupted capture has not reached. logits (positions, vocabulary) or None.
+    interrupted capture has not reached. logits (positions, vocabulary) or None. items: all texts
+    of the corpus that was captured with it, of which it is number item; empty for a text alone.
     """
 
     spec: ModelSpec
@@ -182,6 +195,8 @@ class Capture:
     made: Provenance = field(default_factory=Provenance)
     path: str = ""
     target: Prompt | None = None
+    item: int = 0
+    items: tuple[Item, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -335,7 +350,7 @@ def _newest(spans: Integers, position: int) -> int | None:
 
 
 __all__ = [
-    "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Layer",
-    "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
+    "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Item",
+    "Layer", "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
     "Selection", "Step", "Task", "finish", "readonly", "replace", "slots",
 ]  # fmt: skip

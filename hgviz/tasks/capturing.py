@@ -1,0 +1,126 @@
+"""Captures of one text, of a corpus and of a text that a model goes on with."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz import __version__
+from hgviz.core import Capture, Map, Off, Prompt, Provenance, Step, Task
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hgviz.maps import Factors
+    from hgviz.models.model import Model
+
+
+def capture(
+    model: Model,
+    prompt: Prompt,
+    out: Path_ | None = None,
+    off: Off = frozenset(),
+    force: bool = False,
+    target: Prompt | None = None,
+) -> Task[Capture]:
+    """Run a model on a prompt and keep what every layer attended with.
+
+    Without `out` everything stays in memory and each Step carries the Capture so far; with it each
+    layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
+    nothing it had committed.
+    """
+    started = time.perf_counter()
+    blank = Capture(
+        spec=model.spec,
+        prompt=prompt,
+        spans=model.spans(prompt, target),
+        maps=(None,) * len(model.spec.layers),
+        off=off,
+        made=_provenance(model),
+        target=target,
+    )
+    if out is None:
+        return (yield from _capture_in_memory(model, blank, started))
+    return (yield from _capture_to_file(model, blank, Path(out), force, started))
+
+
+def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
+    from hgviz.maps import LazyMap, settled
+
+    maps: list[Map | None] = list(blank.maps)
+    layers = _Traced(model, blank)
+    for index, factors in layers:
+        maps[index] = LazyMap(settled(factors), model.spec.layers[index].heads)
+        so_far = replace(blank, maps=tuple(maps))
+        yield Step(index + 1, len(maps), f"layer {index}", so_far)
+    made = replace(blank.made, seconds=time.perf_counter() - started)
+    return replace(blank, maps=tuple(maps), logits=layers.logits, made=made)
+
+
+def _capture_to_file(
+    model: Model, blank: Capture, out: Path, force: bool, started: float
+) -> Task[Capture]:
+    from hgviz.store import Writer, open_capture
+
+    total = len(blank.maps)
+    with Writer(
+        out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
+    ) as writer:
+        layers = _Traced(model, blank)
+        for index, factors in layers:
+            if index not in writer.committed:
+                writer.add(index, factors, settle=True)
+            yield Step(index + 1, total, f"layer {index} is on disk")
+        path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
+    return open_capture(path)
+
+
+class _Traced:
+    """The layers of one forward pass as they are done; logits when the last one was."""
+
+    def __init__(self, model: Model, blank: Capture) -> None:
+        self.model, self.blank = model, blank
+        self.logits: NDArray[Any] | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Factors]]:
+        tapped: dict[int, Factors] = {}
+        blank = self.blank
+        steps = self.model.trace(blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__)
+        while True:
+            try:
+                index = next(steps)
+            except StopIteration as end:
+                self.logits = end.value
+                return
+            yield index, tapped.pop(index)
+
+
+def _provenance(model: Model) -> Provenance:
+    packages = ("torch", "numpy", "h5py")
+    return Provenance(
+        producer=f"hgviz {__version__}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        device=model.device,
+        dtype=model.dtype,
+        versions=(
+            ("python", platform.python_version()),
+            *((package, version(package)) for package in packages),
+        ),
+        checkpoint=model.spec.digest,
+        masking=model.masking,
+    )
+
+
+def save(capture: Capture, path: Path_, force: bool = False) -> Task[str]:
+    """Write a capture that is in memory to a file."""
+    from hgviz.store import write_capture
+
+    yield Step(0, 1, f"writing {Path(path).name}")
+    return str(write_capture(path, capture, force=force))

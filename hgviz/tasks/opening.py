@@ -1,0 +1,139 @@
+"""Opening what a path holds, and reading what is said of it: texts and heads by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Prompt, Step, Task
+
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+
+Path_ = str | Path
+
+
+def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
+    """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
+    from hgviz.models.cache import settled
+    from hgviz.store import is_capture
+
+    path = settled(path)
+    if not os.path.lexists(path):
+        raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
+    if is_capture(path):
+        return "capture"
+    from hgviz.models.readers import recognises
+
+    if recognises(path):
+        return "checkpoint"
+    raise HgvizError(
+        f"{path} cannot be opened",
+        "it is neither a capture (.h5) nor a checkpoint folder with config.json and weights",
+        "Choose the folder that holds config.json, or a file that hgviz capture wrote",
+    )
+
+
+def load(
+    path: Path_,
+    device: str = "auto",
+    dtype: str = "float32",
+    masking: str | None = None,
+    activation: str | None = None,
+) -> Task[Model]:
+    """Open a checkpoint; activation: another one for all its heads, see models.replacement."""
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import open_model
+
+    yield Step(0.5, 1, f"reading {Path(path).name}")
+    return open_model(path, device, dtype, masking, activation)
+
+
+def info(path: Path_) -> dict[str, Any]:
+    """What a path holds, as `hgviz info --json` prints it."""
+    if kind_of(path) == "capture":
+        from hgviz.store import describe
+
+        return describe(path)
+    from hgviz.models import open_model
+
+    model = open_model(path)
+    spec = model.spec
+    levels = [
+        {"index": one.index, "stride": one.stride, "key_shift": one.shift, "sequence": one.sequence}
+        for one in spec.levels
+    ]
+    layers = [
+        {
+            "index": one.index, "name": one.name, "role": one.role, "level": one.level,
+            "key_level": one.key_level, "heads": len(one.heads), "queries": None, "keys": None,
+            "activations": list(one.activations),
+        }
+        for one in spec.layers
+    ]  # fmt: skip
+    return {
+        "kind": "checkpoint", "family": spec.family, "name": spec.name, "form": spec.form,
+        "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
+        "max_positions": spec.max_positions, "goal": spec.goal, "labels": list(spec.labels),
+        "levels": levels, "layers": layers, "items": 0,
+        "complete": True, "masking": model.masking, "provenance": {"checkpoint": spec.digest},
+    }  # fmt: skip
+
+
+def prompt_from(
+    model: Model,
+    text: str | None = None,
+    text_file: Path_ | None = None,
+    ids_file: Path_ | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+) -> tuple[Prompt, Prompt | None]:
+    """What a model is to read: the text and, where there is a decoder with a second, its text.
+
+    One of text, text_file and ids_file is given; pair is a second text for the same input. For a
+    decoder over given states the first is what stands for these. Errors: HgvizError naming what
+    is wrong, and what a model of this form needs.
+    """
+    from hgviz.models import prompts
+
+    return prompts.given(model, text, text_file, ids_file, pair, target)
+
+
+def heads_from(text: str, spec: ModelSpec) -> Off:
+    """The heads named by "3.5,4.*"; the empty string names none.
+
+    Raises HgvizError for a name that is no head of this model.
+    """
+    known = {layer.index: layer.heads for layer in spec.layers}
+    chosen: set[HeadId] = set()
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        layer, dot, head = item.partition(".")
+        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
+            raise HgvizError(
+                f"{item!r} does not name a head",
+                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
+                "Separate several by commas",
+            )
+        heads = known.get(int(layer), ())
+        wanted = heads if head == "*" else (int(head),)
+        if int(layer) not in known or not set(wanted) <= set(heads):
+            raise HgvizError(
+                f"this model has no head {item}",
+                f"its layers are 0 to {len(spec.layers) - 1}"
+                + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
+                "Run `hgviz info` on it to see every layer",
+            )
+        chosen.update(HeadId(int(layer), one) for one in wanted)
+    return frozenset(chosen)
+
+
+def convert(path: Path_, out: Path_, force: bool = False) -> Task[ModelSpec]:
+    """Write any checkpoint as hgviz's own folder; force: into one that is not empty."""
+    yield Step(0, 2, "loading torch")
+    from hgviz.models import conversion, readers
+
+    conversion.require_free(Path(out), force)
+    found = readers.read(path)
+    yield Step(1, 2, f"writing {Path(out).name}")
+    return conversion.write(found, Path(out))

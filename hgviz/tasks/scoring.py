@@ -1,0 +1,72 @@
+"""Training models and scoring them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hgviz.analysis.evaluation import Evaluation
+    from hgviz.models.model import Model
+    from hgviz.models.training import Report
+
+
+def train(config: Path_, out: Path_) -> Task[Report]:
+    """Train a model from a TOML file into a folder; started again, it goes on where it was."""
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import training
+
+    return (yield from training.train(training.read_plan(config), out))
+
+
+def evaluate(
+    model: Model,
+    data: Path_,
+    text_column: str = "",
+    label_column: str = "",
+    off: Off = frozenset(),
+) -> Task[Evaluation]:
+    """Score a model: a classifier on labelled rows, a language model on a text.
+
+    Each Step carries the Score so far: texts come in one random order, so it is unbiased and its
+    interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
+    """
+    from hgviz.analysis import evaluation
+    from hgviz.models import text as texts
+    from hgviz.models.labelled import read_rows
+
+    spec, encode = model.spec, model.tokenizer.encode
+    if spec.two_texts or spec.goal == "states":
+        raise HgvizError(
+            "this model cannot be scored",
+            "it needs a second text" if spec.two_texts else "it gives hidden states, no answers",
+            "Choose a classifier, a language model or a masked language model",
+        )
+
+    def run(ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
+        return model.run(ids, mask if not mask.all() else None, off=off).logits
+
+    yield Step(0, 1, f"reading {Path(data).name}")
+    limit = spec.max_positions
+    if spec.goal == "classes":
+        rows = read_rows(data, text_column, label_column)
+        wanted = rows.numbers(spec.labels)
+        return (
+            yield from evaluation.classify(
+                run, lambda row: encode(rows.texts[row]), wanted, len(spec.labels), limit, off
+            )
+        )
+    prompt = encode(texts.read_text(data))
+    if spec.goal == "masked":
+        named = encode("[MASK]")  # what stands for a hidden token, by the tokenizer's own name
+        masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
+                 if piece in ("[MASK]", "<mask>")]  # fmt: skip
+        if not masks:
+            raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
+        return (yield from evaluation.fill_in(run, prompt, masks[0], limit, off))
+    return (yield from evaluation.read_on(run, prompt, limit, off))
