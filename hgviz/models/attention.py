@@ -61,8 +61,10 @@ def attend(
 
 def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None) -> Tensor:
     # fold each window into the batch: nothing outside it is ever computed
-    batch, heads, queries, width = q.shape
+    batch, queries = len(q), q.shape[-2]
     groups = min(queries, k.shape[-2])
+    # going up, the last window may lack rows
+    q = F.pad(q, (0, 0, 0, -queries % max(1, rule.stride_k // rule.stride_q)))
 
     def fold(x: Tensor) -> Tensor:  # (B, H, G * s, D) -> (B * G, H, s, D)
         parts = x.unflatten(2, (groups, -1)).transpose(1, 2)
@@ -72,7 +74,7 @@ def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | 
     folded = None if keep is None else keep.reshape(batch * groups, -1)
     context = _attend(fold(q), fold(k), fold(v), inner, folded, None)
     parts = context.unflatten(0, (batch, groups)).transpose(1, 2)
-    return parts.reshape(batch, heads, queries, width)
+    return parts.flatten(2, 3)[:, :, :queries]
 
 
 def _attend(

@@ -58,12 +58,7 @@ def factors(
         relative = None if relative is None else relative.each(Tensor.cpu)
     q, k = q.detach(), k.detach()
     kinds = tuple(alike(q, k, rule, relative))
-    found = _Rows.of(q, rule)
-    for one in kinds:
-        if sums and one.places in sums:
-            found.stat[list(one.places)] = sums[one.places][0].to(found.stat)
-        else:
-            _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
+    found = statistics(kinds, q, rule, keep, sums)
     rows = _proof_rows(q.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
     heads = (
@@ -91,8 +86,21 @@ def factors(
     )
 
 
+def statistics(
+    kinds: tuple[Alike, ...], q: Tensor, rule: Rule, keep: Tensor | None, sums: Sums | None = None
+) -> Rows:
+    """The row statistics of all kinds of heads of one layer of one text, q (1, H, Q, D)."""
+    found = Rows.of(q, rule)
+    for one in kinds:
+        if sums and one.places in sums:
+            found.stat[list(one.places)] = sums[one.places][0].to(found.stat)
+        else:
+            _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
+    return found
+
+
 @dataclass(slots=True)
-class _Rows:
+class Rows:
     """The row statistics of all heads, float32 (H, Q); see Factors."""
 
     stat: Tensor
@@ -101,7 +109,7 @@ class _Rows:
     kept: list[Tensor]
 
     @classmethod
-    def of(cls, q: Tensor, rule: Rule) -> _Rows:
+    def of(cls, q: Tensor, rule: Rule) -> Rows:
         zeros = torch.zeros(q.shape[1:3], device=q.device)
         places = range(len(rule.activations))
         both = any(
@@ -115,7 +123,7 @@ class _Rows:
         )  # fmt: skip
 
 
-def _fill(found: _Rows, one: Alike, keep: Tensor | None) -> None:
+def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
     """The statistics of some heads, by blocks of rows."""
     statistic, top_k = ACTIVATIONS[one.activation].statistic, one.rule.top_k_of(0)
     places = torch.tensor(one.places, device=one.q.device)
@@ -160,7 +168,7 @@ def _threshold(sizes: Tensor, seen: Tensor, chosen: Tensor) -> tuple[Tensor, Ten
 
 
 def _proof(
-    found: _Rows, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
+    found: Rows, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
 ) -> Tensor:
     """Rows of the maps in float64 (H, rows, K), with the keys that the model chose."""
     parts: dict[int, Tensor] = {}
@@ -190,7 +198,7 @@ def _singly(kind: Alike) -> Iterator[Alike]:
         yield Alike((place,), kind.rule.only((at,)), terms, q, k)
 
 
-def _chosen(found: _Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
+def _chosen(found: Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
     """bool (1, h, rows, K): above the threshold, or on the list of a row with a narrow gap."""
     assert found.threshold is not None
     places = torch.tensor(one.places, device=rows.device)
