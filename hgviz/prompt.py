@@ -69,6 +69,13 @@ class Prompt:
             parts.append(np.asarray(self.states, np.float32).tobytes())
         return hashlib.sha256(b"|".join(parts)).hexdigest()
 
+    def continues(self, other: Prompt) -> bool:
+        """Whether this is the other text, or that and what was written after it."""
+        given = len(other)
+        if len(self) <= given:
+            return self.digest == other.digest
+        return self.states is None and bool((self.ids[:given] == other.ids).all())
+
     def label(self, token: int) -> str:
         """The characters a token stands for; for special tokens its own name."""
         start, end = self.spans[token]

@@ -23,7 +23,7 @@ Mode = Literal["inspect", "follow"]
 ROWS = 512  # of a head, at most, are looked at to find its best query
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
-    "text", "second", "ids", "dark", "work", "checkpoint", "activation",
+    "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
 )  # fmt: skip
 
 
@@ -48,7 +48,8 @@ class Session:
     opened at each level, by level index. hover: what the pointer is over, for all panes at once.
     second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
     of a text, "" for the text. activation: what the attention of the checkpoint
-    was exchanged for, "" for its own.
+    was exchanged for, "" for its own. written: the first token of the text that the model wrote
+    itself, None where it wrote none. grew: whether the capture is the one before, gone on with.
     """
 
     changed = Signal(str)
@@ -71,6 +72,8 @@ class Session:
         self.work: tuple[Work, ...] = ()
         self.checkpoint = ""
         self.activation = ""
+        self.written: int | None = None
+        self.grew = False
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property
@@ -150,6 +153,9 @@ class Session:
 
     def _take_capture(self, old: Capture | None, fields: Mapping[str, Any]) -> None:
         new = self.capture
+        self.grew = new is not None and old is not None and goes_on(old, new)
+        if not self.grew and "written" not in fields:
+            self.written = None
         if new is None:
             self.facts = {} if "facts" not in fields else self.facts
             return
@@ -161,7 +167,7 @@ class Session:
             self.off = new.off
         if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
-        if old is None or old.spec != new.spec or _digests(old) != _digests(new):
+        if not self.grew:
             self._tokens = {}
             if "facts" not in fields:
                 self.facts = {}
@@ -284,6 +290,33 @@ def step_token(session: Session, by: int, field: Literal["query", "key"]) -> Sel
     return replace(chosen, query=token) if field == "query" else replace(chosen, key=token)
 
 
+def step_item(session: Session, by: int) -> int | None:
+    """The number of the text `by` places along its corpus; None at the ends, and without one."""
+    capture = session.capture
+    items = capture.items if capture is not None else ()
+    numbers = [one.number for one in items]
+    if capture is None or capture.item not in numbers:
+        return None
+    at = numbers.index(capture.item) + by
+    return numbers[at] if 0 <= at < len(numbers) else None
+
+
+def place(capture: Capture) -> tuple[int, int] | None:
+    """Which text of how many a capture is, counted from 1; None for a text alone."""
+    numbers = [one.number for one in capture.items]
+    return (numbers.index(capture.item) + 1, len(numbers)) if capture.item in numbers else None
+
+
+def goes_on(old: Capture, new: Capture) -> bool:
+    """Whether a capture is of the same text as another, or of that and what came after it."""
+    if old.spec != new.spec or (old.target is None) != (new.target is None):
+        return False
+    if new.items and new.item != old.item:
+        return False
+    same = new.target is None or new.prompt.digest == old.prompt.digest
+    return same and new.main.continues(old.main)
+
+
 def strongest_key(capture: Capture, chosen: Selection) -> int | None:
     """The token the chosen query looks at most in the chosen head; reads one row."""
     layer = capture.maps[chosen.layer]
@@ -334,11 +367,6 @@ def texts_of(capture: Capture) -> tuple[str, str]:
     start = int(prompt.spans[real[0], 0]) if len(real) else len(prompt.text)
     cut = prompt.text.rfind("\n", 0, start)  # a pair is joined by a line break
     return (prompt.text[:cut], prompt.text[cut + 1 :]) if cut >= 0 else (prompt.text, "")
-
-
-def _digests(capture: Capture) -> tuple[str, str]:
-    target = capture.target
-    return capture.prompt.digest, "" if target is None else target.digest
 
 
 def _fresh_query(tokens: int) -> int | None:

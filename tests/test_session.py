@@ -5,11 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hgviz.core import HeadId, Selection
+from hgviz.core import HeadId, Item, Selection
 from hgviz.session import (
     Session,
     clearest,
+    place,
     step_head,
+    step_item,
     step_layer,
     step_level,
     step_token,
@@ -165,3 +167,51 @@ def test_nothing_open_can_be_stepped_too():
     session = Session()
     assert step_head(session, 1) == step_layer(session, 1) == step_level(session, 1) == Selection()
     assert step_token(session, 1, "query") == Selection()
+
+
+def test_a_text_that_is_gone_on_with_keeps_the_head_the_query_and_what_is_known():
+    session = Session()
+    session.put(capture=make_capture("It was late"), facts={HeadId(0, 0): "fact"})
+    session.select(layer=3, head=2, query=2, key=1)
+    session.put(capture=make_capture("It was late and dark"), written=11)
+    assert session.grew
+    assert session.selection == Selection(3, 2, 2, 1)
+    assert session.facts == {HeadId(0, 0): "fact"}
+    assert session.text == "It was late and dark" and not session.stale
+    assert session.written == 11
+
+
+@pytest.mark.parametrize("text", ["It was", "It was dark", "x"])
+def test_a_text_cut_short_or_changed_is_another_text_that_nobody_has_written_on(text):
+    session = Session()
+    session.put(capture=make_capture("It was late"), written=5)
+    session.put(capture=make_capture(text))
+    assert not session.grew
+    assert session.written is None
+    session.put(capture=None)
+    assert not session.grew
+
+
+def corpus(capture, item=1, numbers=(0, 1, 4)):
+    items = tuple(Item(number, f"text {number}", 6) for number in numbers)
+    return dataclasses.replace(capture, item=item, items=items)
+
+
+def test_the_texts_of_a_corpus_follow_each_other_and_end(session, capture):
+    assert step_item(session, 1) is None and place(capture) is None
+    session.put(capture=corpus(capture))
+    assert (step_item(session, -1), step_item(session, 1)) == (0, 4)
+    assert place(session.capture) == (2, 3)
+    session.put(capture=corpus(capture, item=4))
+    assert step_item(session, 1) is None
+    session.put(capture=corpus(capture, item=7))
+    assert step_item(session, 1) is None and place(session.capture) is None
+
+
+def test_another_text_of_a_corpus_is_another_text_though_it_begins_alike():
+    session = Session()
+    session.put(capture=corpus(make_capture("It was late"), 0), facts={HeadId(0, 0): "fact"})
+    session.select(layer=3, head=2)
+    session.put(capture=corpus(make_capture("It was late and dark"), 1))
+    assert not session.grew and session.facts == {}
+    assert session.selection.head_id == HeadId(3, 2)

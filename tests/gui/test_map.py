@@ -464,3 +464,53 @@ def test_an_edited_text_keeps_its_old_map_marked(app, small):
         session.put(text="another")
         view.settle()
         assert view.before.isVisible() and view.canvas.scene is not None
+
+
+# --- a text that grows ----------------------------------------------------------------------------
+
+
+def test_a_map_that_grows_stays_fitted_and_keeps_what_is_pointed_at(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 1, 30)) as (view, session):
+        hover(view, 30, 12)
+        session.put(capture=make_capture(TEXT + " More of it came."))
+        view.settle()
+        assert view.canvas.view.whole
+        assert view.canvas.view.down.cells == len(session.capture.prompt) > len(small.prompt)
+        assert view.canvas.cross.row == 30 and session.hover.key == 12
+
+
+def test_a_part_of_a_map_that_grows_stays_where_it_was(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 1, 70)) as (view, session):
+        view.canvas.zoom(6, view.canvas.map_rect.topLeft())  # the query is out of sight
+        before, seen = view.canvas.view, view.canvas.pixels.copy()
+        session.put(capture=grown(small, 20))
+        view.settle()
+        after = view.canvas.view
+        assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
+        assert after.across.start == before.across.start
+        assert after.down.cells == before.down.cells + 20
+        assert np.array_equal(view.canvas.pixels, seen)
+        session.put(capture=make_capture("Another text."))
+        view.settle()
+        assert view.canvas.view.whole
+
+
+def test_another_head_of_a_text_that_grew_is_shown_whole(app, small):
+    with shown(MapView, capture=small, selection=Selection(0, 1, 70)) as (view, session):
+        view.canvas.zoom(6, view.canvas.map_rect.topLeft())
+        session.put(capture=grown(small, 20))
+        session.select(layer=3)
+        view.settle()
+        assert view.canvas.view.whole
+
+
+def grown(capture, tokens):
+    """The capture with so many more tokens in its text; of layer 0 head 1 the maps are known."""
+    text = capture.prompt.text + "x" * tokens
+    longer = make_capture(text)
+    old = capture.maps[0].read(1)
+    size = len(longer.prompt)
+    weights = np.zeros((6, size, size), np.float32)
+    weights[1, : len(old), : len(old)] = old
+    weights[1, len(old) :, 0] = 1e-9
+    return with_weights(longer, 0, weights)

@@ -72,12 +72,17 @@ class Canvas(QWidget):
     def show_scene(self, scene: Scene) -> None:
         """Show a head; the part on screen stays where the shape does."""
         old, self.scene = self.scene, scene
-        if old is None or old.source.shape != scene.source.shape or self.view is None:
+        if old is None or self.view is None or self.view.of(scene.source.shape) is not self.view:
             self.fit()
         elif old.signed != scene.signed:  # the gutter takes or leaves room
             self._resize()
         self._thumb = None
         self.compose()
+
+    def grow(self, shape: tuple[int, int], wide: int) -> None:
+        """The map is so large now: the part on screen stays, a whole map is fitted again."""
+        if self.view is not None:
+            self.view = self.view.of(shape, wide, grown=True)
 
     def fit(self) -> None:
         """The whole map."""

@@ -124,17 +124,20 @@ class MapView(View):
             whole=self._whole,
             shared=session.display.shared,
             view=self.canvas.planned,
+            grown=self._opened is not None and self._opened.went_on(chosen.head_id, capture),
         )
 
     def draw(self, result: Opened) -> None:
         """Show the head; its tiles follow as they are read."""
-        fresh = self._opened is not result
-        self._opened = result
-        if fresh:
+        old, self._opened = self._opened, result
+        grown = old is not None and old.went_on(result.head, result.grid.capture)
+        if grown:
+            self.canvas.grow(result.source.shape, result.grid.wide)
+        elif old is not result:
             self.canvas.drop_block()
         self._entitle()
         self._present()
-        self._follow(reveal=fresh)
+        self._follow(reveal=old is not result and not grown)
         self._fetch()
 
     def noticed(self, name: str) -> None:
@@ -144,7 +147,7 @@ class MapView(View):
         elif name == "display" and self.session is not None:
             self.scale.choose(self.session.display.scale)
             self._present()
-        elif name == "capture":
+        elif name == "capture" and self.session is not None and not self.session.grew:
             self._pointed = self._opened = None
 
     def figure(self, session: Session) -> Spec | None:
@@ -194,19 +197,10 @@ class MapView(View):
             return
         grid = opened.grid
         self.canvas.hidden_words = sayings.hidden(grid.rule)
-        self.canvas.show_scene(
-            Scene(
-                opened.source,
-                grid.rows,
-                grid.columns,
-                self._limits(opened, session),
-                session.display,
-                off=self._off,
-                wide=grid.wide,
-                mass=opened.mass,
-                sides=grid.sides,
-            )
-        )
+        limits = self._limits(opened, session)
+        scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
+        scene = replace(scene, wide=grid.wide, mass=opened.mass, sides=grid.sides)
+        self.canvas.show_scene(scene)
 
     def _limits(self, opened: Opened, session: Session) -> tuple[float, float]:
         signed, limits = opened.source.signed, session.display.limits

@@ -44,6 +44,10 @@ class Opened:
         """Whether the sums of the rows are still to come."""
         return self.source.signed and self.mass is None
 
+    def went_on(self, head: HeadId, capture: Capture) -> bool:
+        """Whether this is the head as it was before the text of a capture was gone on with."""
+        return self.head == head and self.grid.capture is not capture
+
     def read_row(self, row: int) -> None:
         """Have a row of the whole map at hand."""
         if row not in self.rows and row < len(self.grid.queries):
@@ -96,10 +100,12 @@ class Opener:
         whole: bool,
         shared: bool,
         view: Viewport,
+        grown: bool = False,
     ) -> Task[Opened]:
         """Open a head, read the row of a query and, of a small map, the tiles of a view.
 
-        view: as it is, or of any other shape: then the whole map is meant. whole: no band.
+        view: as it is, or of any other shape: then the whole map is meant, but of a head that has
+        grown the same part. whole: no band.
         """
         yield Step(0, 3, "Opening the head")
         self._turn_to(capture)
@@ -112,7 +118,7 @@ class Opener:
         if query is not None:
             found.read_row(capture.row(head.layer, query))
         if _cells(found.source.shape) <= SMALL:
-            view = view.of(found.source.shape, found.grid.wide)
+            view = view.of(found.source.shape, found.grid.wide, grown)
             yield from found.load(self.tiles, self.tiles.missing(found.source, view))
         if shared and self.most is None:
             yield from self._compare(capture)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 MOST = 96  # logical px: two tokens do not fill the pane
 STEP = 1.25  # the least a turn of the wheel changes the scale by
 
+Box = tuple[int, int, int, int]  # top, bottom, left, right in pixels, half-open
+
 
 @dataclass(frozen=True, slots=True)
 class Along:
@@ -87,6 +89,10 @@ class Along:
     def moved_to(self, start: int) -> Along:
         """Another first pixel, as far as there is something to show."""
         return replace(self, start=max(0, min(start, self.length - self.room)))
+
+    def part(self, first: int, last: int) -> Along:
+        """Pixels first..last-1 of the window alone."""
+        return replace(self, start=self.start + first, room=last - first)
 
     def around(self, cell: int, margin: int = 2) -> Along:
         """Moved just as far as it takes to have a cell on screen."""
@@ -168,11 +174,28 @@ class Viewport:
             return least
         return replace(self, down=down.moved_to(down.start), across=across.moved_to(across.start))
 
-    def of(self, shape: tuple[int, int], wide: int = 1) -> Viewport:
-        """This view of a map of the same shape, the whole of a map of another."""
+    def of(self, shape: tuple[int, int], wide: int = 1, grown: bool = False) -> Viewport:
+        """This view of a map of the same shape, or of the same map grown; the whole of another."""
         if shape == (self.down.cells, self.across.cells):
             return self
+        if grown and not self.whole:
+            down, across = replace(self.down, cells=shape[0]), replace(self.across, cells=shape[1])
+            return replace(self, down=down, across=across)
         return Viewport.fitted(shape, self._room, self.ratio, wide)
+
+    def part(self, box: Box) -> Viewport:
+        """The pixels (top, bottom, left, right) of the picture alone, half-open."""
+        top, bottom, left, right = box
+        return replace(self, down=self.down.part(top, bottom), across=self.across.part(left, right))
+
+    def box(self, rows: tuple[int, int], columns: tuple[int, int]) -> Box:
+        """The pixels that show anything of ranges of cells, (top, bottom, left, right)."""
+        ends = []
+        for along, (first, last) in ((self.down, rows), (self.across, columns)):
+            start, end = along.edges(first, last - first)
+            # cells share their outermost pixels with those beside them
+            ends += [max(0, min(start - 1, along.size)), max(0, min(end + 1, along.size))]
+        return ends[0], ends[1], ends[2], ends[3]
 
     @property
     def _room(self) -> tuple[int, int]:
