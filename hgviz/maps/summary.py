@@ -6,14 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hgviz.core import Floats, Reduce
 from hgviz.maps.pooling import counts, fold_sum
-from hgviz.maps.pyramid import Codes, Pyramid, Range, encode, lowest_zoom, zooms
+from hgviz.maps.pyramid import Codes, Pyramid, Range, decode, encode, lowest_zoom, zooms
 from hgviz.maps.survey import Survey, Wanted, survey
 from hgviz.maps.tiles import TILE_ZOOM, Tiled
 
 THUMB = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many cells have each of the 256 codes that magnitudes have within a range."""
+
+    counts: NDArray[np.uint32]
+    within: Range
+
+    @classmethod
+    def of(cls, codes: Codes, within: Range) -> Histogram:
+        """The histogram of cells that are codes already."""
+        return cls(np.bincount(codes.ravel(), minlength=256).astype(np.uint32), within)
+
+    def quantile(self, share: float) -> float:
+        """The magnitude that this share of the cells does not exceed, as exact as a code is."""
+        sizes = np.abs(decode(np.arange(256, dtype=np.uint8), self.within))
+        order = np.argsort(sizes, kind="stable")
+        reached = np.cumsum(self.counts[order], dtype=np.float64)
+        if not reached[-1]:
+            return 0.0
+        at = np.searchsorted(reached, min(max(share, 0.0), 1.0) * reached[-1])
+        return float(sizes[order[at]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +46,29 @@ class Summary:
 
     thumb (<= 128, <= 128) float32: the map pooled by its largest weights, both sides by the same
     power of two. rowmax (queries,): the largest weight of each row, by magnitude when signed.
-    entropy (queries,): of |row| / sum |row|, in nats; 0 for a row without weights.
+    entropy (queries,): of |row| / sum |row|, in nats; 0 for a row without weights. hist: of the
+    finest cells that were pooled by largest weights; None where these are those of thumb.
     """
 
     thumb: Floats
     rowmax: Floats
     entropy: Floats
+    hist: Histogram | None = None
+
+    @property
+    def peak(self) -> float:
+        """The largest magnitude of the whole map."""
+        return float(np.abs(self.rowmax).max(initial=0.0))
+
+    def quantile(self, share: float) -> float:
+        """The magnitude that this share of the map's cells does not exceed, at a glance: cells of
+        the finest level there is, each as large as its largest weight, within 2.8 % (signed 5.6).
+        """
+        if self.hist is not None:
+            return self.hist.quantile(share)
+        sizes = np.abs(self.thumb)
+        within = Range.of(sizes, signed=False)
+        return Histogram.of(encode(sizes, within), within).quantile(share)
 
 
 def thumb_zoom(queries: int, keys: int) -> int:

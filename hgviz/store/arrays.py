@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import h5py
@@ -34,6 +34,14 @@ class Stored:
             return values
 
 
+def checksum(parts: Iterable[NDArray[Any]]) -> int:
+    """The crc32 of some arrays one after another."""
+    found = 0
+    for one in parts:
+        found = zlib.crc32(np.ascontiguousarray(one).data, found)
+    return found
+
+
 class Checksums:
     """The crc32 of each head over some datasets, compared once, when the head is first read."""
 
@@ -45,10 +53,7 @@ class Checksums:
         """Raises Refused when a head is not what was written."""
         if place in self._good:
             return
-        found = 0
-        for one in self._datasets:
-            found = zlib.crc32(np.ascontiguousarray(one[place]).data, found)
-        if found != self._expected[place]:
+        if checksum(one[place] for one in self._datasets) != self._expected[place]:
             raise Refused(f"{self._datasets[0].parent.name} is not what was written to it")
         self._good.add(place)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,8 +12,9 @@ from numpy.typing import NDArray
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
 from hgviz.maps import DenseMap, Factors, LazyMap, Summary
 from hgviz.store import overviews, schema
+from hgviz.store.arrays import checksum
+from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
 
-CHUNK_BYTES = 64 << 10
 TILE_CHUNK = 256
 
 
@@ -47,7 +46,7 @@ def write_root(
 
 
 def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
-    _store_text(group, "text", prompt.text)
+    store_text(group, "text", prompt.text)
     store_json(group, "pieces", prompt.pieces)
     store(group, "ids", np.asarray(prompt.ids, "<i8"))
     store(group, "spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
@@ -77,18 +76,8 @@ def write_layer(
     elif isinstance(maps, DenseMap):
         attributes |= {"kind": "dense", "causal": maps.causal}
         _write_weights(group, maps)
-    _write_summaries(group, maps, found.summaries)
-    for name, value in attributes.items():
-        group.attrs[name] = _plain(value)
-    group.attrs["committed"] = 1
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return np.bytes_(value.encode())
-    if isinstance(value, bool):
-        return int(value)  # h5py would make an enumeration of it
-    return np.array(value, "<i8") if isinstance(value, tuple) else value
+    attributes |= _write_summaries(group, maps, found.summaries)
+    store_attributes(group.id, {**attributes, "committed": 1})
 
 
 def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
@@ -97,18 +86,19 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     crc = [0] * factors.q.shape[0]
     for name in schema.SUMMED:
         if (values := getattr(factors, name)) is not None:
-            _store_heads(group, name, values, crc)
+            made = store_heads(group, name, values, 1, crc)
             dtype = factors.dtype if name in ("q", "k") else values.dtype.name
-            group[name].attrs["dtype"] = np.bytes_(dtype)
+            store_attributes(made, {"dtype": dtype})
     if factors.kept is not None:
         store(group, "kept", np.asarray(factors.kept[...], "<i4").reshape(-1, 3), axis=0)
     if rule.keep is not None:
         store(group, "keep", np.asarray(rule.keep, "u1"))
     if rule.relative is not None:
         for name in ("weight", "bias", "content", "position"):
-            _store_heads(group, f"relative/{name}", getattr(rule.relative, name), crc)
+            values = getattr(rule.relative, name)
+            store_heads(group, f"relative/{name}", values, len(values.shape) - 1, crc)
     store(group, "proof/rows", np.asarray(factors.proof_rows[...], "<i8"))
-    store(group, "proof/values", np.asarray(factors.proof_values[...], "<f4"), axis=2)
+    store(group, "proof/values", np.asarray(factors.proof_values[...], "<f4"), 2, checked=False)
     return {
         "stride_q": rule.stride_q, "stride_k": rule.stride_k, "scale": float(rule.scale),
         "causal": rule.causal, "windowed": rule.windowed, "empty_rows": rule.empty_rows,
@@ -120,18 +110,27 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_summaries(group: h5py.Group, maps: LazyMap | DenseMap, found: list[Summary]) -> None:
+def _write_summaries(
+    group: h5py.Group, maps: LazyMap | DenseMap, found: list[Summary]
+) -> dict[str, Any]:
+    """What is known of each head at a glance; returns the attribute that goes with it."""
     limit = np.finfo(np.float16).max
-    shape = (0, 0)
-    if found:
-        shape = found[0].thumb.shape
+    shape = found[0].thumb.shape if found else (0, 0)
     thumbs = np.array([one.thumb for one in found], np.float32).reshape(len(found), *shape)
-    # one chunk, so that a wall of heads is one read per layer
-    store(group, "thumb", np.clip(thumbs, -limit, limit).astype("<f2"), chunks=thumbs.shape)
-    queries = maps.shape[1]
-    for name in ("rowmax", "entropy"):
-        rows = np.array([getattr(one, name) for one in found], "<f4").reshape(len(found), queries)
-        store(group, name, rows)
+    rows = (len(found), maps.shape[1])
+    stored: dict[str, NDArray[Any]] = {
+        "thumb": np.clip(thumbs, -limit, limit).astype("<f2"),
+        "rowmax": np.array([one.rowmax for one in found], "<f4").reshape(rows),
+        "entropy": np.array([one.entropy for one in found], "<f4").reshape(rows),
+    }
+    if found and all(one.hist is not None for one in found):
+        stored["hist"] = np.array([one.hist.counts for one in found if one.hist], "<u4")
+    for name, values in stored.items():
+        # thumbnails in one chunk, so that a wall of heads is one read per layer
+        chunks = values.shape if name == "thumb" else None
+        store(group, name, values, chunks=chunks, checked=False)
+    places = range(len(found))
+    return {"summary32": tuple(checksum(one[at] for one in stored.values()) for at in places)}
 
 
 def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
@@ -149,55 +148,3 @@ def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
             for left in range(0, right, across):
                 at = (place, slice(top, top + down), slice(left, left + across))
                 target[at] = array[at]
-
-
-# --- datasets -------------------------------------------------------------------------------------
-
-
-def store(
-    group: h5py.Group,
-    name: str,
-    values: NDArray[Any],
-    axis: int = -1,
-    chunks: tuple[int, ...] | None = None,
-) -> None:
-    """A dataset with checksums, cut along one axis; an empty one needs none."""
-    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-    if little.size == 0:
-        group.create_dataset(name, data=little)
-        return
-    shape = chunks or _chunks(little.shape, axis % little.ndim, little.dtype.itemsize)
-    group.create_dataset(name, data=little, chunks=shape, fletcher32=True)
-
-
-def _store_heads(group: h5py.Group, name: str, values: Any, crc: list[int]) -> None:
-    """(heads, rows, ...) head by head; each head's checksum goes on."""
-    dtype = np.dtype(values.dtype).newbyteorder("<")
-    axis = 1 if name in schema.SUMMED else len(values.shape) - 1
-    chunks = _chunks((1, *values.shape[1:]), axis, dtype.itemsize)
-    target = group.create_dataset(
-        name, values.shape, dtype, chunks=chunks if 0 not in values.shape else None,
-        fletcher32=0 not in values.shape,
-    )  # fmt: skip
-    for place in range(values.shape[0]):
-        part = np.ascontiguousarray(values[place], dtype)
-        target[place] = part
-        crc[place] = zlib.crc32(part.data, crc[place])
-
-
-def _chunks(shape: tuple[int, ...], axis: int, itemsize: int) -> tuple[int, ...]:
-    """Equal runs along an axis of about CHUNK_BYTES, with less than one row to spare in each."""
-    others = int(np.prod(shape)) // max(1, shape[axis]) * itemsize
-    runs = -(-shape[axis] // max(1, CHUNK_BYTES // max(1, others)))
-    run = -(-shape[axis] // max(1, runs))
-    return (*shape[:axis], max(1, run), *shape[axis + 1 :])
-
-
-def _store_text(group: h5py.Group, name: str, text: str) -> None:
-    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    store(group, name, data)
-
-
-def store_json(group: h5py.Group, name: str, value: Any) -> None:
-    """A JSON document as UTF-8 bytes."""
-    _store_text(group, name, json.dumps(value))

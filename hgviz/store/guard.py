@@ -6,6 +6,7 @@ import json
 import math
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from hgviz.store.schema import FORMAT, PACKED, VERSION, Row
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LARGEST_CHUNK = 64 << 20
 LARGEST_ATTRIBUTE = 64 << 10
+LARGEST_DOCUMENT = 64 << 20
 _FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 
 
@@ -168,8 +170,11 @@ def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.
 
 
 def numbers(found: h5py.Dataset) -> NDArray[Any]:
-    """All of a small dataset."""
+    """All of a small dataset, compared with its checksum where it carries one."""
     values: NDArray[Any] = found[...]
+    expected = attribute(found, "crc32", 0) if "crc32" in found.attrs else None
+    if expected not in (None, zlib.crc32(np.ascontiguousarray(values).data)):
+        raise Refused(f"{found.name} is not what was written to it")
     return values
 
 
@@ -180,6 +185,8 @@ def text(group: h5py.Group, name: str) -> str:
 
 def parsed(group: h5py.Group, name: str) -> Any:
     """A JSON document."""
+    if plain_dataset(group, name, ("u1",)).nbytes > LARGEST_DOCUMENT:
+        raise Refused(f"{_named(group, name)} is longer than any document of a capture")
     try:
         return json.loads(text(group, name))
     except (ValueError, RecursionError) as error:

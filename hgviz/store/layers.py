@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import Any, cast, get_args
 
 import h5py
 import numpy as np
@@ -12,13 +12,15 @@ import numpy as np
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer, Map
 from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule, Summary
+from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Norm
-from hgviz.maps.summary import THUMB
+from hgviz.maps.summary import THUMB, Histogram
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import Checksums, Packed, Stored
+from hgviz.store.arrays import Checksums, Packed, Stored, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
 
 Found = dict[str, h5py.Dataset]
+Pyramids = Callable[[int], Pyramid]
 
 
 def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Map:
@@ -30,23 +32,24 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     rows = schema.LAZY if kind == "lazy" else schema.DENSE
     if kind == "lazy" and has(group, "relative"):
         rows = {**rows, **schema.RELATIVE}
-    sizes = {"heads": len(layer.heads), "three": 3}
+    sizes = {"heads": len(layer.heads), "three": 3, "codes": schema.CODES}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
     data: Found = {name: one for name, one in found.items() if one is not None}
     if sizes["queries"] < positions:
         raise Refused(f"{group.name} has {sizes['queries']} rows for {positions} positions")
     if max(sizes["thumb_rows"], sizes["thumb_columns"]) > THUMB:
         raise Refused(f"{group.name} has thumbnails of more than {THUMB} cells a side")
-    summaries = partial(_summary, data, path)
     if kind == "lazy":
         factors = _factors(group, data, path, layer)
         difference = attribute(group, "verify_max_abs", 0.0)
         signed = any(ACTIVATIONS[name].signed for name in layer.activations)
         pyramids = overviews.read(group, path, sizes, signed)
+        summaries = _summaries(group, data, path, len(layer.heads), pyramids)
         return LazyMap(factors, layer.heads, summaries, difference, pyramids)
     signed, causal = (attribute(group, name, False) for name in ("signed", "causal"))
     weights: Any = Packed(data["weights"], path)
     pyramids = overviews.read(group, path, sizes, signed)
+    summaries = _summaries(group, data, path, len(layer.heads), pyramids)
     return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids)
 
 
@@ -76,22 +79,23 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         weight, bias, content, position = (parts[name] for name in terms)
         relative = Relative(weight, bias, content, position, _positive(group, "unit"))
     keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
-    lists: dict[str, Any] = {
-        name: Stored(data[name], path) if name in data else None
-        for name in ("proof/values", "kept")
-    }
+    kept = data.get("kept")
     return Factors(
         q=parts["q"],
         k=parts["k"],
         stat=parts["stat"],
         rule=_rule(group, layer, keep, relative, data),
         proof_rows=numbers(data["proof/rows"]),
-        proof_values=lists["proof/values"],
+        proof_values=cast(Any, Stored(data["proof/values"], path)),
         dtype=attribute(data["q"], "dtype", ""),
         norm=parts.get("norm"),
         threshold=parts.get("threshold"),
-        kept=lists["kept"],
+        kept=None if kept is None else _list(kept, path),
     )
+
+
+def _list(kept: h5py.Dataset, path: str) -> Any:
+    return numbers(kept) if kept.chunks is None else Stored(kept, path)
 
 
 def _rule(
@@ -138,7 +142,23 @@ def _positive(group: h5py.Group, name: str) -> int:
     return value
 
 
-def _summary(data: Found, path: str, place: int) -> Summary:
-    with reading(path):
-        thumb = data["thumb"][place].astype(np.float32)
-        return Summary(thumb, data["rowmax"][place], data["entropy"][place])
+def _summaries(
+    group: h5py.Group, data: Found, path: str, heads: int, pyramids: Pyramids | None
+) -> Callable[[int], Summary]:
+    """What gives the summary of the head stored at a place."""
+    crc = attribute(group, "summary32", ()) if "summary32" in group.attrs else None  # since 1.3
+    if crc is not None and len(crc) != heads:
+        raise Refused(f"{group.name} has {len(crc)} checksums of summaries for {heads} heads")
+
+    def summary(place: int) -> Summary:
+        with reading(path):
+            found = {name: data[name][place] for name in schema.SUMMARY if name in data}
+            if crc is not None and checksum(found.values()) != crc[place]:
+                raise Refused(f"the summaries of {group.name} are not what was written to it")
+            hist = None
+            if "hist" in found and pyramids is not None:
+                hist = Histogram(found["hist"], pyramids(place).ranges["max"])
+            thumb = found["thumb"].astype(np.float32)
+            return Summary(thumb, found["rowmax"], found["entropy"], hist)
+
+    return summary

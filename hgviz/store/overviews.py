@@ -14,8 +14,8 @@ from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.pyramid import Codes, Pyramid, Range
 from hgviz.maps.statistic import settled_row
-from hgviz.maps.summary import pyramid_of, summary_of, to_store
-from hgviz.maps.survey import Wanted, survey
+from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
+from hgviz.maps.survey import survey, totals
 from hgviz.store import schema
 from hgviz.store.arrays import Packed
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
@@ -57,12 +57,16 @@ def write(group: h5py.Group, maps: LazyMap | DenseMap, settle: bool) -> Found:
             one = final
         else:
             found = survey(one, place, wanted)
-        summaries.append(summary_of(one, place, found, wanted.largest or 0))
+        summary = summary_of(one, place, found, wanted.largest)
         if isinstance(one, LazyMap):
             difference = max(difference, one.compared(place, found.rows))
         pyramid = pyramid_of(one, found)
         if pyramid is not None:
             ranges.append(_write_levels(group, place, len(maps.heads), pyramid))
+            finest = pyramid.levels["max"]
+            hist = Histogram.of(finest[min(finest)], pyramid.ranges["max"])
+            summary = replace(summary, hist=hist)
+        summaries.append(summary)
     if ranges:
         group.create_dataset("ranges", data=np.array(ranges, "<f4"), fletcher32=True, chunks=True)
     return Found(summaries, stat, difference)
@@ -70,7 +74,7 @@ def write(group: h5py.Group, maps: LazyMap | DenseMap, settle: bool) -> Found:
 
 def _settle(maps: LazyMap, place: int, stat: NDArray[np.float64]) -> None:
     if ACTIVATIONS[maps.factors.rule.activations[place]].statistic != "none":
-        stat[place] = settled_row(maps.factors, place, survey(maps, place, Wanted()).total)
+        stat[place] = settled_row(maps.factors, place, totals(maps, place))
 
 
 def _write_levels(group: h5py.Group, place: int, heads: int, pyramid: Pyramid) -> list[list[float]]:

@@ -24,13 +24,25 @@ refuses a higher major version and ignores names it does not know.
                       and "masked" (positions, vocabulary), "classes" (classes,), "states"
                       (positions, width)
 
+Many texts in one file, a corpus (since 1.3): spec, off and made stand at the root, and with them
+
+    /index            JSON: [[number, text, tokens, label], ...] of every text, from 0; tokens are
+                      those the model speaks about, long texts are cut, a label may be empty
+    /items/00000      prompt, target, levels, layers and output of the first text; /items/00001, ...
+                      The relative terms, the same for every text, may be hard links to one group.
+
+A dataset of at most 64 KB lies whole in the file; a larger one is in chunks with fletcher32. Whole
+ones carry the attribute crc32 of their bytes, but for those of a layer, which has attributes of its
+own for q, k and statistics (crc32) and for what is known of whole maps (summary32, since 1.3).
+
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
 for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), unit
 (relative positions), verify_max_abs (the largest difference between the proof rows and the tiles
 of the program that wrote the file), crc32 (one per head: over q, k, stat, norm, threshold and the
-relative terms of that head, in this order, those that are there).
+relative terms of that head, in this order, those that are there), summary32 (the same over thumb,
+rowmax, entropy and hist; optional).
 
     q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
     k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it;
@@ -54,6 +66,8 @@ relative terms of that head, in this order, those that are there).
                                      magnitude where signed) and the mean over the cell's part
                                      inside the map, as codes; packed and cut like weights
     ranges  (heads, 2, 2) float32    with them: floor and maximum of the codes of max, of mean
+    hist  (heads, 256) uint32        with them, since 1.3, optional: how many cells of the finest
+                                     max have each code; for small maps thumb holds those cells
 
 A code c stands for 0 where c = 0, else for floor (maximum / floor)^((c - 1) / 254); where signed
 for floor (maximum / floor)^((c - 1) / 126) and, above 128, for minus that of c - 128. So weights of
@@ -71,15 +85,20 @@ f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1)
 both in the same group of max(stride_q, stride_k).
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
-layers and output) and one layer-000.h5 for each layer done, with the group /layer.
+layers and output) and one layer-000.h5 for each layer done, with the group /layer. While a corpus
+is being captured, root.h5 has spec, off, made and the index of all its texts, and every text that
+is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h5.part/.
 """
 
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 2)
+VERSION = (1, 3)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
+ITEM, ITEM_FILE = "{:05}", "item-{:05}.h5"
+MOST_ITEMS = 100_000
+OF_ITEM = ("prompt", "target", "levels", "layers", "output")  # what each text has of its own
 
 PART = ".part"
 
@@ -106,7 +125,9 @@ SUMMARY: dict[str, Row] = {
     "thumb": (("heads", "thumb_rows", "thumb_columns"), ("f2",), True),
     "rowmax": (("heads", "queries"), ("f4",), True),
     "entropy": (("heads", "queries"), ("f4",), True),
+    "hist": (("heads", "codes"), ("u4",), False),
 }
+CODES = 256
 LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
     "k": (("heads", "keys", "d_head"), OPERANDS, True),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +24,12 @@ from hgviz.core import (
 )
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.store import schema
-from hgviz.store.contents import mark, store, store_json, write_layer, write_root
-from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text, writing
+from hgviz.store.contents import mark, write_layer, write_root
+from hgviz.store.datasets import store, store_json
+from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.given import capture_of
-from hgviz.store.read import committed_layers, read_manifest
+from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
+from hgviz.store.interrupted import committed_layers
 
 
 class Writer:
@@ -53,18 +53,24 @@ class Writer:
         target: Prompt | None = None,
     ) -> None:
         self.path = Path(path)
-        self.part = self.path.with_name(self.path.name + schema.PART)
+        self.part = part_of(self.path)
         self.spec, self.made = spec, made or Provenance()
         self.committed: set[int] = set()
         self._layers = {layer.index: layer for layer in spec.layers}
-        _refuse_existing(self.path, force)
-        identity = _identity(spec, prompt, off, self.made, target)
+        refuse_existing(self.path, force)
+        texts = {
+            "text": _fingerprint(prompt),
+            "text of the decoder": None if target is None else _fingerprint(target),
+        }
+        identity = identity_of(spec, off, self.made, **texts)
         with writing(self.path):
-            if not self._resumed(identity, force):
-                self.part.mkdir(exist_ok=True)
-                with whole_hdf5(self.part / schema.ROOT) as file:
-                    write_root(file, spec, prompt, spans, off, self.made, target)
-                whole_text(self.part / schema.MANIFEST, json.dumps(identity, indent=2))
+            if begin(
+                self.path, identity, force,
+                lambda file: write_root(file, spec, prompt, spans, off, self.made, target),
+            ):  # fmt: skip
+                self.committed = committed_layers(self.part, len(spec.layers))
+                created = begun_at(self.part, self.made.created)
+                self.made = replace(self.made, created=created)
 
     def __enter__(self) -> Writer:
         return self
@@ -76,7 +82,7 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         if kind is not None and not self.committed:
-            _remove(self.part)  # there is nothing in it to go on with
+            remove(self.part)  # there is nothing in it to go on with
 
     def add(self, index: int, layer: Factors | DenseMap, settle: bool = False) -> None:
         """Commit a layer: it is on the disk when this returns.
@@ -106,7 +112,7 @@ class Writer:
                     values = values.astype(np.float32)
                 store(file, "output/logits", values, axis=0)
             file.attrs["complete"] = 1
-        _remove(self.part)
+        remove(self.part)
         return self.path
 
     def _merge(self, file: h5py.File, made: Provenance) -> None:
@@ -121,28 +127,6 @@ class Writer:
         for index in sorted(self.committed):
             with h5py.File(self.part / schema.LAYER.format(index), "r") as part:
                 part.copy(part["layer"], layers, name=f"{index:03}")
-
-    def _resumed(self, identity: dict[str, Any], force: bool) -> bool:
-        """Whether OUT.part can be gone on with; what cannot is refused, or removed by force."""
-        if not self.part.is_dir():
-            return False
-        for left in self.part.glob(f"*{TEMPORARY}"):
-            left.unlink()
-        found = read_manifest(self.part)
-        if found is None:  # killed before there was anything to go on with
-            return False
-        other = [name for name in identity if found.get(name) != identity[name]]
-        if not other:
-            self.committed = committed_layers(self.part, len(self.spec.layers))
-            return True
-        if force:
-            _remove(self.part)
-            return False
-        raise HgvizError(
-            f"{self.part} holds an unfinished capture with another {' and another '.join(other)}",
-            "going on with it would mix the two",
-            "Finish that one, choose another name, or start anew with --force",
-        )
 
     def _kept(self) -> str:
         done = len(self.committed)
@@ -164,7 +148,7 @@ def write_capture(
     Errors: HgvizError, also for a capture that is not complete.
     """
     if capture is None:
-        _refuse_existing(Path(path), force)  # before anything is computed
+        refuse_existing(Path(path), force)  # before anything is computed
         capture = capture_of(tokens, layers, name, logits)
     if not capture.complete:
         raise HgvizError(
@@ -186,41 +170,5 @@ def _dense(one: Any) -> DenseMap:
     return one
 
 
-def _refuse_existing(path: Path, force: bool) -> None:
-    if path.is_dir():
-        raise HgvizError(f"{path} is a folder", "a capture is one file", "Give the file a name")
-    if path.exists() and not force:
-        raise HgvizError(
-            f"{path} exists already", "it was not touched", "Choose another name, or use --force"
-        )
-
-
-def _identity(
-    spec: ModelSpec, prompt: Prompt, off: Off, made: Provenance, target: Prompt | None
-) -> dict[str, Any]:
-    """What two captures must have in common to be one; the names are shown to people."""
-    return {
-        "format": schema.FORMAT,
-        "format version": list(schema.VERSION),
-        "model": hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest(),
-        "text": _fingerprint(prompt),
-        "text of the decoder": None if target is None else _fingerprint(target),
-        "set of heads switched off": sorted(map(str, off)),
-        "masking": made.masking,
-        "number format": made.dtype,
-    }
-
-
 def _fingerprint(prompt: Prompt) -> str:
     return hashlib.sha256((prompt.digest + prompt.text).encode(errors="replace")).hexdigest()
-
-
-def _remove(part: Path) -> None:
-    """Remove our own files and the folder, if nothing else is in it."""
-    for pattern in (schema.LAYER.replace("{:03}", "*"), schema.ROOT, schema.MANIFEST):
-        for file in part.glob(pattern):
-            file.unlink(missing_ok=True)
-    for file in part.glob(f"*{TEMPORARY}"):
-        file.unlink(missing_ok=True)
-    with suppress(OSError):
-        part.rmdir()

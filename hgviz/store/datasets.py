@@ -1,0 +1,118 @@
+"""Numbers, texts and attributes on their way into a file, with checksums and little around them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK_BYTES = 64 << 10
+
+
+def store(
+    group: h5py.Group,
+    name: str,
+    values: NDArray[Any],
+    axis: int = -1,
+    chunks: tuple[int, ...] | None = None,
+    checked: bool = True,
+) -> None:
+    """A dataset cut along one axis, or whole where it would be one chunk.
+
+    Chunks have checksums of their own; checked: what is whole gets one too.
+    """
+    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    if little.nbytes <= CHUNK_BYTES:
+        made = _whole(group, name, little)
+        if checked and little.size:
+            _attribute(made, b"crc32", np.asarray(zlib.crc32(little.data), "<i8"))
+        return
+    shape = chunks or _chunks(little.shape, axis % little.ndim, little.dtype.itemsize)
+    group.create_dataset(name, data=little, chunks=shape, fletcher32=True)
+
+
+def store_heads(
+    group: h5py.Group, name: str, values: Any, axis: int, crc: list[int] | None = None
+) -> h5py.h5d.DatasetID:
+    """(heads, rows, ...) head by head, cut along one axis; each head's checksum goes on in crc."""
+    dtype = np.dtype(values.dtype).newbyteorder("<")
+    small = int(np.prod(values.shape)) * dtype.itemsize <= CHUNK_BYTES
+    if small:
+        whole = np.empty(values.shape, dtype)
+    else:
+        chunks = _chunks((1, *values.shape[1:]), axis, dtype.itemsize)
+        target = group.create_dataset(name, values.shape, dtype, chunks=chunks, fletcher32=True)
+    for place in range(values.shape[0]):
+        part = np.ascontiguousarray(values[place], dtype)
+        (whole if small else target)[place] = part
+        if crc is not None:
+            crc[place] = zlib.crc32(part.data, crc[place])
+    return _whole(group, name, whole) if small else target.id
+
+
+def store_text(group: h5py.Group, name: str, text: str) -> None:
+    """A text as UTF-8 bytes."""
+    store(group, name, np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
+
+
+def store_json(group: h5py.Group, name: str, value: Any) -> None:
+    """A JSON document as UTF-8 bytes."""
+    store_text(group, name, json.dumps(value))
+
+
+def store_attributes(
+    identifier: h5py.h5g.GroupID | h5py.h5d.DatasetID, values: Mapping[str, Any]
+) -> None:
+    """Attributes: short texts, numbers, and tuples of whole numbers."""
+    for name, value in values.items():
+        _attribute(identifier, name.encode(), _plain(value))
+
+
+def _plain(value: Any) -> NDArray[Any]:
+    if isinstance(value, str):
+        return np.asarray(np.bytes_(value.encode()))
+    if isinstance(value, bool):
+        return np.asarray(int(value))  # h5py would make an enumeration of it
+    return np.asarray(value, "<i8") if isinstance(value, tuple) else np.asarray(value)
+
+
+# --- by HDF5's own calls, since small texts are many and h5py's take three times as long ----------
+
+
+def _whole(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.h5d.DatasetID:
+    """Contiguous: a chunk would bring an index of 3 KB, however small it is."""
+    path = group.id
+    *parents, last = name.encode().split(b"/")
+    for parent in parents:
+        there = path.links.exists(parent)
+        path = h5py.h5g.open(path, parent) if there else h5py.h5g.create(path, parent)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_obj_track_times(False)
+    plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    kind = h5py.h5t.py_create(values.dtype, logical=True)
+    made = h5py.h5d.create(path, last, kind, h5py.h5s.create_simple(values.shape), dcpl=plist)
+    if values.size:
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    return made
+
+
+def _attribute(identifier: Any, name: bytes, value: NDArray[Any]) -> None:
+    scalar = value.shape == ()
+    space = h5py.h5s.create(h5py.h5s.SCALAR) if scalar else h5py.h5s.create_simple(value.shape)
+    kind = h5py.h5t.py_create(value.dtype, logical=True)
+    made = h5py.h5a.create(identifier, name, kind, space)
+    if value.size:
+        made.write(value)
+
+
+def _chunks(shape: tuple[int, ...], axis: int, itemsize: int) -> tuple[int, ...]:
+    """Equal runs along an axis of about CHUNK_BYTES, with less than one row to spare in each."""
+    others = int(np.prod(shape)) // max(1, shape[axis]) * itemsize
+    runs = -(-shape[axis] // max(1, CHUNK_BYTES // max(1, others)))
+    run = -(-shape[axis] // max(1, runs))
+    return (*shape[:axis], max(1, run), *shape[axis + 1 :])
