@@ -149,7 +149,11 @@ class Map(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a capture was made; stored with it and printed into figures."""
+    """How a capture was made; stored with it and printed into figures.
+
+    seed: what was drawn at random; generated: how much of the text the model itself wrote after
+    how much, and how, "" for a text as it was given.
+    """
 
     producer: str = ""
     created: str = ""
@@ -160,6 +164,7 @@ class Provenance:
     checkpoint: str = ""
     masking: str = "strict"
     seconds: float = 0.0
+    generated: str = ""
 
 
 @dataclass(frozen=True, slots=True)

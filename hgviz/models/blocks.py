@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from hgviz.core import HgvizError, Layer, Off
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
+from hgviz.models.past import Past
 
 Steps = Generator[int, None, Tensor]
 
@@ -43,10 +44,17 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one forward pass is asked for besides logits: heads off, and the tap."""
+    """What one forward pass is asked for besides logits: heads off, and the tap; past: of the
+    tokens that these follow, to which what is read now is added."""
 
     off: Off = frozenset()
     tap: Tap | None = None
+    past: Past | None = None
+
+    @property
+    def first(self) -> int:
+        """The number of the first token that is read now."""
+        return 0 if self.past is None else self.past.length
 
 
 class Relative(nn.Module):
@@ -93,26 +101,32 @@ class Attention(nn.Module):
         self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
     ) -> Tensor:
         """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
+        layer, tap = self.layer, run.tap
+        past = None if run.past is None else run.past.layer(layer.index)
+        row, key = (0, 0) if past is None else past.begun
+        if row and layer.role == "cross":  # the other text does not grow
+            context, keep = context[:, :0], None
         q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
         if self.rotary:
-            q = rotate(q, self._tokens(q, self.rule.stride_q))
-            k = rotate(k, self._tokens(k, self.rule.stride_k, self.shift))
-        layer, tap = self.layer, run.tap
-        out = attend(
-            q, k, v, self.rule,
-            keep=keep,
-            relative=self._bias(rel) if self.relative and rel is not None else None,
-            off=[layer.heads.index(one.head) for one in run.off if one.layer == layer.index],
-            tap=None if tap is None else lambda found: tap(layer.index, found),
-        )  # fmt: skip
+            q = rotate(q, self._tokens(q, row, self.rule.stride_q))
+            k = rotate(k, self._tokens(k, key - self.shift, self.rule.stride_k))
+        relative = self._bias(rel) if self.relative and rel is not None else None
+        off = [layer.heads.index(one.head) for one in run.off if one.layer == layer.index]
+        if past is not None:
+            out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
+        else:
+            out = attend(
+                q, k, v, self.rule, keep=keep, relative=relative, off=off,
+                tap=None if tap is None else lambda found: tap(layer.index, found),
+            )  # fmt: skip
         return self.o(out.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
         return x.unflatten(-1, (len(self.layer.heads), self.d_head)).transpose(1, 2)
 
-    def _tokens(self, x: Tensor, stride: int, shift: int = 0) -> Tensor:
+    def _tokens(self, x: Tensor, first: int, stride: int) -> Tensor:
         """The token each row stands for."""
-        return (torch.arange(x.shape[-2], device=x.device) - shift) * stride
+        return (torch.arange(x.shape[-2], device=x.device) + first) * stride
 
     def _bias(self, rel: Relative) -> Bias:
         heads = (len(self.layer.heads), self.d_head)

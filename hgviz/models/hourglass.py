@@ -27,6 +27,7 @@ from hgviz.models.blocks import (
     too_long,
 )
 from hgviz.models.config import HourglassConfig
+from hgviz.models.past import Past, Waiting
 
 # --- parts ----------------------------------------------------------------------------------------
 
@@ -154,20 +155,31 @@ class Up(nn.Module):
             self.ln_attn = _norm(config)
 
     def forward(
-        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
+        self,
+        x: Tensor,
+        r: Tensor,
+        keep: Tensor | None,
+        rel: Relative | None,
+        run: Pass,
+        first: int = 0,
     ) -> Tensor:
-        """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
+        """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)
+
+        first: which row of the first group r begins with; other than 0, attention has met the
+        group before.
+        """
+        rows, new = slice(first, first + r.shape[1]), slice(int(first > 0), None)
         if self.config.form == "windowed":
-            u = self.base(x, keep) + r
+            u = self.base(x, keep)[:, rows] + r
             if self.layer is None:
                 return u
-            z = u + self.attn(self.ln_attn(u), x, keep, rel, run)
+            z = u + self.attn(self.ln_attn(u), x[:, new], keep, rel, run)
             return z + self.ff(self.ln_ff(z))
         if self.layer is None:
-            return self.ln_out(self.base(x, keep)) + r
+            return self.ln_out(self.base(x, keep)[:, rows]) + r
         y = self.ln_in(x)
-        u = self.ln_query(self.base(y, keep)) + r
-        z = u + self.attn(u, y, keep, rel, run)
+        u = self.ln_query(self.base(y, keep)[:, rows]) + r
+        z = u + self.attn(u, y[:, new], keep, rel, run)
         z = z + self.ff(self.ln_ff(z))
         return self.ln_out(z) + r  # the residual enters twice, as in the official code
 
@@ -235,11 +247,14 @@ class Hourglass(nn.Module):
 
     def steps_from(self, x: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
         """As steps, from token embeddings (B, n, d)."""
+        run = run or Pass()
         if "position" in self.embed:
-            if x.shape[1] > (self.config.max_positions or 0):
-                raise too_long(x.shape[1], self.config.max_positions or 0)
-            x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
-        x = yield from self._level(0, x, keep, run or Pass())
+            first, limit = run.first, self.config.max_positions or 0
+            if first + x.shape[1] > limit:
+                raise too_long(first + x.shape[1], limit)
+            numbers = torch.arange(first, first + x.shape[1], device=x.device)
+            x = x + self.embed["position"](numbers)
+        x = yield from self._level(0, x, keep, run)
         if self.config.form == "windowed":
             x = self.ln_f(x)
         return self.lm_head(x)
@@ -251,8 +266,11 @@ class Hourglass(nn.Module):
         factor, n = self.config.hierarchy.factors[level], x.shape[1]
         pre, down, up, post = self._parts(level)
         x = yield from pre.steps(x, keep, rel, run)
-        r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
         shift = factor - 1 + self.config.shift_offset if self.config.causal else 0
+        if run.past is not None:
+            x = yield from self._followed(level, x, shift, run.past, run)
+            return (yield from post.steps(x, keep, rel, run))
+        r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
         mask = self._mask(keep, x, factor, shift)
         x = down(F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
         if down.layer is not None:
@@ -264,6 +282,33 @@ class Hourglass(nn.Module):
         if up.layer is not None:
             yield up.layer.index
         return (yield from post.steps(x, keep, rel, run))
+
+    def _followed(self, level: int, x: Tensor, shift: int, past: Past, run: Pass) -> Steps:
+        """Down and up again of rows (B, n, d) that follow others: the zeros of the shift came
+        before the first, so that what shortens is every group as soon as it is complete."""
+        factor, windowed = self.config.hierarchy.factors[level], self.config.form == "windowed"
+        _, down, up, _ = self._parts(level)
+        if level not in past.levels:
+            past.levels[level] = Waiting(x.new_zeros(len(x), shift, x.shape[2]), x[:, :0])
+        held = past.levels[level]
+        first, whole = held.rows % factor, torch.cat([held.rest, x], dim=1)
+        ready = whole.shape[1] // factor * factor
+        groups, held.rest = whole[:, :ready], whole[:, ready:]
+        below = held.newest if first else x[:, :0]
+        if ready:
+            keys = None
+            if windowed and self.config.masking == "strict" and not held.rows:  # as in _mask
+                keys = (torch.arange(ready, device=x.device) >= shift).expand(len(x), -1)
+            y = down(groups, Mask(keys, None), self.rel, run)
+            if down.layer is not None:
+                yield down.layer.index
+            y = yield from self._level(level + 1, y, None, run)
+            below, held.newest = torch.cat([below, y], dim=1), y[:, -1:]
+        held.rows += x.shape[1]
+        x = up(below, x, None, self.rel, run, first)
+        if up.layer is not None:
+            yield up.layer.index
+        return x
 
     def _parts(self, level: int) -> tuple[Stack, Down, Up, Stack]:
         parts = self.pre[level], self.down[level], self.up[level], self.post[level]

@@ -29,8 +29,10 @@ from hgviz.models.blocks import Pass, Steps, Tokens
 from hgviz.models.cache import called
 from hgviz.models.checkpoint import build
 from hgviz.models.config import Config, TransformerConfig
+from hgviz.models.continuing import ends_of
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
+from hgviz.models.past import Past
 from hgviz.models.readers import plain, read
 from hgviz.models.replacement import replaced
 from hgviz.models.text import Tokenizer, require_room, tokenizer_of
@@ -66,9 +68,10 @@ class Model:
         tokenizer: Tokenizer,
         device: str,
         dtype: str,
+        ends: frozenset[int] = frozenset(),
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
-        self.device, self.dtype = device, dtype
+        self.device, self.dtype, self.ends = device, dtype, ends
 
     @property
     def config(self) -> Config:
@@ -175,12 +178,14 @@ class Model:
         *,
         off: Collection[HeadId] = frozenset(),
         tap: Tap | None = None,
+        past: Past | None = None,
     ) -> Trace:
         """One text, layer by layer: yields the index of each layer when it is done.
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
-        states. tap(index, factors) gets what each layer attended with. Returns what the model
-        gives: logits (n, vocabulary) or (classes,), or states. Errors as run, from the first step.
+        states. tap(index, factors) gets what each layer attended with. past: of the tokens that
+        these follow (see models.generation). Returns what the model gives: logits (n, vocabulary)
+        or (classes,), or states. Errors as run, from the first step.
         """
         if self.spec.two_texts != (target is not None):
             what = "needs a second text for its decoder" if target is None else "reads one text"
@@ -188,7 +193,7 @@ class Model:
         given = self._of(prompt)
         if target is not None:
             given = replace(self._of(target), source=given)
-        logits = yield from self._trace(given, Pass(self._off(off), tap))
+        logits = yield from self._trace(given, Pass(self._off(off), tap, past))
         return logits[0]
 
     def _trace(self, given: Tokens, run: Pass) -> Trace:
@@ -271,7 +276,7 @@ def open_model(
     spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
     spec = replace(spec, labels=tuple(map(plain, spec.labels)))
     tokenizer = tokenizer_of(found.folder, config.vocab_size)
-    return Model(module, spec, tokenizer, place, dtype)
+    return Model(module, spec, tokenizer, place, dtype, ends_of(found.folder, tokenizer))
 
 
 # --- inside ---------------------------------------------------------------------------------------

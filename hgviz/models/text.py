@@ -102,7 +102,7 @@ class Pieces:
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
             ids = self._tokenizer.get_vocab(with_added_tokens=True)
-            self._spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"
+            self.spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"  # tokens of bytes
         if len(ids) > vocabulary:
             raise _foreign(file, f"it has {len(ids):,} tokens and the model has {vocabulary:,}")
         last = max(ids, key=ids.__getitem__, default="")
@@ -156,7 +156,7 @@ class Pieces:
             str(one) if token is None else self._piece(token)
             for one, token in zip(ids, tokens, strict=True)
         ]
-        if not self._spells:
+        if not self.spells:
             return _bare(ids, pieces)
         added = self._tokenizer.get_added_tokens_decoder()
         parts = [
@@ -166,9 +166,18 @@ class Pieces:
         text, spans = joined(parts)
         return Prompt(text, readonly(ids, np.int64), tuple(pieces), readonly(spans))
 
+    def said(self, ids: Sequence[int]) -> str:
+        """The text that its own decoder makes of some ids; special tokens have none."""
+        with _guarded(f"{self._name} could not say what tokens mean"):
+            return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token by its name."""
+        return self._tokenizer.token_to_id(token)
+
     def _piece(self, token: str) -> str:
         """A token as people see it: one of bytes by its characters, or by its bytes."""
-        data = spelled(token) if self._spells else None
+        data = spelled(token) if self.spells else None
         return token if data is None else shown(data)
 
 

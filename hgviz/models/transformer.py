@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -45,16 +46,16 @@ class Embed(nn.Module):
             self.ln = _norm(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        """(B, n, d)"""
-        return self.placed(self.token(tokens.ids), tokens.segments)
+    def forward(self, tokens: Tokens, first: int = 0) -> Tensor:
+        """(B, n, d) of tokens numbered from first"""
+        return self.placed(self.token(tokens.ids), tokens.segments, first)
 
-    def placed(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
+    def placed(self, x: Tensor, segments: Tensor | None = None, first: int = 0) -> Tensor:
         """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
-        n, limit = x.shape[1], self.config.max_positions
-        if limit is not None and n > limit:
-            raise too_long(n, limit)
-        numbers = torch.arange(n, device=x.device)
+        end, limit = first + x.shape[1], self.config.max_positions
+        if limit is not None and end > limit:
+            raise too_long(end, limit)
+        numbers = torch.arange(first, end, device=x.device)
         if self.config.positions == "learned":
             x = x + self.position(numbers)
         elif self.config.positions == "sinusoidal":
@@ -213,7 +214,7 @@ class Transformer(nn.Module):
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""
-        return self.steps_from(self.embed(tokens), tokens, run)
+        return self.steps_from(self.embed(tokens, run.first if run else 0), tokens, run)
 
     def steps_from(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As steps, from the placed embeddings (B, n, d) of tokens.
@@ -257,8 +258,14 @@ class Transformer(nn.Module):
             )
         if self.config.cross:
             return source.states
-        x = yield from self._stack(self.encoder, self.embed(source), source, None, run)
-        return x
+        past = run.past
+        if past is None:
+            return (yield from self._stack(self.encoder, self.embed(source), source, None, run))
+        if past.memory is None:  # the encoder's text does not grow
+            once = replace(run, past=None, tap=past.read_once.__setitem__)
+            x = yield from self._stack(self.encoder, self.embed(source), source, None, once)
+            past.memory = x
+        return past.memory
 
     def _stack(
         self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Pass

@@ -4,11 +4,12 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 """
 
 from hgviz.tasks.capturing import capture, save
+from hgviz.tasks.generating import generate
 from hgviz.tasks.looking import figure, measure, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.scoring import evaluate, train
 
 __all__ = [
-    "capture", "convert", "evaluate", "figure", "heads_from", "info", "kind_of", "load", "measure",
-    "prompt_from", "rollout", "save", "train",
+    "capture", "convert", "evaluate", "figure", "generate", "heads_from", "info", "kind_of", "load",
+    "measure", "prompt_from", "rollout", "save", "train",
 ]  # fmt: skip

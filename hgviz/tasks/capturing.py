@@ -29,12 +29,13 @@ def capture(
     off: Off = frozenset(),
     force: bool = False,
     target: Prompt | None = None,
+    made: Provenance | None = None,
 ) -> Task[Capture]:
     """Run a model on a prompt and keep what every layer attended with.
 
     Without `out` everything stays in memory and each Step carries the Capture so far; with it each
     layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
-    nothing it had committed.
+    nothing it had committed. made: its provenance, where there is more to say of it.
     """
     started = time.perf_counter()
     blank = Capture(
@@ -43,7 +44,7 @@ def capture(
         spans=model.spans(prompt, target),
         maps=(None,) * len(model.spec.layers),
         off=off,
-        made=_provenance(model),
+        made=made or provenance(model),
         target=target,
     )
     if out is None:
@@ -102,7 +103,8 @@ class _Traced:
             yield index, tapped.pop(index)
 
 
-def _provenance(model: Model) -> Provenance:
+def provenance(model: Model) -> Provenance:
+    """What made a capture of a model here and now."""
     packages = ("torch", "numpy", "h5py")
     return Provenance(
         producer=f"hgviz {__version__}",

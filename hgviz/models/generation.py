@@ -1,0 +1,128 @@
+"""A model that goes on with a text: it reads what it has written, at one row of every layer a
+token."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import HgvizError, Off, Prompt, readonly
+from hgviz.maps.rule import Factors
+from hgviz.models.config import HourglassConfig
+from hgviz.models.continuing import continued
+from hgviz.models.model import Model
+from hgviz.models.past import Past
+
+CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
+
+
+class Writing:
+    """A text under way: `read` gives the model what is there, `add` a token more; `logits`
+    (vocabulary,) is what it then says comes next.
+
+    A token costs O(length): keys and values of the tokens before it are kept. Its rows, and its
+    logits, are those of a pass over the whole text but for the order in which sums are rounded.
+    target: the decoder's text so far, where there are two; it is the one that grows.
+    Errors: HgvizError for models that cannot write, and for padding in the text to go on with.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompt: Prompt,
+        target: Prompt | None = None,
+        off: Off = frozenset(),
+    ) -> None:
+        require_writer(model)
+        self.model, self.prompt, self.target, self.off = model, prompt, target, off
+        self.given = prompt if target is None else target
+        _require_no_padding(self.given)
+        self.added: list[int] = []
+        self.logits: NDArray[Any] = np.empty(0)
+        self._past = Past()
+
+    def read(self) -> Generator[int, None, None]:
+        """Read the text that is there; yields the index of each layer when it is done."""
+        yield from self._follow(self.given)
+
+    def add(self, token: int) -> None:
+        """Read one token more."""
+        kinds = self.given.token_type_ids
+        one = Prompt("", readonly([token], np.int64), ("",), readonly([[-1, -1]], np.int64))
+        one = one if kinds is None else replace(one, token_type_ids=readonly(kinds[-1:]))
+        for _ in self._follow(one):
+            pass
+        self.added.append(token)
+
+    def _follow(self, tokens: Prompt) -> Generator[int, None, None]:
+        texts = (tokens, None) if self.target is None else (self.prompt, tokens)
+        logits = yield from self.model.trace(*texts, off=self.off, past=self._past)
+        self._past.length += len(tokens)
+        self.logits = logits[-1]
+
+    @property
+    def room(self) -> int | None:
+        """How many tokens more the model has positions for; None for as many as one likes."""
+        most = self.model.spec.max_positions
+        return None if most is None else most - self._past.length
+
+    @property
+    def text(self) -> Prompt:
+        """The text so far, with its characters."""
+        return continued(self.model.tokenizer, self.given, self.added)
+
+    def factors(self, layer: int) -> Factors:
+        """What a layer attended with so far, as views: rows that come change nothing in them."""
+        return self._past.factors(layer)
+
+
+def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature: float) -> int:
+    """The token to go on with: the likeliest, or drawn from softmax(logits / temperature).
+
+    Errors: HgvizError for logits that are no numbers.
+    """
+    if not np.isfinite(logits.max()):  # NaN is the largest of all
+        raise HgvizError(
+            "this model does not say what comes next",
+            "what it gives are no numbers",
+            "Try --dtype float32, or another checkpoint",
+        )
+    if random is None:
+        return int(logits.argmax())
+    scaled = (logits.astype(np.float64) - logits.max()) / temperature
+    sums = np.exp(scaled).cumsum()
+    found = np.searchsorted(sums, random.random() * sums[-1], side="right")
+    return int(min(found, np.searchsorted(sums, sums[-1])))  # a product may be rounded up
+
+
+def require_writer(model: Model) -> None:
+    """Errors: HgvizError for a model that does not say the next token."""
+    config, goal = model.config, model.spec.goal
+    if isinstance(config, HourglassConfig):
+        why = "" if config.causal else "it reads both ways, so that no token is the next"
+    elif config.slots:
+        why = "projected sequences cannot write: every row of theirs mixes later tokens"
+    elif goal == "classes":
+        why = "it is a classifier: it gives classes and no tokens"
+    elif config.form == "encoder":
+        why = "it reads both ways, so that no token is the next"
+    else:
+        why = "" if goal == "next" else "it gives hidden states and no tokens"
+    if why:
+        raise HgvizError("this model cannot write", why, CHOOSE)
+
+
+def _require_no_padding(prompt: Prompt) -> None:
+    if prompt.attention_mask is not None and not prompt.attention_mask.all():
+        raise HgvizError(
+            "a text with padding cannot be gone on with",
+            f"{int((~prompt.attention_mask).sum()):,} of its tokens are masked",
+            "Leave them and the attention_mask out",
+        )
+
+
+__all__ = ["Writing", "chosen", "require_writer"]
