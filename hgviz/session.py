@@ -82,6 +82,11 @@ class Session:
         return self.capture is not None and texts_of(self.capture) != (self.text, self.second)
 
     @property
+    def at_work(self) -> bool:
+        """Whether the model is: a job runs of which something is kept when it is stopped."""
+        return any(one.keeps and one.state in ("waiting", "running") for one in self.work)
+
+    @property
     def looked_at(self) -> Selection:
         """The query and key under the pointer in any pane, else the chosen ones."""
         hover, chosen = self.hover, self.selection

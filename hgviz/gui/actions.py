@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
 
+NO_WRITER = {
+    "masked": "fills in hidden tokens",
+    "classes": "chooses among classes",
+    "states": "gives hidden states",
+}
+
 Reason = Callable[["Session"], str]
 
 
@@ -37,11 +43,11 @@ def _whole_capture(session: Session) -> str:
 def _can_capture(session: Session) -> str:
     if not session.checkpoint:
         return "Needs a checkpoint: open one first"
-    return "A text is being captured" if _busy(session) else ""
+    return "The model is at work: stop it first" if session.at_work else ""
 
 
 def _capturing(session: Session) -> str:
-    return "" if _busy(session) else "Nothing is running"
+    return "" if session.at_work else "Nothing is running"
 
 
 def _levels(session: Session) -> str:
@@ -54,8 +60,36 @@ def _inspecting(session: Session) -> str:
     return "" if session.mode == "inspect" else "Only in Inspect"
 
 
-def _busy(session: Session) -> bool:
-    return any(one.state in ("waiting", "running") and one.keeps for one in session.work)
+def _corpus(session: Session) -> str:
+    many = session.capture is not None and session.capture.items
+    return "" if many else "Needs a capture of many texts: capture a file of texts first"
+
+
+def _next_text(session: Session) -> str:
+    return _corpus(session) or ("" if _step(session, 1) else "This is the last text")
+
+
+def _text_before(session: Session) -> str:
+    return _corpus(session) or ("" if _step(session, -1) else "This is the first text")
+
+
+def _step(session: Session, by: int) -> bool:
+    from hgviz.session import step_item
+
+    return step_item(session, by) is not None
+
+
+def _can_write(session: Session) -> str:
+    spec = session.spec
+    if spec is None or _can_capture(session):
+        return _can_capture(session)
+    if spec.goal != "next":
+        return f"This model does not write: it {NO_WRITER[spec.goal]}"
+    side = "target" if spec.two_texts else "source"
+    mine = [one for one in spec.layers if spec.levels[one.level].sequence == side]
+    if not all(one.causal for one in mine if one.role == "self"):
+        return "This model does not write: it reads what comes after, too"
+    return ""
 
 
 def _measured(session: Session) -> str:
@@ -87,14 +121,17 @@ ACTIONS = (
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
     Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture),
     Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture),
+    Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", _corpus),
     Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 1),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("fit", "Fit the map", "fit", ("F",), "View", _capture, 1),
     Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", _always, 1),
     Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),
-    Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 2),
-    Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 2),
+    Action("next_text", "Next text", "arrow-right", ("Ctrl+PgDown",), "View", _next_text, 2),
+    Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", _text_before, 2),
+    Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 3),
+    Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 3),
     Action("next_head", "Next head", "arrow-right", ("L",), "Heads", _model),
     Action("last_head", "Head before", "arrow-left", ("H",), "Heads", _model),
     Action("next_layer", "Next layer", "arrow-down", ("J",), "Heads", _model),
@@ -108,7 +145,9 @@ ACTIONS = (
     Action("strongest", "Go to the strongest key", "eye", ("Shift+S",), "Heads", _capture, 2),
     Action("table", "All heads in a table…", "table", ("T",), "Heads", _measured, 3),
     Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
-    Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing),
+    Action("corpus", "Capture a file of texts…", "capture", (), "Analyse", _can_capture),
+    Action("write", "Let the model write…", "edit", ("Ctrl+G",), "Analyse", _can_write),
+    Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing, 1),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
     Action("about", "About hgviz", "info", (), "Help", _always, 1),

@@ -13,6 +13,7 @@ from hgviz.models.readers import INDEX, SUFFIXES
 ENDINGS = ("*.h5", "*.hdf5", "config.json", *(f"*{one}" for one in SUFFIXES), f"*{INDEX}")
 FILES = f"Checkpoints and captures ({' '.join(ENDINGS)});;All files (*)"
 IDS = "Token ids (*.json);;All files (*)"
+TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
 
 
 def ask_for(

@@ -1,35 +1,53 @@
-"""Capturing a text, from the loaded checkpoint to the measured heads."""
+"""Capturing a text, many texts or what a model writes, until the heads are measured."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, Selection, Step
 from hgviz.gui import opening
-from hgviz.gui.panels.jobs import keeps_words, layer_words
+from hgviz.gui.panels.jobs import KEEPS_TEXTS, keeps_words, layer_words
 from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
 from hgviz.session import Session
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.writing import Writing
     from hgviz.models.model import Model
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
+GROWS = 0.12  # s between two pictures of a text that grows
+PART = ".part"  # what the folder of an unfinished capture ends in
 
 
 class Capturing:
-    """Puts captures of session.text into the session, layer by layer."""
+    """Puts captures of session.text into the session, layer by layer.
+
+    open_path: opens a file, as the person at the window would.
+    """
 
     def __init__(
-        self, session: Session, lanes: Lanes, working: Working, opened_before: dict[str, str]
+        self,
+        session: Session,
+        lanes: Lanes,
+        working: Working,
+        opened_before: dict[str, str],
+        open_path: Callable[[str], None],
     ) -> None:
         self.session, self.lanes, self.working = session, lanes, working
-        self._opened_before = opened_before
+        self._opened_before, self._open_path = opened_before, open_path
         self._given: Selection | None = None
+        self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
+        self._newest: opening.Written | None = None
+        self._first: int | None = None  # the first token that was written before
+        self._shown = 0.0
 
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
@@ -48,9 +66,44 @@ class Capturing:
             wish = replace(wish, ids="")
         self._start(wish, None, title, on_error)
 
+    def start_corpus(self, corpus: str, out: str) -> None:
+        """Capture every text of a file into another file, which is opened then."""
+        wish = self._wish(
+            self.session.checkpoint, off=self.session.off, activation=self.session.activation
+        )
+        self._stopped = partial(self._open_part, out)
+        self.working.start(
+            self.lanes.engine,
+            "capture",
+            f"Capturing {Path(corpus).name}",
+            opening.capture_corpus(wish, self.session.model, corpus, out),
+            on_step=self._counted,
+            on_done=self._corpus_done,
+            keeps=KEEPS_TEXTS,
+        )
+
+    def start_writing(self, writing: Writing) -> None:
+        """Have the model go on with the text; it grows on screen."""
+        session = self.session
+        wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
+        self._newest, self._first = None, None if session.stale else session.written
+        self._stopped = self._keep_written
+        self.working.start(
+            self.lanes.engine,
+            "capture",
+            "Writing",
+            opening.write_on(wish, session.model, writing),
+            on_step=self._wrote,
+            on_done=self._written,
+            on_error=partial(self._failed, self.working.on_error),
+            keeps="keeps what is written",
+        )
+
     def stop(self) -> None:
-        """The layers that are done stay."""
+        """What is done stays: layers, texts of a file, words that were written."""
         self.working.stop("capture")
+        if self._stopped is not None:
+            self._stopped()
 
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
@@ -77,6 +130,7 @@ class Capturing:
     def _start(
         self, wish: opening.Wish, model: Model | None, title: str, on_error: OnError | None = None
     ) -> None:
+        self._stopped = None
         self.working.start(
             self.lanes.engine,
             "capture",
@@ -121,9 +175,59 @@ class Capturing:
         self._take(capture)
         self.measure()
 
-    def _take(self, capture: Capture) -> None:
+    def _counted(self, step: Step) -> None:
+        """Which text of a file is on its way."""
+        if step.note:
+            self.working.tell("capture", note=step.note)
+
+    def _corpus_done(self, result: tuple[opening.Wish, Model, Capture]) -> None:
+        wish, model, capture = result
+        self._open(wish, model)
+        self._open_path(capture.path)
+
+    def _open_part(self, out: str) -> None:
+        """Open what an interrupted capture leaves, once the lane has let go of it."""
+        part = out + PART
+        self.lanes.engine.submit(
+            "open part",
+            "Opening what is done",
+            opening.whether(part),
+            on_done=self._part_there,
+            post=self.lanes.bridge.post,
+        )
+
+    def _part_there(self, part: str) -> None:
+        if part:
+            self._open_path(part)
+
+    def _wrote(self, step: Step) -> None:
+        """Show what is written so far, once the picture of what was before is there."""
+        if not isinstance(step.value, opening.Written):
+            return
+        self._newest = step.value
+        now = time.monotonic()
+        if now - self._shown >= GROWS and not self.lanes.files.jobs:
+            self._shown = now
+            self._grow(step.value)
+
+    def _grow(self, written: opening.Written) -> None:
+        first = written.first if self._first is None else self._first
+        self._take(written.capture, written=first)
+
+    def _keep_written(self) -> None:
+        if self._newest is not None:
+            self._grow(self._newest)
+            self.measure()
+
+    def _written(self, result: tuple[opening.Wish, Model, opening.Written]) -> None:
+        wish, model, written = result
+        self._open(wish, model)
+        self._grow(written)
+        self.measure()
+
+    def _take(self, capture: Capture, **fields: Any) -> None:
         old = self.session.capture
-        self.session.put(capture=capture)
+        self.session.put(capture=capture, **fields)
         if old is None or old.spec != capture.spec:
             self._given = self.session.selection
 

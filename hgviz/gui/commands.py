@@ -13,15 +13,17 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import IDS, ask_for, ask_where
+from hgviz.gui.asking import ask_for, ask_where
 from hgviz.gui.capturing import Capturing
-from hgviz.gui.composing import ExchangeDialog, Reads, TextDialog
+from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.finder import Finder
+from hgviz.gui.panels import TextsPanel
 from hgviz.gui.panels.table import HeadTable
+from hgviz.gui.prompting import Prompting
 from hgviz.gui.views.base import View
 from hgviz.gui.working import Working
 from hgviz.resources import resource
-from hgviz.session import Session, step_head, step_layer, step_level, step_token
+from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -39,7 +41,8 @@ class Commands:
         self.sample = str(resource(opening.SAMPLE))
         self.opened_before: dict[str, str] = opening.samples()
         self.working = Working(session, lanes, self.show_error)
-        self.capturing = Capturing(session, lanes, self.working, self.opened_before)
+        self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
+        self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
     def run(self, name: str) -> None:
         """Do an action by its name; where it cannot be done, say why."""
@@ -117,6 +120,18 @@ class Commands:
         if not found.facts and capture.complete:
             self.capturing.measure()
 
+    def open_item(self, number: int) -> None:
+        """Open another text of the corpus on screen; the newest asked for wins."""
+        path = self.session.capture.path
+        task = opening.look(path, number)
+        self.working.start(self.lanes.files, "open", "Opening a text", task, self._show_item)
+
+    def _show_item(self, found: opening.Found) -> None:
+        """The head at hand stays; so does everything that the text does not change."""
+        self.session.put(capture=found.capture, facts=found.facts)
+        if not found.facts and found.capture.complete:
+            self.capturing.measure()
+
     def save(self) -> None:
         """Ask where, and write the capture."""
         name = f"{self.session.capture.spec.name or 'capture'}.h5"
@@ -165,29 +180,16 @@ class Commands:
 
     def edit_text(self) -> None:
         """Edit the text, and capture it."""
-        spec = self.session.model.spec if self.session.model else self.session.spec
-        session = self.session
-        if not Reads.of(session.model).text:
-            self.ids()
-            return
-        dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
-        dialog.chosen.connect(self._text_chosen)
-        dialog.file_wanted.connect(self.ids)
-        dialog.open()
-
-    def _text_chosen(self, text: str, second: str = "") -> None:
-        self.session.put(text=text, second=second, ids="")
-        self.run("capture")
+        self.prompting.edit()
 
     def ids(self) -> None:
         """Ask for a file of ids, and capture what they stand for."""
-        title = "Choose a file of ids"
-        ask_for(self.window, title, QFileDialog.FileMode.ExistingFile, self._ids_chosen, IDS)
+        self.prompting.ids()
 
-    def _ids_chosen(self, path: str) -> None:
-        self._remember(path)
-        self.session.put(ids=path)
-        self.run("capture")
+    def find_text(self) -> None:
+        """Search the texts of the corpus."""
+        self.session.put(mode="inspect")
+        next(one for one in self.views if isinstance(one, TextsPanel)).search()
 
     def copy(self) -> None:
         """Copy the pane that has the keyboard; without one, the first."""
@@ -228,6 +230,19 @@ class Commands:
         )
         order = [panes[(at + by * step) % len(panes)] for step in range(1, len(panes) + 1)]
         next((one for one in order if one.take_focus()), None)
+
+    def next_text(self) -> None:
+        """The text of the corpus after this one."""
+        self._step_text(1)
+
+    def last_text(self) -> None:
+        """The text of the corpus before this one."""
+        self._step_text(-1)
+
+    def _step_text(self, by: int) -> None:
+        number = step_item(self.session, by)
+        if number is not None:
+            self.open_item(number)
 
     def theme(self) -> None:
         """Light to dark or back, kept for the next start."""
@@ -305,9 +320,24 @@ class Commands:
         """Capture the text at hand with the checkpoint at hand."""
         self.capturing.start(self.session.checkpoint)
 
+    def corpus(self) -> None:
+        """Ask for a file of texts and where to keep it, and capture all of them."""
+        self.prompting.corpus()
+
+    def write(self) -> None:
+        """Ask how much, and let the model go on with the text."""
+        self.prompting.write()
+
     def stop(self) -> None:
-        """Stop the capture; the layers that are done stay."""
+        """Stop the capture; what is done stays."""
         self.capturing.stop()
+
+    def drop(self, key: str) -> None:
+        """Stop a job by its key."""
+        if key == "capture":
+            self.capturing.stop()
+        else:
+            self.working.stop(key)
 
     # --- Help -------------------------------------------------------------------------------------
 

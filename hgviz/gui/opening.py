@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from hgviz.session import clearest
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
+    from hgviz.gui.writing import Writing
     from hgviz.models.model import Model
 
 SAMPLE = "sample/hourglass"
@@ -40,14 +42,14 @@ class Found:
     opened: Mapping[int, HeadId] = field(default_factory=dict)
 
 
-def look(path: str) -> Task[Found]:
-    """Open a capture, or say that the path is a checkpoint."""
+def look(path: str, item: int = 0) -> Task[Found]:
+    """Open a capture, of many texts the one of that number; or say that it is a checkpoint."""
     yield Step(0, 3, "looking at the file")
-    if tasks.kind_of(path) == "checkpoint":
+    if not item and tasks.kind_of(path) == "checkpoint":
         return Found(path)
     from hgviz.store import open_capture
 
-    capture = open_capture(path)
+    capture = open_capture(path, item) if item else open_capture(path)
     yield Step(1, 3, "measuring heads")
     if max(map(len, capture.spans)) > AT_ONCE or not capture.complete:
         return Found(path, capture)
@@ -113,6 +115,48 @@ def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Cap
     return wish, model, captured
 
 
+def capture_corpus(
+    wish: Wish, model: Model | None, corpus: str, out: str
+) -> Task[tuple[Wish, Model, Capture]]:
+    """Capture every text of a file in place of a text; what was at out before goes."""
+    if model is None:
+        model = yield from load(wish)
+    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=True)
+    return wish, model, captured
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text with what the model has written so far, from the token first on."""
+
+    capture: Capture
+    first: int
+
+
+def write_on(
+    wish: Wish, model: Model | None, writing: Writing
+) -> Task[tuple[Wish, Model, Written]]:
+    """Have a model go on with what is wished for. Each step may carry what is Written so far."""
+    if model is None:
+        model = yield from load(wish)
+    yield Step(0, writing.count, "reading the text")
+    try:
+        prompt, target = _prompts(wish, model)
+    except HgvizError as error:
+        raise UnreadError(error, wish, model) from None
+    first = len(prompt if target is None else target)
+    how = {"seed": writing.seed, "temperature": writing.temperature}
+    task = tasks.generate(model, prompt, writing.count, off=wish.off, target=target, **how)
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                return wish, model, Written(end.value, first)
+            so_far = Written(step.value, first) if isinstance(step.value, Capture) else None
+            yield replace(step, value=so_far)
+
+
 def load(wish: Wish) -> Task[Model]:
     """The checkpoint, its attention exchanged where that is wished for."""
     exchanged = {"activation": wish.activation} if wish.activation else {}
@@ -132,6 +176,12 @@ def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
 def reads_text(model: Model) -> bool:
     """Whether a model has a tokenizer; without one it reads ids."""
     return type(model.tokenizer).__name__ != "Bare"
+
+
+def whether(path: str) -> Task[str]:
+    """The path, "" where there is nothing."""
+    yield from ()
+    return path if Path(path).exists() else ""
 
 
 def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:

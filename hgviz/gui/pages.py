@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
-    QMenu,
-    QScrollArea,
     QSplitter,
     QStackedWidget,
-    QTabBar,
     QVBoxLayout,
     QWidget,
 )
 
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, IconButton, Words, label
-from hgviz.gui.panels import PANELS, JobsPanel
+from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.docks import DockColumn, DockTabs
+from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
 from hgviz.models.readers import READERS
 
-DOCKS, STRIP, STRIP_LOW, SPINE, TABS = 304, 188, 160, 96, 190  # px
+DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
 TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
 FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
@@ -42,6 +37,8 @@ class InspectPage(QWidget):
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
         self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))
+        self.texts = next(one for one in self.panels if isinstance(one, TextsPanel))
+        self._there = {self.jobs.title: False, self.texts.title: False}
         self.column = DockColumn(self.panels, folded=("Display",))
         self.tabs = DockTabs()
         self.maps = QStackedWidget()
@@ -64,7 +61,9 @@ class InspectPage(QWidget):
         self._tabbed = self._low = False
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
-        self.show_jobs(False)
+        self.texts.wanted.connect(self._reveal_texts)
+        for title in self._there:
+            self._show(title, False)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -75,11 +74,21 @@ class InspectPage(QWidget):
         """The progress stands where the map will be, until there is something to see there."""
         self.maps.setCurrentWidget(self.capturing if running else self.map)
 
+    @property
+    def jobs_shown(self) -> bool:
+        """Whether the list of jobs is there."""
+        return self._there[self.jobs.title]
+
     def show_jobs(self, running: bool) -> None:
         """The list of jobs is there while there are any."""
-        self.jobs_shown = running
-        self.column.sections[self.jobs.title].setVisible(running)
-        self.tabs.show_tab(self.jobs.title, running)
+        self._show(self.jobs.title, running)
+
+    def show_texts(self, many: bool) -> None:
+        """The list of texts is there for a capture of many."""
+        before = self._there[self.texts.title]
+        if many != before:
+            self._show(self.texts.title, many)
+            self.tabs.bar.setCurrentIndex(self.panels.index(self.texts) if many else 2)
 
     def respond(self, width: int, height: int) -> None:
         """Make room: docks below 1280 px become tabs, the hourglass below 1024 px a spine."""
@@ -93,10 +102,22 @@ class InspectPage(QWidget):
             self._tabbed = tabbed
             home = self.tabs if tabbed else self.column
             home.take(self.panels)
-            self.show_jobs(self.jobs_shown)
+            for title, there in self._there.items():
+                self._show(title, there)
             self.column.setVisible(not tabbed)
             self.tabs.setVisible(tabbed)
         self.tabs.set_low(height < FOLD_BELOW)
+
+    def _show(self, title: str, there: bool) -> None:
+        self._there[title] = there
+        self.column.sections[title].setVisible(there)
+        self.tabs.show_tab(title, there)
+
+    def _reveal_texts(self) -> None:
+        self.column.sections[self.texts.title].fold(False)
+        self.column.ensureWidgetVisible(self.column.sections[self.texts.title])
+        if self._tabbed:
+            self.tabs.choose(self.texts.title)
 
     def _fit_strip(self, rows: int) -> None:
         """A text at one resolution needs less."""
@@ -231,161 +252,6 @@ class Ghost(QWidget):
             painter.setBrush(now.hover)
             for box in blanks:
                 painter.drawRoundedRect(box, 3, 3)
-
-
-class DockColumn(QScrollArea):
-    """The docks one below the other, each under a head that folds it away."""
-
-    def __init__(self, panels: Sequence[View], folded: Iterable[str] = ()) -> None:
-        super().__init__()
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        inside = QWidget()
-        inside.setProperty("kind", "pane")
-        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._column = QVBoxLayout(inside)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self.sections = {panel.title: Section(panel) for panel in panels}
-        for title, section in self.sections.items():
-            self._column.addWidget(section)
-            section.fold(title in folded)
-        self._column.addStretch(1)
-        self.setWidget(inside)
-
-    def take(self, panels: Sequence[View]) -> None:
-        """Take the panels back from the tabs."""
-        for panel in panels:
-            self.sections[panel.title].take(panel)
-
-
-class Section(QWidget):
-    """A dock: its 32 px head and its panel."""
-
-    def __init__(self, panel: View) -> None:
-        super().__init__()
-        self.head = SectionHead(panel.title)
-        self.head.pressed.connect(self._toggle)
-        self.head.menu_wanted.connect(self._menu)
-        self._folded = False
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self._column.addWidget(self.head)
-        self.take(panel)
-
-    def take(self, panel: View) -> None:
-        """Hold the panel again."""
-        self.panel = panel
-        self._column.addWidget(panel)
-        panel.setVisible(not self._folded)
-
-    def fold(self, folded: bool) -> None:
-        """Show the head only, or all of it."""
-        self._folded = folded
-        self.panel.setVisible(not folded)
-
-    def _toggle(self) -> None:
-        self.fold(not self._folded)
-
-    def _menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Copy as picture", self.panel.copy)
-        menu.addAction("Unfold" if self._folded else "Fold away", self._toggle)
-        menu.popup(at)
-
-
-class SectionHead(QFrame):
-    """The head of a dock."""
-
-    pressed = Signal()
-    menu_wanted = Signal(QPoint)
-
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self.setProperty("kind", "raised")
-        self.setFixedHeight(32)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 10, 0)
-        row.addWidget(label(title, weight=600))
-        row.addStretch(1)
-        more = IconButton("more", f"More for {title}")
-        more.setFixedSize(24, 24)
-        more.clicked.connect(self._more)
-        row.addWidget(more)
-
-    def _more(self) -> None:
-        self.menu_wanted.emit(self.mapToGlobal(QPoint(self.width() - 150, self.height())))
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click folds the dock."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.pos()):
-            self.pressed.emit()
-
-
-class DockTabs(QWidget):
-    """The docks as tabs under the map; in a low window only the bar, until a tab is pressed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bar = QTabBar()
-        self.bar.setDrawBase(False)
-        self.bar.setExpanding(False)
-        self.bar.setFixedHeight(32)
-        self.bar.setUsesScrollButtons(True)
-        self.bar.setFont(theme.font(0.92, 500))
-        self.stack = QStackedWidget()
-        self._low = self._open = False
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.stack)
-        self.bar.currentChanged.connect(self.stack.setCurrentIndex)
-        self.bar.tabBarClicked.connect(self._clicked)
-        self._room()
-
-    def take(self, panels: Sequence[View]) -> None:
-        """Take the panels from the column, as far as they have something to say."""
-        while self.bar.count():
-            self.bar.removeTab(0)
-            scroll = self.stack.widget(0)
-            self.stack.removeWidget(scroll)
-            scroll.deleteLater()
-        for panel in panels:
-            scroll = QScrollArea()
-            scroll.setWidgetResizable(True)
-            scroll.setWidget(panel)
-            panel.show()
-            self.stack.addWidget(scroll)
-            self.bar.addTab(panel.title)
-
-    def show_tab(self, title: str, there: bool) -> None:
-        """Show or hide one tab."""
-        for index in range(self.bar.count()):
-            if self.bar.tabText(index) == title:
-                self.bar.setTabVisible(index, there)
-
-    def set_low(self, low: bool) -> None:
-        """A low window has no room for an open tab beside the map."""
-        if low != self._low:
-            self._low, self._open = low, False
-            self._room()
-
-    def _clicked(self, index: int) -> None:
-        if self._low:
-            self._open = not (self._open and index == self.bar.currentIndex())
-            self._room()
-
-    def _room(self) -> None:
-        shown = self._open or not self._low
-        self.stack.setVisible(shown)
-        self.setFixedHeight(TABS if shown else 32)
-
-    def sizeHint(self) -> QSize:
-        """As high as it is."""
-        return QSize(300, self.height())
 
 
 def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:

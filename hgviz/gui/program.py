@@ -22,7 +22,7 @@ from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
 from hgviz.resources import resource
-from hgviz.session import Session
+from hgviz.session import Session, place
 
 LONG = 1000  # ms: jobs shorter than this are not listed
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
@@ -51,7 +51,8 @@ class Program:
             view.asked.connect(partial(self.commands.run_for, view))
         self.empty.asked.connect(self.commands.run)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
-            jobs.dropped.connect(self.commands.working.stop)
+            jobs.dropped.connect(self.commands.drop)
+        self.inspect.texts.picked.connect(self.commands.open_item)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
         self._listing.timeout.connect(self._list_jobs)
@@ -134,9 +135,9 @@ class Program:
             self.frame.show_mode("empty")
         else:
             self.frame.show_mode(session.mode)
+        self.inspect.show_texts(capture is not None and bool(capture.items))
         missing = capture is None or capture.maps[session.selection.layer] is None
-        going = any(one.state in GOING and one.keeps for one in session.work)
-        self.inspect.show_capturing(missing and going)
+        self.inspect.show_capturing(missing and session.at_work)
         if not busy:
             self._listing.stop()
             self.inspect.show_jobs(False)
@@ -151,7 +152,10 @@ class Program:
         spec = self.session.spec
         name = spec.name if spec else "No model"
         size = parameters(spec.parameters) if spec else ""
-        self.frame.setWindowTitle(f"{name} · hgviz" if spec else "hgviz")
+        at = place(self.session.capture) if self.session.capture else None
+        which = f"text {at[0]:,} of {at[1]:,}" if at else ""
+        parts = (name, which, "hgviz") if spec else ("hgviz",)
+        self.frame.setWindowTitle(" · ".join(filter(None, parts)))
         here = self.session.checkpoint or (
             self.session.capture.path if self.session.capture else ""
         )

@@ -61,12 +61,13 @@ QPushButton[kind="segment"]:hover { color: $press; }
 QPushButton[kind="segment"]:checked { background: $chosen; border: 1px solid $edge; color: $text; }
 QPushButton[kind="segment"]:focus { border: 1px solid $press; }
 
-QLineEdit, QPlainTextEdit, QSpinBox { background: $pane; color: $text; border: 1px solid $edge;
-    border-radius: 6px; padding: 0 8px; selection-background-color: $press;
+QLineEdit, QPlainTextEdit, QAbstractSpinBox { background: $pane; color: $text;
+    border: 1px solid $edge; border-radius: 6px; padding: 0 8px; selection-background-color: $press;
     selection-color: $on_press; }
-QLineEdit, QSpinBox { min-height: 26px; }
+QLineEdit, QAbstractSpinBox { min-height: 26px; }
+QAbstractSpinBox:disabled { color: $secondary; background: $raised; border-color: $line; }
 QPlainTextEdit { padding: 6px; }
-QLineEdit:focus, QPlainTextEdit:focus, QSpinBox:focus { border: 1px solid $press; }
+QLineEdit:focus, QPlainTextEdit:focus, QAbstractSpinBox:focus { border: 1px solid $press; }
 QComboBox { background: $pane; color: $text; border: 1px solid $edge; border-radius: 6px;
     padding: 0 8px; min-height: 26px; }
 QComboBox:hover { background: $hover; }

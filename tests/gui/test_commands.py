@@ -47,7 +47,7 @@ def test_what_the_window_shows_is_what_the_verbs_give(with_model):
 
 @pytest.mark.parametrize("text", ["x", "שלום עולם", "👩‍👩‍👧 é 한국어\n\ttab", "a" * 700])
 def test_texts_of_every_script_are_captured_and_drawn(with_model, until, text):
-    with_model.commands._text_chosen(text)
+    with_model.commands.prompting.capture_text(text)
     until(lambda: not busy(with_model))
     assert with_model.session.capture.prompt.text == text
     with_model.settle()
@@ -58,7 +58,7 @@ def test_texts_of_every_script_are_captured_and_drawn(with_model, until, text):
 
 def test_an_empty_text_is_refused_in_words_and_the_old_map_stays(with_model, until):
     before = with_model.session.capture
-    with_model.commands._text_chosen("")
+    with_model.commands.prompting.capture_text("")
     until(lambda: errors(with_model))
     assert "empty" in str(errors(with_model)[0]).lower()
     assert with_model.session.capture is before

@@ -150,7 +150,7 @@ def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders
     assert program.frame.pages.currentWidget() is program.inspect
     file = tmp_path / "ids.json"
     file.write_text(json.dumps({"input_ids": [3, 1, 4, 1, 5]}))
-    program.commands._ids_chosen(str(file))
+    program.commands.prompting.capture_ids(str(file))
     until(lambda: program.session.capture is not None and idle(program))
     assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
     assert not program.session.stale
@@ -200,7 +200,7 @@ def test_another_activation_is_named_and_kept_for_the_next_text(program, folders
     assert set(capture.spec.layers[0].activations) == {"ymish"} and capture.maps[0].signed
     assert "ymish" in program.frame.windowTitle()
     assert "exchanged" in program.inspect.hourglass.head.note.full
-    program.commands._text_chosen("the actors were bad")
+    program.commands.prompting.capture_text("the actors were bad")
     until(lambda: program.session.capture.prompt.text == "the actors were bad" and idle(program))
     assert program.session.capture.maps[0].signed
 

@@ -4,8 +4,11 @@ from hgviz.gui.panels.display import DisplayPanel
 from hgviz.gui.panels.heads import HeadPanel
 from hgviz.gui.panels.jobs import JobsPanel
 from hgviz.gui.panels.looks import LooksPanel
+from hgviz.gui.panels.texts import TextsPanel
 from hgviz.gui.panels.worth import WorthPanel
 
-PANELS = (JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
+PANELS = (TextsPanel, JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
 
-__all__ = ["PANELS", "DisplayPanel", "HeadPanel", "JobsPanel", "LooksPanel", "WorthPanel"]
+__all__ = [
+    "PANELS", "DisplayPanel", "HeadPanel", "JobsPanel", "LooksPanel", "TextsPanel", "WorthPanel",
+]  # fmt: skip

@@ -31,7 +31,7 @@ class JobsPanel(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self._list = JobList()
+        self._list = JobList(notes=True)
         self._list.dropped.connect(self.dropped)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(16, 10, 16, 12)
@@ -136,19 +136,20 @@ class CapturingView(View):
 
 
 class JobList(QWidget):
-    """One row a job: what, a bar, the time left, a cross."""
+    """One row a job: what, a bar, the time left, a cross; notes: how far it is, in words below."""
 
     dropped = Signal(str)
 
-    def __init__(self) -> None:
+    def __init__(self, notes: bool = False) -> None:
         super().__init__()
+        self._notes = notes
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(8)
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnMinimumWidth(2, STATE)
-        self._rows: dict[str, tuple[Words, Progress, Words, IconButton]] = {}
+        self._rows: dict[str, tuple[Words, Progress, Words, IconButton, Words]] = {}
 
     def show_work(self, works: tuple[Work, ...]) -> None:
         """Show these jobs; rows are kept, so nothing flickers while numbers change."""
@@ -156,7 +157,7 @@ class JobList(QWidget):
         if keys != list(self._rows):
             self._lay(keys)
         for one in works:
-            title, bar, state, cross = self._rows[one.key]
+            title, bar, state, cross, note = self._rows[one.key]
             title.say(one.title)
             running = one.state in ("waiting", "running")
             part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
@@ -164,6 +165,8 @@ class JobList(QWidget):
             left = f"{max(1, round(one.left))} s" if one.left is not None else ""
             state.say(left if one.state == "running" else one.state)
             cross.setVisible(running)
+            note.say(one.note[:1].upper() + one.note[1:])
+            note.setVisible(self._notes and bool(one.keeps and one.note) and running)
 
     def _lay(self, keys: list[str]) -> None:
         for row in self._rows.values():
@@ -182,9 +185,11 @@ class JobList(QWidget):
             cross.setSizePolicy(policy)
             cross.setProperty("key", key)
             cross.clicked.connect(self._drop)
-            row = (Words(), bar, state, cross)
-            for column, widget in enumerate(row):
-                self._grid.addWidget(widget, at, column, Qt.AlignmentFlag.AlignVCenter)
+            note = Words(factor=0.92, kind="secondary")
+            row = (Words(), bar, state, cross, note)
+            for column, widget in enumerate(row[:-1]):
+                self._grid.addWidget(widget, 2 * at, column, Qt.AlignmentFlag.AlignVCenter)
+            self._grid.addWidget(note, 2 * at + 1, 0, 1, 4)
             self._rows[key] = row
 
     def _drop(self) -> None:
@@ -195,6 +200,9 @@ def layer_words(done: int, total: int) -> str:
     """Layer 6, the seventh of 13."""
     place = ORDINALS[done] if done < len(ORDINALS) else f"{done + 1}th"
     return f"Layer {done}, the {place} of {total}"
+
+
+KEEPS_TEXTS = "keeps the texts already captured"
 
 
 def keeps_words(done: int) -> str:

@@ -217,3 +217,25 @@ def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:
             rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
         )
     painter.restore()
+
+
+def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
+    """A glyph wider than its cells, made narrower."""
+    painter.save()
+    painter.translate(box.center())
+    painter.scale(box.width() / wide, box.width() / wide if wide > 2 * box.width() else 1.0)
+    painter.drawText(
+        QRectF(-wide, -box.height(), 2 * wide, 2 * box.height()),
+        Qt.AlignmentFlag.AlignCenter,
+        text,
+    )
+    painter.restore()
+
+
+def leftwards(painter: QPainter, box: QRectF) -> None:
+    """The mark of letters that are read from the right: a small arrow to the left under them."""
+    y = box.bottom() - 4.5
+    painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
+    middle = box.center().x()
+    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
+    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))

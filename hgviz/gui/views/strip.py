@@ -47,6 +47,7 @@ class Strip(QWidget):
         self.display = Display()
         self.selected: HeadId | None = None
         self.queries: Tokens | None = None
+        self.written: int | None = None
         self.ruler: Ruler | None = None
         self.rows = Rows()
         self._drag: Tokens | None = None
@@ -63,13 +64,22 @@ class Strip(QWidget):
     # --- what is shown ----------------------------------------------------------------------------
 
     def show_lines(
-        self, prompt: Prompt, lines: Sequence[Line], display: Display, selected: HeadId | None
-    ) -> None:
-        """Show rows; a new text starts at its beginning."""
-        fresh = prompt is not self.prompt
-        self.prompt, self.lines = prompt, lines
-        self.display, self.selected = display, selected
-        self._lay_out(0.0 if fresh else None)
+        self,
+        prompt: Prompt,
+        lines: Sequence[Line],
+        display: Display,
+        selected: HeadId | None,
+        written: int | None = None,
+    ) -> bool:
+        """Show rows; a new text starts at its beginning, one that grows stays where it is: True.
+
+        written: the first token that the model wrote.
+        """
+        old, self.prompt, self.lines = self.prompt, prompt, lines
+        self.display, self.selected, self.written = display, selected, written
+        grown = old is not None and len(prompt) > len(old) and prompt.continues(old)
+        self._lay_out(None if grown or prompt is old else 0.0)
+        return grown
 
     def show_queries(self, queries: Tokens | None, follow: bool = True) -> None:
         """Outline the chosen tokens, and scroll to the last of them."""
@@ -151,6 +161,7 @@ class Strip(QWidget):
             painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
         if first:
             self._second_text(painter, band, start, end)
+            self._written(painter, band, start, end)
         if line.off and len(cells):
             span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
             ink.switched_off(painter, span, self.devicePixelRatioF())
@@ -165,6 +176,18 @@ class Strip(QWidget):
         box = self._box(int(found[0]), int(found[-1]) + 1, band)
         under = QRectF(box.left(), box.bottom() + 2, box.width(), 2)
         painter.fillRect(under, theme.current().secondary)
+
+    def _written(self, painter: QPainter, band: QRectF, start: int, end: int) -> None:
+        """A dotted line under the tokens that the model wrote."""
+        if self.written is None or end <= self.written:
+            return
+        box = self._box(max(start, self.written), end, band)
+        pen = QPen(theme.current().secondary, 2, Qt.PenStyle.DotLine)
+        y = box.bottom() + 3
+        painter.save()
+        painter.setPen(pen)
+        painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
+        painter.restore()
 
     def _letters(
         self,
@@ -197,9 +220,9 @@ class Strip(QWidget):
             if wide <= box.width() + 1.5:
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, one.text)
             else:
-                _squeezed(painter, box, one.text, wide)
+                ink.squeezed(painter, box, one.text, wide)
             if one.leftwards and first:
-                _leftwards(painter, box)
+                ink.leftwards(painter, box)
 
     def _special(self, painter: QPainter, box: QRectF, text: str) -> None:
         now = theme.current()
@@ -364,25 +387,3 @@ class Strip(QWidget):
         """Lay out again; keep the chosen letter in sight."""
         self._lay_out()
         self.show_queries(self.queries)
-
-
-def _squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
-    """A glyph wider than its cells, made narrower."""
-    painter.save()
-    painter.translate(box.center())
-    painter.scale(box.width() / wide, box.width() / wide if wide > 2 * box.width() else 1.0)
-    painter.drawText(
-        QRectF(-wide, -box.height(), 2 * wide, 2 * box.height()),
-        Qt.AlignmentFlag.AlignCenter,
-        text,
-    )
-    painter.restore()
-
-
-def _leftwards(painter: QPainter, box: QRectF) -> None:
-    """The mark of letters that are read from the right: a small arrow to the left under them."""
-    y = box.bottom() - 4.5
-    painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
-    middle = box.center().x()
-    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
-    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))

@@ -12,13 +12,13 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui.controls import Button, PaneHead, Words, label
+from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.views import verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
 from hgviz.gui.views.strip import LEFT, Strip
-from hgviz.session import Session
+from hgviz.session import Session, place, step_item
 
 NOTE = "the selected {unit}, and what it looks at"
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
@@ -57,6 +57,7 @@ class TextStrip(View):
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "opened", "display", "off", "text",
     )  # fmt: skip
+    watches: ClassVar[tuple[str, ...]] = ("work",)
     empty: tuple[str, str] = (
         "No text yet",
         "Write one, and see what every letter or word looks at.",
@@ -73,7 +74,16 @@ class TextStrip(View):
         self.verdict = label(factor=0.92, weight=500, kind="chip")
         self.verdict.setToolTip("What the model says of this text")
         self.verdict.hide()
-        self.head.add_beside_title(self.verdict)
+        self.steps = (
+            IconButton("arrow-left", "Text before (Ctrl+PgUp)"),
+            IconButton("arrow-right", "Next text (Ctrl+PgDown)"),
+        )
+        for one, name in zip(self.steps, ("last_text", "next_text"), strict=True):
+            one.setFixedSize(24, 24)
+            one.setProperty("action", name)
+            one.clicked.connect(self._step)
+            one.hide()
+        self.head.add_beside_title(*self.steps, self.verdict)
         self.edit = Button("Edit text…", "edit")
         self.edit.clicked.connect(self._edit)
         self.capture_button = Button("Capture", "capture")
@@ -131,6 +141,11 @@ class TextStrip(View):
         assert self.session is not None
         self._shown = result
         unit, spec = result.unit, result.capture.spec
+        at = place(result.capture)
+        self.head.title.setText(f"Text {at[0]:,} of {at[1]:,}" if at else "Text")
+        for by, one in zip((-1, 1), self.steps, strict=True):
+            one.setVisible(at is not None)
+            one.setEnabled(step_item(self.session, by) is not None)
         self.head.note.say(NOTE.format(unit=unit) + _where(spec))
         said = verdict.of_text(result.capture).sentence()
         self.verdict.setText(said)
@@ -141,8 +156,10 @@ class TextStrip(View):
             strip.setVisible(number < len(result.passages))
         self.rows_changed.emit(len(result.lines))
         for strip, one in zip(self.strips, result.passages, strict=False):
-            strip.show_lines(one.prompt, one.lines, result.display, chosen)
-            strip.show_queries(one.queries, follow=self.session.hover is None)
+            mine = one.prompt is result.capture.main
+            written = self.session.written if mine else None
+            same = strip.show_lines(one.prompt, one.lines, result.display, chosen, written)
+            strip.show_queries(one.queries, follow=self.session.hover is None and not same)
         self.legend.say("    ".join(self._legend(result)))
 
     def noticed(self, name: str) -> None:
@@ -150,8 +167,12 @@ class TextStrip(View):
         if name == "selection" and self.session is not None and self._queries is not None:
             if self.session.selection.query != self._queries[1]:
                 self._queries = None
-        elif name == "capture":
+        elif name == "capture" and self.session is not None and not self.session.grew:
             self._queries = None
+        elif name == "work" and self.session is not None:
+            busy = self.session.at_work
+            self.capture_button.setText("Stop" if busy else "Capture")
+            self.capture_button.wear("stop" if busy else "capture")
 
     def figure(self, session: Session) -> Spec | None:
         """The letter through all levels on paper."""
@@ -196,6 +217,8 @@ class TextStrip(View):
         kinds = result.capture.prompt.token_type_ids
         if kinds is not None and (kinds == 1).any():
             yield "Underlined: the second text."
+        if self.session.written is not None:
+            yield "Dotted: written by the model."
         spec = result.capture.spec
         if spec.two_texts:
             layer = spec.layers[self.session.selection.layer]
@@ -213,7 +236,11 @@ class TextStrip(View):
         self.asked.emit("edit_text")
 
     def _capture(self) -> None:
-        self.asked.emit("capture")
+        assert self.session is not None
+        self.asked.emit("stop" if self.session.at_work else "capture")
+
+    def _step(self) -> None:
+        self.asked.emit(self.sender().property("action"))
 
     def _passage(self, number: int) -> Passage | None:
         found = self._shown.passages if self._shown is not None else ()
