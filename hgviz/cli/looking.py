@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import AsJson, Head, Layer, Npy, Rows, Source, Window, ends_in, interval
+from hgviz.cli.options import (
+    AsJson,
+    Head,
+    ItemNumber,
+    Layer,
+    Npy,
+    Rows,
+    Source,
+    Window,
+    ends_in,
+    interval,
+)
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
@@ -61,19 +72,20 @@ def map_(
         int, typer.Option(min=0, metavar="Z", help="A cell covers 2^Z x 2^Z weights.")
     ] = 0,
     reduce: Annotated[Literal["max", "mean"], typer.Option(help="What a cell shows.")] = "max",
+    item: ItemNumber = 0,
 ) -> None:
     """Write the weights of one head, queries down and keys across, in float32."""
-    found = _map(_open(source), layer, head)
+    found = _map(_open(source, item), layer, head)
     for name, asked, size in zip(("row", "column"), (rows, columns), found.shape[1:], strict=True):
         _require_within(name, asked, size)
     terminal.write(out, found.read(head, rows, columns, zoom, reduce))
 
 
-def logits(source: Source, out: Npy) -> None:
+def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
     """Write what the model gave: logits, or the last hidden states where it has no head."""
     from hgviz.core import HgvizError
 
-    opened = _open(source)
+    opened = _open(source, item)
     if opened.logits is None:
         raise HgvizError(
             f"{source} holds no logits",
@@ -83,12 +95,14 @@ def logits(source: Source, out: Npy) -> None:
     terminal.write(out, opened.logits)
 
 
-def rollout(source: Source, out: Npy, rows: Rows = None) -> None:
+def rollout(source: Source, out: Npy, rows: Rows = None, item: ItemNumber = 0) -> None:
     """Write all maps composed: how much of each token reaches each token."""
     from hgviz import tasks
 
     limits = (rows.start, rows.stop) if rows else None
-    terminal.write(out, terminal.run(tasks.rollout(_open(source), limits), "Composing the maps"))
+    terminal.write(
+        out, terminal.run(tasks.rollout(_open(source, item), limits), "Composing the maps")
+    )
 
 
 def figure(
@@ -103,6 +117,7 @@ def figure(
     width: Annotated[
         str, typer.Option(metavar="W", help="Of the page: 3.25in, 89mm, or a preset such as acl.")
     ] = "neurips",
+    item: ItemNumber = 0,
 ) -> None:
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
@@ -113,9 +128,10 @@ def figure(
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
     command = ["hgviz", "figure", source.name, "--kind", kind, "--layer", layer, "--head", head]
     command += [] if query is None else ["--query", query]
+    command += ["--item", item] if item else []
     command += ["--width", width, "-o", out.name]
     spec = Spec(kind, Selection(layer, head, query), width=width)
-    task = tasks.figure(spec, _open(source), out, shlex.join(map(str, command)))
+    task = tasks.figure(spec, _open(source, item), out, shlex.join(map(str, command)))
     terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
@@ -125,7 +141,7 @@ def selftest(context: typer.Context) -> int:
     return window.selftest()
 
 
-def _open(path: Path) -> Capture:
+def _open(path: Path, item: int) -> Capture:
     from hgviz.core import HgvizError
     from hgviz.store import is_capture, open_capture
 
@@ -135,7 +151,7 @@ def _open(path: Path) -> Capture:
             "it is a folder, and a capture is a file that hgviz capture wrote",
             f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
         )
-    return open_capture(path)
+    return open_capture(path, item)
 
 
 def _map(opened: Capture, layer: int, head: int) -> Map:

@@ -57,6 +57,10 @@ Device = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[Path, typer.Argument(metavar="CAPTURE", help="A capture (.h5).")]
+ItemNumber = Annotated[
+    int,
+    typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
+]
 Rows = Annotated[
     range | None,
     typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),

@@ -61,7 +61,7 @@ class Rows:
             row = found.index(-1)
             raise HgvizError(
                 f"{self._at(row)} the label {_short(self.labels[row])} is unknown",
-                f"the model knows {_listed(known)}",
+                f"the model knows {listed(known)}",
                 "Correct the file, choose another column, or train on this label",
             )
         return found
@@ -87,26 +87,37 @@ def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -
     row without a text or a label, or columns that cannot be told apart.
     """
     path = Path(path)
+    table = read_table(path)
+    if isinstance(table, Objects):
+        return _from_objects(table.rows, shown(path), text_column, label_column)
+    return _from_cells(table, shown(path), text_column, label_column)
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The rows of a JSONL file, by line."""
+
+    rows: list[tuple[int, dict[str, Any]]]
+
+
+def read_table(path: Path) -> list[Cells] | Objects:
+    """All rows of a file as they stand, by its ending or else its first line; at least one."""
     with path_errors(path), path.open("rb") as file:
-        lines = _lines(file, shown(path))
+        lines = text_lines(file, shown(path))
         first = next(lines, None)
         if first is None:
-            raise HgvizError(
-                f"{shown(path)} is empty", "it has no rows", "Choose a file with labelled texts"
-            )
+            raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
         kind = _kind(path, first[1])
         every = chain([first], lines)
         if kind == "jsonl":
-            objects = list(_objects(every, shown(path)))
-            return _from_objects(objects, shown(path), text_column, label_column)
-        table = list((_tabs if kind == "tsv" else _commas)(every, shown(path)))
-    return _from_cells(table, shown(path), text_column, label_column)
+            return Objects(list(_objects(every, shown(path))))
+        return list((_tabs if kind == "tsv" else _commas)(every, shown(path)))
 
 
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
+def text_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
     """The lines that hold anything, without their ends."""
     number = 0
     while data := file.readline(MOST_LINE + 1):
@@ -199,17 +210,17 @@ def _from_objects(
         for key in (text, label):
             if key not in one:
                 raise _missing(name, number, key)
-        cells.append((number, (one[text], _label_words(one[label]))))
+        cells.append((number, (one[text], label_words(one[label]))))
     return _rows(cells, name, 0, 1, (text, label))
 
 
-def _label_words(value: Any) -> Any:
+def label_words(value: Any) -> Any:
     return str(value) if isinstance(value, int | float | bool) else value
 
 
 def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
     head = [one.strip() for one in table[0][1]]
-    named = {text, label} & set(head) or (_found(head, TEXTS) and _found(head, LABELS))
+    named = {text, label} & set(head) or (found_among(head, TEXTS) and found_among(head, LABELS))
     if len(head) < 2:
         raise HgvizError(
             f"{name}, line {table[0][0]:,} has one column",
@@ -226,7 +237,7 @@ def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
     elif text or label:
         raise _no_column(name, text or label, head)
     elif len(head) == 2:
-        body, at = _guessed(table, name)
+        body, at = guessed(table, name)
     else:
         raise _unclear(name, head)
     if not body:
@@ -243,7 +254,7 @@ def _chosen(
     for one in (text, label):
         if one and one not in keys:
             raise _no_column(name, one, keys)
-    text, label = text or _found(keys, TEXTS), label or _found(keys, LABELS)
+    text, label = text or found_among(keys, TEXTS), label or found_among(keys, LABELS)
     if len(keys) == 2 and bool(text) != bool(label):
         other = next(one for one in keys if one not in (text, label))
         text, label = text or other, label or other
@@ -258,12 +269,12 @@ def _by_number(column: str, keys: Sequence[str]) -> str:
     return column
 
 
-def _found(keys: Iterable[str], known: Sequence[str]) -> str:
+def found_among(keys: Iterable[str], known: Sequence[str]) -> str:
     named = {one.lower(): one for one in keys}
     return next((named[one] for one in known if one in named), "")
 
 
-def _guessed(table: list[Cells], name: str) -> tuple[list[Cells], tuple[int, int]]:
+def guessed(table: list[Cells], name: str) -> tuple[list[Cells], tuple[int, int]]:
     """Of two columns, the label is the one with fewer different values."""
     columns = [[cells[i] for _, cells in table if len(cells) == 2] for i in (0, 1)]
     kinds = [len(set(column)) for column in columns]
@@ -311,14 +322,14 @@ def _missing(name: str, line: int, key: str, at: int = 0, cells: bool = False) -
 
 def _no_column(name: str, wanted: str, keys: Sequence[str]) -> HgvizError:
     return HgvizError(
-        f"{name} has no column {_short(wanted)}", f"it has {_listed(keys)}", "Choose one of them"
+        f"{name} has no column {_short(wanted)}", f"it has {listed(keys)}", "Choose one of them"
     )
 
 
 def _unclear(name: str, keys: Sequence[str]) -> HgvizError:
     return HgvizError(
         f"{name} does not say which columns are the text and the label",
-        f"its columns are {_listed(keys)}",
+        f"its columns are {listed(keys)}",
         "Name them: --text-column and --label-column, or text_column and label_column in [data]",
     )
 
@@ -332,6 +343,6 @@ def _short(words: str) -> str:
     return repr(words if len(words) <= 40 else f"{words[:39]}…")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     few = ", ".join(_short(one) for one in names[:8])
     return f"{few} and {len(names) - 8:,} more" if len(names) > 8 else few

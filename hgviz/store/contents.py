@@ -24,25 +24,40 @@ def mark(file: h5py.File) -> None:
     file.attrs["format_version"] = np.array(schema.VERSION, "<i4")
 
 
-def write_root(
-    file: h5py.File,
-    spec: ModelSpec,
-    prompt: Prompt,
-    spans: tuple[Integers, ...],
-    off: Off,
-    made: Provenance,
-    target: Prompt | None = None,
-) -> None:
-    """All of a capture but its layers and its output."""
+def write_root(file: h5py.File, spec: ModelSpec, off: Off, made: Provenance) -> None:
+    """What a file says of the model, whatever it read."""
     mark(file)
     store_json(file, "spec", asdict(spec))
     store_json(file, "off", sorted(off))
     store_json(file, "made", asdict(made))
-    _write_prompt(file.create_group("prompt"), prompt)
+
+
+def write_texts(
+    group: h5py.Group, prompt: Prompt, spans: tuple[Integers, ...], target: Prompt | None = None
+) -> None:
+    """What the model read, and the positions it made of it."""
+    _write_prompt(group.create_group("prompt"), prompt)
     if target is not None:
-        _write_prompt(file.create_group("target"), target)
+        _write_prompt(group.create_group("target"), target)
     for level, one in enumerate(spans):
-        store(file, f"levels/{level}/spans", np.asarray(one, "<i8").reshape(-1, 2))
+        store(group, f"levels/{level}/spans", np.asarray(one, "<i8").reshape(-1, 2))
+
+
+def write_output(group: h5py.Group, logits: NDArray[Any] | None) -> None:
+    """What the model gave."""
+    if logits is not None:
+        values = np.asarray(logits)
+        if values.dtype != np.float64:
+            values = values.astype(np.float32)
+        store(group, "output/logits", values, axis=0)
+
+
+def layer_maps(layer: Layer, given: Factors | DenseMap) -> LazyMap | DenseMap:
+    """The maps of a layer. Errors: ValueError where they have other heads."""
+    maps = LazyMap(given, layer.heads) if isinstance(given, Factors) else given
+    if maps.heads != layer.heads:
+        raise ValueError(f"layer {layer.index} has the heads {layer.heads}, not {maps.heads}")
+    return maps
 
 
 def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any
 
 import h5py
-import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import (
@@ -24,8 +23,15 @@ from hgviz.core import (
 )
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.store import schema
-from hgviz.store.contents import mark, write_layer, write_root
-from hgviz.store.datasets import store, store_json
+from hgviz.store.contents import (
+    layer_maps,
+    mark,
+    write_layer,
+    write_output,
+    write_root,
+    write_texts,
+)
+from hgviz.store.datasets import store_json
 from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.given import capture_of
 from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
@@ -63,11 +69,13 @@ class Writer:
             "text of the decoder": None if target is None else _fingerprint(target),
         }
         identity = identity_of(spec, off, self.made, **texts)
+
+        def write_beginning(file: h5py.File) -> None:
+            write_root(file, spec, off, self.made)
+            write_texts(file, prompt, spans, target)
+
         with writing(self.path):
-            if begin(
-                self.path, identity, force,
-                lambda file: write_root(file, spec, prompt, spans, off, self.made, target),
-            ):  # fmt: skip
+            if begin(self.path, identity, force, write_beginning):
                 self.committed = committed_layers(self.part, len(spec.layers))
                 created = begun_at(self.part, self.made.created)
                 self.made = replace(self.made, created=created)
@@ -89,13 +97,11 @@ class Writer:
 
         settle: with the statistics that hgviz.maps.settled gives, which cost no pass of their own.
         """
-        heads = self._layers[index].heads
-        maps = LazyMap(layer, heads) if isinstance(layer, Factors) else layer
-        if maps.heads != heads:
-            raise ValueError(f"layer {index} has the heads {heads}, not {maps.heads}")
+        one = self._layers[index]
+        maps = layer_maps(one, layer)
         target = self.part / schema.LAYER.format(index)
         with writing(self.path, self._kept()), whole_hdf5(target) as file:
-            write_layer(file.create_group("layer"), self._layers[index], maps, settle)
+            write_layer(file.create_group("layer"), one, maps, settle)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:
@@ -106,11 +112,7 @@ class Writer:
         scratch = self.part / (self.path.name + TEMPORARY)
         with writing(self.path, self._kept()), whole_hdf5(self.path, scratch) as file:
             self._merge(file, replace(self.made, seconds=seconds))
-            if logits is not None:
-                values = np.asarray(logits)
-                if values.dtype != np.float64:
-                    values = values.astype(np.float32)
-                store(file, "output/logits", values, axis=0)
+            write_output(file, logits)
             file.attrs["complete"] = 1
         remove(self.part)
         return self.path

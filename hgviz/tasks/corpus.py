@@ -1,0 +1,82 @@
+"""Captures of many texts in one file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz.core import Capture, HgvizError, Item, Off, Step, Task
+from hgviz.tasks.capturing import _Traced, provenance
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.models.corpora import Corpus
+    from hgviz.models.model import Model
+    from hgviz.store import CorpusWriter
+
+LIVELY = 0.1  # seconds between two steps, so that who shows them need not
+
+
+def capture_corpus(
+    model: Model,
+    corpus: Path_,
+    out: Path_,
+    off: Off = frozenset(),
+    force: bool = False,
+) -> Task[Capture]:
+    """Run a model on every text of a file and keep what every layer attended with, in one file.
+
+    A text that cannot be read is refused before anything is captured. What was done when it is
+    interrupted stays in OUT.part, and the same call goes on from there. Returns the first text's
+    capture, which lists them all. Errors: HgvizError, naming the line of a text.
+    """
+    from hgviz.models import corpora
+    from hgviz.store import CorpusWriter, open_capture
+
+    started = time.perf_counter()
+    yield Step(0, 1, f"reading {Path(corpus).name}")
+    read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
+    items = yield from _items(model, read)
+    total, made = len(items), provenance(model)
+    with CorpusWriter(out, model.spec, items, read.digest, off, made, force) as writer:
+        for number in range(total):
+            if number not in writer.done:
+                yield from _one(model, read, number, writer, total)
+            yield Step(number + 1, total, f"text {number + 1:,} of {total:,}")
+        yield Step(total, total, f"putting {total:,} texts into one file")
+        path = writer.finish(time.perf_counter() - started)
+    return open_capture(path)
+
+
+def _items(model: Model, read: Corpus) -> Task[list[Item]]:
+    """What the index says of every text; the first that a model cannot read ends it all."""
+    items, told = [], time.monotonic()
+    for number, one in enumerate(read.texts):
+        prompt, target = read.prompts(model, number)
+        tokens = len(prompt if target is None else target)
+        if not tokens:
+            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "", "Take it out")
+        items.append(Item(number, one.text, tokens, one.label))
+        if time.monotonic() - told > LIVELY:
+            told = time.monotonic()
+            yield Step(0, len(read.texts), f"reading text {number + 1:,}")
+    return items
+
+
+def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> Task[None]:
+    prompt, target = read.prompts(model, number)
+    spans = model.spans(prompt, target)
+    maps = (None,) * len(model.spec.layers)
+    blank = Capture(model.spec, prompt, spans, maps, writer.off, target=target)
+    told = time.monotonic()
+    with writer.item(number, prompt, spans, target) as one:
+        layers = _Traced(model, blank)
+        for index, factors in layers:
+            if index not in one.committed:
+                one.add(index, factors, settle=True)
+            if time.monotonic() - told > LIVELY:
+                told = time.monotonic()
+                note = f"text {number + 1:,} of {total:,}, layer {index}"
+                yield Step(number + (index + 1) / len(maps), total, note)
+        one.finish(layers.logits)
