@@ -4,12 +4,13 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 """
 
 from hgviz.tasks.capturing import capture, save
+from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.generating import generate
 from hgviz.tasks.looking import figure, measure, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.scoring import evaluate, train
 
 __all__ = [
-    "capture", "convert", "evaluate", "figure", "generate", "heads_from", "info", "kind_of", "load",
+    "capture", "capture_corpus", "convert", "evaluate", "figure", "generate", "heads_from", "info", "kind_of", "load",
     "measure", "prompt_from", "rollout", "save", "train",
 ]  # fmt: skip
