@@ -11,6 +11,6 @@ from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt
 from hgviz.tasks.scoring import evaluate, train
 
 __all__ = [
-    "capture", "capture_corpus", "convert", "evaluate", "figure", "generate", "heads_from", "info", "kind_of", "load",
-    "measure", "prompt_from", "rollout", "save", "train",
+    "capture", "capture_corpus", "convert", "evaluate", "figure", "generate", "heads_from", "info",
+    "kind_of", "load", "measure", "prompt_from", "rollout", "save", "train",
 ]  # fmt: skip
