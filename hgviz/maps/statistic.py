@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
-from hgviz.maps.lazy import LazyMap
+from hgviz.maps.lazy import LazyMap, plain
 from hgviz.maps.rule import Factors
-from hgviz.maps.survey import Wanted, survey
+from hgviz.maps.survey import totals
+
+ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itself or to 1
+HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
 
 
-def settled(factors: Factors) -> Factors:
+def settled(factors: Factors, rounded: float | None = None) -> Factors:
     """The same factors, with statistics under which the rows of softmaxes and of linear attention
     sum to what they should in the tiles.
 
     A model takes the statistic of its own scores, whose rounding errors are not those of the
     tiles; in the model's weights they cancel, between the two they add up. One pass over the
     tiles puts what is left of them into the statistic. Rows without keys stay as they are.
+    rounded: how far log-sum-exps are off at most, relative to themselves; where it is known, only
+    rows are looked at that have a weight which could be off by more than is harmless.
     """
     maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
     stat = np.array(factors.stat[...], np.float64)
     for place in range(len(stat)):
         if ACTIVATIONS[factors.rule.activations[place]].statistic != "none":
-            stat[place] = settled_row(factors, place, survey(maps, place, Wanted()).total)
+            rows = None if rounded is None else _doubtful(factors, place, rounded)
+            stat[place] = settled_row(factors, place, totals(maps, place, rows))
     return replace(factors, stat=stat)
 
 
 def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The statistic (queries,) of the head stored at a place, given what its rows sum to."""
+    """The statistic (queries,) of the head stored at a place, given what its rows sum to; NaN
+    leaves it as it is.
+    """
     stat = np.array(factors.stat[place], np.float64)
     good = np.isfinite(stat) & np.isfinite(total) & (total > 0)
     kind = ACTIVATIONS[factors.rule.activations[place]].statistic
@@ -39,3 +48,20 @@ def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDA
     elif kind == "sum":  # a row sums to S / (S + epsilon), S the sum of the scores in the tiles
         stat[good] = total[good] * (stat[good] + SUM_EPSILON)
     return stat
+
+
+def _doubtful(factors: Factors, place: int, rounded: float) -> NDArray[np.bool_] | None:
+    """(queries,) The rows of a softmax in which a weight may be off; None for all.
+
+    No score is larger than the lengths of query and key allow (Cauchy-Schwarz).
+    """
+    rule = factors.rule
+    kind = ACTIVATIONS[rule.activations[place]]
+    if kind.statistic != "lse" or rule.norms[place] is not None or rule.relative is not None:
+        return None
+    q, k = (np.linalg.norm(plain(one[place], np.float32), axis=1) for one in (factors.q, factors.k))
+    stat: NDArray[Any] = np.asarray(factors.stat[place], np.float64)
+    with np.errstate(invalid="ignore"):
+        largest = np.exp(np.minimum(abs(rule.scale) * q * k.max(initial=0.0) - stat, 0.0))
+        found: NDArray[np.bool_] = largest * rounded * np.maximum(np.abs(stat), 1.0) > HARMLESS
+    return found

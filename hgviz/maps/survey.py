@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -54,10 +54,10 @@ class _Rows:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a survey keeps: the map in cells of 2^largest by largest weight, of 2^sums by sum, None
-    for neither (without largest there is no top and no entropy), and some of its rows.
+    for none, and some of its rows.
     """
 
-    largest: int | None = None
+    largest: int
     sums: int | None = None
     rows: tuple[int, ...] = ()
 
@@ -88,23 +88,45 @@ def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
         with np.errstate(invalid="ignore", over="ignore"):
             look(maps, place, i, whole, wanted)
 
-    with one_thread():
-        for _ in _each(block, -(-queries // TILE)):
-            pass
+    _run(block, -(-queries // TILE))
     entropy = _entropy(whole.total, whole.weighted)
     largest = whole.top if softmax else larger(whole.top, whole.lowest)
     return Survey(whole.total, largest, entropy, whole.cells, whole.sums, whole.rows)
 
 
-def _each(work: Callable[[int], None], count: int) -> Iterator[None]:
+def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """The sum of each row of a head (queries,); NaN for blocks without any of the rows asked for,
+    None for all.
+    """
+    found = np.full(maps.shape[1], np.nan)
+
+    def block(i: int) -> None:
+        part = slice(i * TILE, (i + 1) * TILE)
+        if rows is not None and not rows[part].any():
+            return
+        found[part] = 0.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            for j in range(-(-maps.shape[2] // TILE)):
+                tile = maps.weights(place, i, j)
+                if tile is not None:
+                    found[part] += tile @ np.ones(tile.shape[1], tile.dtype)
+
+    _run(block, -(-maps.shape[1] // TILE))
+    return found
+
+
+def _run(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    if min(cores, count) < 2:
-        yield from map(work, range(count))
-        return
-    with ThreadPoolExecutor(min(cores, count)) as pool:
-        yield from pool.map(work, range(count))
+    with one_thread():
+        if min(cores, count) < 2:
+            for i in range(count):
+                work(i)
+            return
+        with ThreadPoolExecutor(min(cores, count)) as pool:
+            for _ in pool.map(work, range(count)):
+                pass
 
 
 def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
@@ -122,16 +144,13 @@ def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wante
             top = np.full((height, TILE), -np.inf, tile.dtype)
             ones = np.ones(TILE, tile.dtype)
             room = np.empty((height, TILE), tile.dtype)
-        if wanted.largest is not None:
-            np.maximum(top[:, :width], tile, out=top[:, :width])
+        np.maximum(top[:, :width], tile, out=top[:, :width])
         _keep(tile, i, j, found, wanted)
         for part in shift:
             tile += part
         # into the same memory each time: fresh pages cost a tenth of all
         weights = np.exp(tile, out=room if width == TILE else None)
         total += weights @ ones[:width]
-        if wanted.largest is None:
-            continue
         if holes:
             np.copyto(tile, 0.0, where=weights == 0)
         weighted += np.vecdot(weights, tile)
@@ -164,10 +183,9 @@ def _keep(tile: NDArray[Any], i: int, j: int, found: _Rows, wanted: Wanted) -> N
 
 
 def _pool(maps: Tiled, tile: NDArray[Any], i: int, j: int, found: _Rows, wanted: Wanted) -> None:
-    if wanted.largest is not None:
-        step = TILE >> wanted.largest
-        target = found.cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
-        target[:] = maps.fold(tile, wanted.largest)
+    step = TILE >> wanted.largest
+    target = found.cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
+    target[:] = maps.fold(tile, wanted.largest)
     if wanted.sums is not None:
         step = TILE >> wanted.sums
         target = found.sums[i * step : (i + 1) * step, j * step : (j + 1) * step]
