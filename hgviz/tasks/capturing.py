@@ -53,12 +53,14 @@ def capture(
 
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
-    from hgviz.maps import LazyMap, settled
+    from hgviz.maps import ROUNDED, LazyMap, settled
 
     maps: list[Map | None] = list(blank.maps)
     layers = _Traced(model, blank)
     for index, factors in layers:
-        maps[index] = LazyMap(settled(factors), model.spec.layers[index].heads)
+        # in half precision kernels take exponentials roughly, in float64 more is expected of tiles
+        rounded = ROUNDED if factors.dtype == "float32" else None
+        maps[index] = LazyMap(settled(factors, rounded), model.spec.layers[index].heads)
         so_far = replace(blank, maps=tuple(maps))
         yield Step(index + 1, len(maps), f"layer {index}", so_far)
     made = replace(blank.made, seconds=time.perf_counter() - started)
