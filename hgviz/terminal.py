@@ -104,6 +104,12 @@ def say(line: str) -> None:
     print(plain(line))
 
 
+def quote(text: str) -> None:
+    """A text on standard output, line by line as it is, without escape sequences."""
+    for line in text.splitlines():
+        print(_printable(line.expandtabs()))
+
+
 def complain(line: str) -> None:
     """One line on standard error."""
     print(plain(line), file=sys.stderr)
@@ -128,7 +134,10 @@ def explained(error: BaseException) -> HgvizError:
 
 def plain(value: object) -> str:
     """One line without the escape sequences that a stranger's file may have put into a name."""
-    line = " ".join(str(value).split())
+    return _printable(" ".join(str(value).split()))
+
+
+def _printable(line: str) -> str:
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hgviz import terminal
 from hgviz.cli.options import Activation, AsJson, Checkpoint, Device, Off
+
+if TYPE_CHECKING:
+    from hgviz.core import Capture
 
 
 def capture(
@@ -32,6 +35,16 @@ def capture(
             '"encoder_attention_mask".',
         ),
     ] = None,
+    generate: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Let the model go on for up to N tokens."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", min=0, help="Draw them; else the likeliest follow.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="What divides the logits, with --seed.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Off = "",
     masking: Annotated[
@@ -48,7 +61,8 @@ def capture(
     """Run a model on one text, a pair or a source and its target; keep what every head attends.
 
     Give the text by --text, --text-file or --ids. An interrupted capture leaves OUT.h5.part; the
-    same command goes on from there.
+    same command goes on from there. With --generate the model writes first, and what is kept is
+    of the whole text.
     """
     from hgviz import tasks
 
@@ -56,21 +70,38 @@ def capture(
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
+    if generate is None and (seed, temperature) != (None, None):
+        raise typer.BadParameter("--seed and --temperature go with --generate.")
+    if temperature is not None and (seed is None or not temperature > 0):
+        raise typer.BadParameter("--temperature is above 0, and goes with --seed.")
     loaded = terminal.run(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     chosen = tasks.heads_from(off, loaded.spec)
-    task = tasks.capture(loaded, prompt, out, chosen, force, second)
-    kept = f"The layers that were done are kept in {out}.part; the same command goes on from there"
-    made = terminal.run(task, "Capturing", kept)
+    if generate is None:
+        task = tasks.capture(loaded, prompt, out, chosen, force, second)
+        kept = f"What was done is kept in {out}.part; the same command goes on from there"
+        terminal.say(_closing(out, terminal.run(task, "Capturing", kept)))
+        return
+    task = tasks.generate(
+        loaded, prompt, generate, out, chosen, force, second, seed, temperature or 1.0
+    )
+    made = terminal.run(task, "Writing", "The same command writes the same text and goes on")
+    given = len(prompt if second is None else second)
+    words = made.main.words(given, len(made.main)) or " ".join(made.main.pieces[given:])
+    terminal.quote(words)
+    terminal.say(f"{_closing(out, made)[:-1]}; the model wrote {made.made.generated}.")
+
+
+def _closing(out: Path, made: Capture) -> str:
     heads = terminal.counted(len(made.spec.heads), "head")
     layers = terminal.counted(len(made.maps), "layer")
-    noun, whose = ("state", "an encoder") if prompt.states is not None else ("token", "source")
-    read = terminal.counted(len(prompt), noun)
-    if second is not None:
-        read += f" of {whose} and {terminal.counted(len(second), 'token')} of target"
-    terminal.say(f"{out}: {heads} in {layers} on {read}.")
+    noun, whose = ("state", "an encoder") if made.prompt.states is not None else ("token", "source")
+    read = terminal.counted(len(made.prompt), noun)
+    if made.target is not None:
+        read += f" of {whose} and {terminal.counted(len(made.target), 'token')} of target"
+    return f"{out}: {heads} in {layers} on {read}."
 
 
 def train(

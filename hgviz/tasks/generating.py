@@ -60,7 +60,8 @@ def generate(
     stopped = yield from _written(writing, count, seed, temperature)
     text, written = writing.text, len(writing.added)
     how = "greedy" if seed is None else f"seed {seed}, temperature {temperature:g}"
-    said = f"{written} tokens after {len(writing.given)}, {how}{stopped}"
+    tokens = "1 token" if written == 1 else f"{written:,} tokens"
+    said = f"{tokens} after {len(writing.given):,}, {how}{stopped}"
     made = replace(provenance(model), seed=seed, generated=said)
     texts = (text, None) if target is None else (prompt, text)
     task = capture(model, texts[0], out, off, force, texts[1], made=made)
