@@ -37,14 +37,17 @@ class Bridge(QObject):
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The two lanes and the way back: engine runs what uses the model, files HDF5 and figures."""
+    """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
+    what the map on screen waits for.
+    """
 
     bridge: Bridge = field(default_factory=Bridge)
     engine: Runner = field(default_factory=lambda: Runner("engine"))
     files: Runner = field(default_factory=lambda: Runner("files"))
+    map: Runner = field(default_factory=lambda: Runner("map"))
 
     def close(self) -> None:
         """Cancel everything and wait for the threads to end."""
         self.bridge.close()
-        for lane in (self.engine, self.files):
+        for lane in (self.engine, self.files, self.map):
             lane.shutdown()

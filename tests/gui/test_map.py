@@ -168,7 +168,6 @@ def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
         together = view.canvas.pixels.copy()
     with shown(MapView, visible=False, capture=capture, selection=chosen) as (view, _):
         view.show()
-        qtbot.waitUntil(lambda: view.canvas.pixels is not None and not view.canvas.missing())
         qtbot.waitUntil(lambda: np.array_equal(view.canvas.pixels, together))
 
 
@@ -375,7 +374,8 @@ def test_shift_and_drag_selects_a_block_and_says_what_is_in_it(app, small, qtbot
         drag(qtbot, view.canvas, start, end, Qt.KeyboardModifier.ShiftModifier)
         assert view.canvas.block == (5, 10, 1, 5)
         share = small.maps[0].read(0)[5:10, 1:5].sum() / 5
-        assert f"5 × 4 cells: a row has {share * 100:.0f} %" in view.canvas.sentence.text()
+        said = f"5 × 4 cells: a row has {share * 100:.0f} %"
+        qtbot.waitUntil(lambda: said in view.canvas.sentence.text())
         qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
         assert view.canvas.block is None
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hgviz.gui.views import tiles
+from hgviz.gui.views import mosaic, tiles
 from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import DenseMap, LazyMap, Rule
@@ -19,9 +19,13 @@ def source_of(array, rule=CAUSAL, signed=False, thumb=None):
 
 def whole(source, view):
     cache = Tiles()
-    for key in cache.missing(source, view):
-        cache.fetch(key)
-    return tiles.compose(cache, source, view)
+    fill(cache, cache.lacking(source, view))
+    return mosaic.compose(cache, source, view)
+
+
+def fill(cache, keys):
+    for part in cache.parts(keys):
+        cache.read(part)
 
 
 def random_map(size, causal=True, seed=0):
@@ -38,7 +42,7 @@ def test_where_cells_have_pixels_the_values_are_the_cells():
 def test_spread_repeats_every_cell_as_a_square():
     array = random_map(5)
     view = Viewport.fitted((5, 5), (33, 33))
-    spread = tiles.spread(whole(source_of(array), view), view)
+    spread = mosaic.spread(whole(source_of(array), view), view)
     assert np.array_equal(spread, np.kron(array, np.ones((6, 6), np.float32)))
 
 
@@ -50,7 +54,7 @@ def test_a_pixel_is_the_largest_of_its_cells(size):
     bounds = view.down.bounds()[:-1]
     expected = np.maximum.reduceat(np.maximum.reduceat(array, bounds, 0), bounds, 1)
     assert found.shape == view.size
-    seen = ~tiles.unseen(source_of(array), view)
+    seen = ~mosaic.unseen(source_of(array), view)
     assert np.array_equal(found[seen], expected[seen])
 
 
@@ -80,7 +84,7 @@ def test_a_part_shows_the_same_values_as_the_whole():
 def test_what_the_query_cannot_see_is_not_read():
     source = source_of(random_map(1024))
     view = Viewport.fitted((1024, 1024), (1100, 1100))
-    keys = Tiles().missing(source, view)
+    keys = Tiles().lacking(source, view)
     assert {(key.i, key.j) for key in keys} == {(i, j) for i in range(4) for j in range(i + 1)}
 
 
@@ -89,7 +93,7 @@ def test_unseen_is_where_the_rule_says_so():
     source = Source(DenseMap(np.ones((1, 10, 20), np.float32), (0,), False), 0, rule)
     view = Viewport.fitted((10, 20), (100, 200))
     expected = ~rule.sees(np.arange(10), np.arange(20))
-    assert np.array_equal(tiles.unseen(source, view), expected)
+    assert np.array_equal(mosaic.unseen(source, view), expected)
 
 
 @pytest.mark.parametrize("windowed", [False, True])
@@ -105,8 +109,8 @@ def test_ranges_are_seen_where_any_of_their_cells_is(windowed):
 def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
     source = source_of(random_map(1024, causal=False), FREE)
     cache = Tiles()
-    cache.fetch(Key(source, 2, 0, 0))
-    found = tiles.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
+    fill(cache, [Key(source, 2, 0, 0)])
+    found = mosaic.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
     coarse = source.map.read(0, zoom=2)
     assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
 
@@ -115,7 +119,7 @@ def test_before_any_tile_the_thumbnail_is_shown():
     array = random_map(1000, causal=False)
     plain = source_of(array, FREE)
     source = source_of(array, FREE, thumb=plain.map.summary(0).thumb)
-    found = tiles.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
+    found = mosaic.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
     assert not np.isnan(found).any()
     assert found.max() == array.max()
 
@@ -125,10 +129,9 @@ def test_the_cache_forgets_what_was_not_used_for_longest():
     one = 256 * 256 * 4
     cache = Tiles(limit=3 * one)
     keys = [Key(source, 0, i, 0) for i in range(4)]
-    for key in keys[:3]:
-        cache.fetch(key)
+    fill(cache, keys[:3])
     cache.get(keys[0])
-    cache.fetch(keys[3])
+    fill(cache, keys[3:])
     assert cache.get(keys[1]) is None
     assert all(cache.get(keys[n]) is not None for n in (0, 2, 3))
     assert cache.size == 3 * one

@@ -35,7 +35,8 @@ class View(QWidget):
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
-    lane: ClassVar[Literal["files", "engine", "here"]] = "files"  # here: quick, no I/O
+    lane: ClassVar[Literal["files", "engine", "map", "here"]] = "files"  # here: no I/O
+    wait: ClassVar[int] = WAIT
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
 
@@ -52,7 +53,7 @@ class View(QWidget):
         self._stack.addWidget(self.content)
         self._notice: Notice | None = None
         self._busy = Busy(self)
-        self._wait = QTimer(self, singleShot=True, interval=WAIT)
+        self._wait = QTimer(self, singleShot=True, interval=self.wait)
         self._wait.timeout.connect(self._ask)
         self.setProperty("kind", "pane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

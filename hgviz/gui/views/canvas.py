@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
-from hgviz.gui.views import crosshair, gutter, ink, inset, picture
+from hgviz.gui.views import crosshair, gutter, ink, inset, mosaic, picture, tiles
 from hgviz.gui.views.axes import Marks
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.crosshair import Cross
-from hgviz.gui.views.picture import Pixels, Scene
+from hgviz.gui.views.footnote import HIGH, Footnote
+from hgviz.gui.views.mosaic import Quality
+from hgviz.gui.views.picture import Picture, Pixels, Scene
 from hgviz.gui.views.pointer import Pointer
-from hgviz.gui.views.tiles import Key, Tiles
+from hgviz.gui.views.tiles import Part, Tiles
 from hgviz.gui.views.viewport import Viewport
 
 LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
-PAD, GAP, GUTTER, UNDER = 13, 13, 48, 18
+PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
 ROOMY = 420  # px that a sentence is at ease in
 CARD = 22  # px between a cell and what is said about it
 
@@ -28,10 +33,7 @@ Block = tuple[int, int, int, int]
 
 
 class Canvas(QWidget):
-    """Shows a Scene; says what the pointer does. It reads nothing: tiles come into its cache.
-
-    pixels is what was last handed to the picture: uint8 (height, width, 4), alpha 0 unseen.
-    """
+    """Shows a Scene; says what the pointer does. It reads nothing: tiles come into its cache."""
 
     pointed = Signal(object)  # (row, column) under the pointer, None when it leaves
     clicked = Signal(int, int)  # row, column
@@ -45,11 +47,13 @@ class Canvas(QWidget):
         self.view: Viewport | None = None
         self.cross = Cross()
         self.block: Block | None = None
-        self.pixels: Pixels | None = None
         self.hidden_words = ""
-        self._image: QImage | None = None
-        self._still: QPixmap | None = None
-        self._thumb: QImage | None = None
+        self._picture = Picture()
+        self._ground: tuple[object, QPixmap] | None = None
+        self._thumb: Pixels | None = None
+        self.quality: Quality = "exact"
+        self._screen: tuple[object, ...] = ()  # the tiles it was judged by
+        self._footnote = Footnote(self, self.update)
         self._marks: dict[tuple[object, ...], Marks] = {}
         self.card = CellCard(self)
         self.sentence = QLabel(self)
@@ -90,15 +94,37 @@ class Canvas(QWidget):
             wide = self.scene.wide
             self._look(Viewport.fitted(self.scene.source.shape, self.room, self._ratio, wide))
 
-    def compose(self) -> None:
-        """Put the picture together again: new tiles, colours or another part."""
+    def compose(self, afresh: bool = False) -> None:
+        """Bring the picture up to date: other colours, another head or part, or all of it."""
         if self.scene is None or self.view is None:
             return
-        self.pixels = picture.pixels(self.scene, self.cache, self.view, theme.current().dark)
-        self._image = picture.image(self.pixels)
-        self._still = None
+        if afresh:
+            self._picture = Picture()
+        self._picture.show(self.scene, self.cache, self.view, theme.current().dark)
+        self._judge()
         self._place_card()
         self.update()
+
+    def renew(self, parts: Iterable[Part]) -> None:
+        """Paint what has just been read."""
+        scene, view, ratio = self.scene, self._picture.view, self._ratio
+        if scene is None or view is None:
+            return
+        for part in parts:
+            top, bottom, left, right = box = view.box(*part.ranges)
+            if part.key.source is scene.source and top < bottom and left < right:
+                self._picture.renew(scene, self.cache, box, theme.current().dark)
+                spot = QRectF(left, top, right - left, bottom - top)
+                corner = self.map_rect.topLeft() + spot.topLeft() / ratio
+                self.update(QRectF(corner, spot.size() / ratio).toAlignedRect())
+        self._judge()
+
+    def _judge(self) -> None:
+        assert self.scene is not None and self.view is not None
+        source, screen = self.scene.source, tiles.screen(self.scene.source, self.view)
+        if screen != self._screen or self.quality != "exact":
+            self._screen, self.quality = screen, mosaic.quality(self.cache, source, self.view)
+            self._footnote.judge(self.quality, self.scene.signed)
 
     def point(self, cross: Cross) -> None:
         """Draw the cross hair at a cell; None takes it away."""
@@ -114,12 +140,6 @@ class Canvas(QWidget):
         self.card.say(card)
         self._place_sentence()
         self._place_card()
-
-    def missing(self) -> list[Key]:
-        """The tiles that the part on screen still lacks."""
-        if self.scene is None or self.view is None:
-            return []
-        return self.cache.missing(self.scene.source, self.view)
 
     def reveal(self, row: int | None, column: int | None) -> None:
         """Move just as far as it takes to have a cell on screen."""
@@ -181,6 +201,11 @@ class Canvas(QWidget):
     # --- where things are -------------------------------------------------------------------------
 
     @property
+    def pixels(self) -> NDArray[np.uint8]:
+        """uint8 (height, width, 4): red, green, blue of what is shown, alpha 0 where unseen."""
+        return picture.channels(self._picture.pixels)
+
+    @property
     def planned(self) -> Viewport:
         """What is on screen, or will be."""
         return self.view or Viewport.fitted((1, 1), self.room, self._ratio)
@@ -224,14 +249,18 @@ class Canvas(QWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """From the ground up: picture and colour bar, axes, cross hair, chips."""
-        if self.scene is None or self.view is None or self._image is None:
+        """From the ground up: hatching and colour bar, picture, axes, cross hair, chips."""
+        if self.scene is None or self.view is None or self._picture.view != self.view:
             return
-        if self._still is None or self._still.devicePixelRatio() != self._ratio:
-            self._still = self._drawn(self._image)
         with QPainter(self) as painter:
             rect, source = self.map_rect, self.scene.source
-            painter.drawPixmap(0, 0, self._still)
+            painter.drawPixmap(0, 0, self._drawn_ground())
+            painter.save()
+            painter.scale(1 / self._ratio, 1 / self._ratio)
+            painter.drawImage(self._corner(), self._picture.image())
+            painter.restore()
+            if self.scene.off:
+                ink.switched_off(painter, rect, self._ratio)
             down = self._marked("down", self.cross.row)
             across = self._marked("across", self.cross.column)
             ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
@@ -249,25 +278,24 @@ class Canvas(QWidget):
             if self.card.isVisible():
                 ink.shadow(painter, QRectF(self.card.geometry()), 8)
 
-    def _drawn(self, image: QImage) -> QPixmap:
-        """What stays while the pointer moves: the picture, its frame, the colour bar."""
-        assert self.scene is not None
-        out = QPixmap(self.size() * self._ratio)
-        out.setDevicePixelRatio(self._ratio)
-        out.fill(Qt.GlobalColor.transparent)
-        painter, rect = QPainter(out), self.map_rect
-        ink.unseen(painter, rect, self._ratio)
-        painter.save()
-        painter.scale(1 / self._ratio, 1 / self._ratio)
-        painter.drawImage(self._corner(), image)
-        painter.restore()
-        if self.scene.off:
-            ink.switched_off(painter, rect, self._ratio)
-        painter.setPen(QPen(theme.current().edge, 1))
-        painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
-        self._sides(painter, rect)
-        painter.end()
-        return out
+    def _drawn_ground(self) -> QPixmap:
+        """What stays while the map moves: its frame, what is masked, the colour bar."""
+        scene, rect, ratio = self.scene, self.map_rect, self._ratio
+        assert scene is not None and self.view is not None
+        rows = self.view.down if scene.mass is not None else None
+        colours = scene.limits, scene.display, scene.signed, theme.current().dark
+        key = self.size().toTuple(), rect.getRect(), ratio, colours, id(scene.mass), rows
+        if self._ground is None or self._ground[0] != key:
+            out = QPixmap(self.size() * ratio)
+            out.setDevicePixelRatio(ratio)
+            out.fill(Qt.GlobalColor.transparent)
+            with QPainter(out) as painter:
+                ink.unseen(painter, rect, ratio)
+                painter.setPen(QPen(theme.current().edge, 1))
+                painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+                self._sides(painter, rect)
+            self._ground = key, out
+        return self._ground[1]
 
     def _corner(self) -> QPoint:
         return (self.map_rect.topLeft() * self._ratio).toPoint()
@@ -314,24 +342,18 @@ class Canvas(QWidget):
         said = "off: this head adds nothing" if self.scene.off else self.hidden_words
         if said:
             ink.chip(painter, place, said, rect.width() - 2 * PAD)
-        if self.view.down.scale < 1:
-            painter.setFont(theme.font(ink.AXIS))
-            painter.setPen(theme.current().secondary)
-            each = f"{1 / self.view.down.scale:.3g}"
-            box = QRectF(rect.left(), rect.bottom() + 2, rect.width(), UNDER)
-            where = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
-            painter.drawText(box, where, f"1 px = {each} × {each}, max")
+        self._footnote.draw(painter, rect, self.view)
         box, thumb = self._inset(), self._overview()
         if thumb is not None and not box.isEmpty():
             inset.draw(painter, box, thumb, self.view)
 
     def _overview(self) -> QImage | None:
-        """The thumbnail of the whole head, where there is one."""
+        """The thumbnail of the whole head, where there is one; it shares the canvas's memory."""
         if self.scene is None or self.scene.source.thumb is None:
             return None
         if self._thumb is None:
-            self._thumb = picture.image(picture.thumbnail(self.scene, theme.current().dark))
-        return self._thumb
+            self._thumb = picture.thumbnail(self.scene, theme.current().dark)
+        return picture.image(self._thumb)
 
     def _inset(self) -> QRectF:
         """Where the whole is shown small; empty while all of it is on screen."""

@@ -37,7 +37,7 @@ class Grid:
         assert found is not None
         facts = capture.spec.layers[layer]
         queries, keys = (
-            Names(*texts.of(capture, level), spans)
+            texts.names(capture, level, spans)
             for level, spans in (
                 (facts.level, capture.query_spans(layer)),
                 (facts.key_level, capture.key_spans(layer)),
@@ -119,10 +119,11 @@ def banded(layer: Layer) -> bool:
 
 
 class Words:
-    """The texts of a capture and their words, each found once."""
+    """The texts of a capture, their words and the names of their tokens, each found once."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Prompt, Integers]] = {}
+        self._names: dict[tuple[str, int], Names] = {}
 
     def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
         """The text whose tokens a level counts, and its words in tokens."""
@@ -131,3 +132,10 @@ class Words:
             prompt = capture.prompt_of(level)
             self._known[side] = prompt, naming.word_spans(prompt)
         return self._known[side]
+
+    def names(self, capture: Capture, level: int, spans: Integers) -> Names:
+        """What cells of such spans are called in the text of a level."""
+        key = capture.spec.levels[level].sequence, id(spans)  # which the names keep alive
+        if key not in self._names:
+            self._names[key] = Names(*self.of(capture, level), spans)
+        return self._names[key]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -19,8 +19,9 @@ from hgviz.gui.views.base import View
 from hgviz.gui.views.canvas import Block, Canvas
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
-from hgviz.gui.views.opened import SMALL, Opened, Opener
+from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
+from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles, rule_of, seen
 from hgviz.session import Session, step_token
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 LEAST_ROLE = 48  # px: less than this says nothing
-TILES_SHOWN = 60  # ms between two looks at what was read meanwhile
 ARROWS = {
     Qt.Key.Key_Up: (-1, "query"),
     Qt.Key.Key_Down: (1, "query"),
@@ -44,6 +44,8 @@ class MapView(View):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
     title: ClassVar[str] = "Map"
+    lane = "map"
+    wait = 0  # another head is there in the next picture
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "display", "facts", "off", "text",
@@ -58,8 +60,9 @@ class MapView(View):
         self._pointed: tuple[int, int] | None = None  # the cell under the pointer
         self._whole = False
         self._role = ""
-        self._soon = QTimer(self, singleShot=True, interval=TILES_SHOWN)
-        self._soon.timeout.connect(self._present)
+        self._supply = Supply(self.canvas, self._opener)
+        self._supply.outgrown.connect(self._present)
+        self._supply.added_up.connect(self._present)
         self._build()
 
     def _build(self) -> None:
@@ -104,7 +107,13 @@ class MapView(View):
     def bind(self, session: Session, lanes: Lanes) -> None:
         """Listen, and show the scale in use."""
         super().bind(session, lanes)
+        self._supply.start(lanes, self.show_error)
         self.scale.choose(session.display.scale)
+
+    def unbind(self) -> None:
+        """Stop listening and reading."""
+        super().unbind()
+        self._supply.stop()
 
     def request(self, session: Session) -> Task[Opened] | None:
         """Open the head and read the row looked at."""
@@ -164,32 +173,17 @@ class MapView(View):
         """Ask, read every tile on screen and draw, now."""
         super().settle()
         if self._opened is not None:
-            finish(self._opened.load(self.tiles, self.canvas.missing()))
+            view = self.canvas.planned
+            finish(self._opened.load(self.tiles, self.tiles.lacking(self._opened.source, view)))
+            self.canvas.compose(afresh=True)
             self._present()
 
     # --- showing ----------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
-        """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
-        if self._opened is None or self._lanes is None or not self.isVisible():
-            return
-        keys = self.canvas.missing()
-        if not keys and not self._opened.unfinished:
-            return
-        getattr(self._lanes, self.lane).submit(
-            f"tiles {id(self)}",
-            "Map",
-            self._opened.load(self.tiles, keys),
-            on_step=self._came,
-            on_done=self._came,
-            on_error=self.show_error,
-            post=self._lanes.bridge.post,
-        )
-
-    def _came(self, step: object) -> None:
-        """More tiles are there: they are shown a few times a second."""
-        if not self._soon.isActive():
-            self._soon.start()
+        """Have the tiles read that the screen lacks."""
+        if self._opened is not None and self.isVisible():
+            self._supply.want(self._opened)
 
     def _present(self) -> None:
         opened, session = self._opened, self.session
@@ -334,11 +328,11 @@ class MapView(View):
         if block is None:
             self._follow()
             return
-        top, bottom, left, right = block
-        values, source = None, self._opened.source
-        if (bottom - top) * (right - left) <= SMALL:
-            values = source.map.read(source.head, rows=(top, bottom), columns=(left, right))
-        self.canvas.say(sayings.of_block(block, values, source.signed))
+        assert self._lanes is not None
+        self._lanes.map.submit(
+            f"block {id(self)}", "Map", self._opened.say_block(block),
+            on_done=self.canvas.say, on_error=self.show_error, post=self._lanes.bridge.post,
+        )  # fmt: skip
 
     def _choose_scale(self, name: str) -> None:
         if self.session is not None:

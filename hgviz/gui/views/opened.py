@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from threading import Lock
 
 import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
+from hgviz.gui.views import sayings
 from hgviz.gui.views.grid import Grid, Words
 from hgviz.gui.views.tiles import Key, Source, Tiles
-from hgviz.gui.views.viewport import Viewport
+from hgviz.gui.views.viewport import Box, Viewport
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
 HEADS_KEPT, ROWS_KEPT = 32, 256
 BLOCK = 256, 4096  # rows and columns added up at a time
+RUN = 8192  # keys of a row read at a time
 
 
 class Opened:
@@ -48,24 +51,48 @@ class Opened:
         """Whether this is the head as it was before the text of a capture was gone on with."""
         return self.head == head and self.grid.capture is not capture
 
-    def read_row(self, row: int) -> None:
+    def read_row(self, row: int) -> Task[None]:
         """Have a row of the whole map at hand."""
-        if row not in self.rows and row < len(self.grid.queries):
-            self.rows[row] = self.whole.read(self.head.head, rows=(row, row + 1))[0]
+        if row in self.rows or row >= len(self.grid.queries):
+            return
+        parts, keys = [], self.whole.shape[2]
+        for left in range(0, max(1, keys), RUN):
+            columns = left, min(left + RUN, keys)
+            parts.append(self.whole.read(self.head.head, (row, row + 1), columns)[0])
+            yield Step(columns[1], keys, "Reading the row")
+        self.rows[row] = np.concatenate(parts)
         while len(self.rows) > ROWS_KEPT:
             self.rows.popitem(last=False)
 
     def load(self, tiles: Tiles, keys: list[Key]) -> Task[None]:
         """Read tiles, then what the rows add up to; what is there can be shown at every step."""
-        for number, key in enumerate(keys):
-            tile = tiles.fetch(key)
-            if not self.exact:
-                self.peak = max(self.peak, float(np.abs(tile).max(initial=0.0)))
-            yield Step(number + 1, len(keys), "Computing the map")
+        for number, part in enumerate(tiles.parts(keys)):
+            tiles.read(part)
+            self.saw(tiles, part.key)
+            yield Step(number, len(keys), "Computing the map")
         if self.unfinished:
-            yield from self._add_up()
+            yield from self.add_up()
 
-    def _add_up(self) -> Task[None]:
+    def saw(self, tiles: Tiles, key: Key) -> bool:
+        """A tile has come; whether weights are larger than was known."""
+        tile = tiles.get(key)
+        if self.exact or tile is None or key.source is not self.source:
+            return False
+        before = self.peak
+        self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
+        return self.peak > before
+
+    def say_block(self, block: Box) -> Task[str]:
+        """How much of their weight the rows of a block (top, bottom, left, right) have in it."""
+        top, bottom, left, right = block
+        values = None
+        if (bottom - top) * (right - left) <= SMALL:
+            yield Step(0, 1, "Reading the block")
+            values = self.source.map.read(self.source.head, (top, bottom), (left, right))
+        return sayings.of_block(block, values, self.source.signed)
+
+    def add_up(self) -> Task[None]:
+        """What every row adds up to, the negative and the positive apart."""
         rows, columns = self.source.shape
         mass = np.zeros((rows, 2), np.float32)
         for top, left in _blocks(rows, columns):
@@ -82,13 +109,15 @@ class Opened:
 
 
 class Opener:
-    """Opens heads, and keeps those opened last as long as their capture is on screen."""
+    """Opens heads, and keeps those opened last as long as their capture is on screen. Any thread."""
 
     def __init__(self, tiles: Tiles) -> None:
         self.tiles = tiles
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
         self._words = Words()
+        self._lock = Lock()
+        self._grids: dict[tuple[int, bool], Grid] = {}
         self._opened: OrderedDict[tuple[HeadId, bool], Opened] = OrderedDict()
 
     def open(
@@ -102,26 +131,48 @@ class Opener:
         view: Viewport,
         grown: bool = False,
     ) -> Task[Opened]:
-        """Open a head, read the row of a query and, of a small map, the tiles of a view.
+        """Open a head, read of a small map the tiles of a view, then the row of a query.
+
+        A head whose row takes a while is the value of a step before.
 
         view: as it is, or of any other shape: then the whole map is meant, but of a head that has
         grown the same part. whole: no band.
         """
         yield Step(0, 3, "Opening the head")
-        self._turn_to(capture)
+        with self._lock:
+            self._turn_to(capture)
+            found = self._found(capture, head, whole)
+        if _cells(found.source.shape) <= SMALL:
+            view = view.of(found.source.shape, found.grid.wide, grown)
+            yield from found.load(self.tiles, self.tiles.lacking(found.source, view))
+        else:
+            yield Step(1, 3, "Opening the head", value=found)
+        if query is not None:
+            yield from found.read_row(capture.row(head.layer, query))
+        if shared and self.most is None:
+            yield from self._compare(capture)
+        return found
+
+    def beside(self, opened: Opened) -> Task[list[Opened]]:
+        """Open what may be looked at next: the heads beside one, in its layer and around it."""
+        found: list[Opened] = []
+        capture, heads = opened.grid.capture, _beside(opened.grid.capture, opened.head)
+        for one in heads:
+            with self._lock:
+                whole = [key[1] for key, kept in self._opened.items() if kept is opened]
+                if capture is self._capture and whole:
+                    found.append(self._found(capture, one, whole[0]))
+            yield Step(len(found), len(heads), "Opening the heads beside it")
+        return found
+
+    def _found(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
         found = self._opened.get((head, whole))
         if found is None:
             found = self._open(capture, head, whole)
-            self._opened[head, whole] = found
-            while len(self._opened) > HEADS_KEPT:
-                self._opened.popitem(last=False)
-        if query is not None:
-            found.read_row(capture.row(head.layer, query))
-        if _cells(found.source.shape) <= SMALL:
-            view = view.of(found.source.shape, found.grid.wide, grown)
-            yield from found.load(self.tiles, self.tiles.missing(found.source, view))
-        if shared and self.most is None:
-            yield from self._compare(capture)
+        self._opened[head, whole] = found
+        self._opened.move_to_end((head, whole))
+        while len(self._opened) > HEADS_KEPT:
+            self._opened.popitem(last=False)
         return found
 
     def _turn_to(self, capture: Capture) -> None:
@@ -133,13 +184,16 @@ class Opener:
         fresh = old.prompt is not capture.prompt or old.target is not capture.target
         if fresh:
             self._words = Words()
+        self._grids.clear()
         for key, one in list(self._opened.items()):
             if fresh or one.whole is not capture.maps[key[0].layer]:
                 del self._opened[key]
                 self.tiles.drop(one.source)
 
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
-        grid = Grid.of(capture, head.layer, whole, self._words)
+        grid = self._grids.get((head.layer, whole))
+        if grid is None:
+            grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
             return Opened(head, grid, Source(grid.map, head.head, grid.rule), None)
         layer = capture.maps[head.layer]
@@ -158,6 +212,19 @@ class Opener:
                 most = max(most, float(np.abs(rowmax).max(initial=0.0)))
             yield Step(number + 1, len(heads), "Comparing the heads")
         self.most = most
+
+
+def _beside(capture: Capture, head: HeadId) -> list[HeadId]:
+    """The next and the previous head of a layer, and the same head of the layers around it."""
+    layers = capture.spec.layers
+    heads = layers[head.layer].heads
+    at = heads.index(head.head)
+    near = *heads[at + 1 : at + 2], *heads[max(0, at - 1) : at]
+    found = [HeadId(head.layer, one) for one in near]
+    for number in (head.layer + 1, head.layer - 1):
+        if 0 <= number < len(layers) and head.head in layers[number].heads:
+            found.append(HeadId(number, head.head))
+    return [one for one in found if capture.maps[one.layer] is not None]
 
 
 def _cells(shape: tuple[int, ...]) -> int:

@@ -1,27 +1,34 @@
-"""The pieces of maps that were read, and putting them together at the size of the screen."""
+"""The pieces of maps that were read, which of them a view lacks, and reading them."""
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, Map, readonly
+from hgviz.core import Capture, Floats, Map
 from hgviz.gui.views import signs
-from hgviz.gui.views.viewport import Along, Viewport
+from hgviz.gui.views.viewport import Box, Viewport
 from hgviz.maps import LazyMap, Rule, thumb_zoom
+from hgviz.maps.pyramid import lowest_zoom
+from hgviz.maps.tiles import Tiled
 
 SIDE = 256  # cells of a tile, the grid that maps compute on
-MOST_READ = 8 * SIDE  # positions on a side of one tile, so that work can stop between two
+MOST_READ = 8 * SIDE  # positions on a side of what is read at once: work can stop after it
 BYTES = 256 * 2**20
-COARSER = 8  # levels to look back for something to show meanwhile
+COARSER = 9  # levels to look back for something to show meanwhile
+
+Range = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Source:
     """One head of one capture; compared by identity, so that old tiles never come back."""
 
@@ -40,19 +47,87 @@ class Source:
         """Whether weights of this head can be negative."""
         return signs.of(self.map, self.head)
 
+    @cached_property
+    def lowest(self) -> int | None:
+        """The zoom of the finest level that the capture keeps of the map; None without any."""
+        zoom = lowest_zoom(*self.shape)
+        return None if zoom is None or self.stored((0, 0), (0, 0), zoom) is None else zoom
+
+    def stored(self, rows: Range, columns: Range, zoom: int) -> Floats | None:
+        """Cells of the levels kept in the capture; None where none is as fine."""
+        if not isinstance(self.map, Tiled):
+            return None
+        return self.map.overview(self.head, rows, columns, zoom)
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Tile (i, j) of a source at a zoom."""
+    """Tile (i, j) of a source at a zoom: SIDE x SIDE cells, fewer at the far edges."""
 
     source: Source
     zoom: int
     i: int
     j: int
 
+    @property
+    def ranges(self) -> tuple[Range, Range]:
+        """The rows and columns of the map it covers."""
+        reach = SIDE << self.zoom
+        (top, bottom), (left, right) = (
+            (number * reach, min((number + 1) * reach, most))
+            for number, most in zip((self.i, self.j), self.source.shape, strict=True)
+        )
+        return (top, bottom), (left, right)
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """(rows, columns) of its values."""
+        (top, bottom), (left, right) = self.ranges
+        return -(-(bottom - top) >> self.zoom), -(-(right - left) >> self.zoom)
+
+
+class Tile:
+    """Cells of a map: values float32 (rows, columns), and which parts of them were read.
+
+    A part is `side` cells square, what is read at once; exact (parts down, across). near: what is
+    not exact comes from the levels kept in the capture, not from coarser cells.
+    """
+
+    __slots__ = ("exact", "near", "side", "values")
+
+    def __init__(self, key: Key, values: Floats, near: bool = False) -> None:
+        self.values, self.near, self.side = values, near, side(key.zoom)
+        self.exact = ~_parts_seen(key)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is exact."""
+        return bool(self.exact.all())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something to read: part (i, j) of a tile, or with i None what is stored of it."""
+
+    key: Key
+    i: int | None = None
+    j: int = 0
+
+    @property
+    def ranges(self) -> tuple[Range, Range]:
+        """The rows and columns of the map it covers."""
+        if self.i is None:
+            return self.key.ranges
+        reach = side(self.key.zoom) << self.key.zoom
+        (top, bottom), (left, right) = (
+            (first + number * reach, min(first + (number + 1) * reach, last))
+            for number, (first, last) in zip((self.i, self.j), self.key.ranges, strict=True)
+        )
+        return (top, bottom), (left, right)
+
 
 def side(zoom: int) -> int:
-    """Cells of a tile at a zoom: fewer where each one takes long to compute."""
+    """Cells of a part of a tile: fewer where each one takes long to compute."""
     return max(1, min(SIDE, MOST_READ >> zoom))
 
 
@@ -63,12 +138,12 @@ class Tiles:
         self.limit = limit
         self.size = 0
         self._lock = Lock()
-        self._tiles: OrderedDict[Key, Floats] = OrderedDict()
+        self._tiles: OrderedDict[Key, Tile] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tiles)
 
-    def get(self, key: Key) -> Floats | None:
+    def get(self, key: Key) -> Tile | None:
         """The tile, now the one used last."""
         with self._lock:
             tile = self._tiles.get(key)
@@ -76,59 +151,114 @@ class Tiles:
                 self._tiles.move_to_end(key)
             return tile
 
-    def put(self, key: Key, tile: Floats) -> None:
-        """Keep a tile; the oldest make room."""
+    def clear(self) -> None:
+        """Forget everything."""
         with self._lock:
-            old = self._tiles.pop(key, None)
-            self.size += tile.nbytes - (old.nbytes if old is not None else 0)
-            self._tiles[key] = tile
-            while self.size > self.limit and len(self._tiles) > 1:
-                self.size -= self._tiles.popitem(last=False)[1].nbytes
-
-    def fetch(self, key: Key) -> Floats:
-        """The tile, read if it is not here."""
-        tile = self.get(key)
-        if tile is None:
-            tile = read(key)
-            self.put(key, tile)
-        return tile
+            self._tiles.clear()
+            self.size = 0
 
     def drop(self, source: Source) -> None:
         """Forget the tiles of a source."""
         with self._lock:
             for key in [key for key in self._tiles if key.source is source]:
-                self.size -= self._tiles.pop(key).nbytes
+                self.size -= self._tiles.pop(key).values.nbytes
 
-    def missing(self, source: Source, view: Viewport) -> list[Key]:
-        """What is not here of the view, the middle of the screen first."""
-        with self._lock:
-            keys = [key for key in wanted(source, view) if key not in self._tiles]
+    def read(self, part: Part) -> None:
+        """Read a part into its tile."""
+        key, source = part.key, part.key.source
+        if part.i is None:
+            self._begun(key)
+            return
+        tile = self.get(key)
+        if tile is not None and tile.exact[part.i, part.j]:
+            return  # another thread was faster
+        values = source.map.read(source.head, *part.ranges, zoom=key.zoom)
+        if tile is None and values.shape == key.cells:
+            tile = self._put(key, Tile(key, values))
+        elif tile is None:
+            tile = self._begun(key)
+        if tile.values is not values:
+            top, left = part.i * tile.side, part.j * tile.side
+            tile.values[top : top + values.shape[0], left : left + values.shape[1]] = values
+        tile.exact[part.i, part.j] = True
+
+    def _begun(self, key: Key) -> Tile:
+        """The tile, filled with what is stored of it or, for want of that, with coarser cells."""
+        found = key.source.stored(*key.ranges, key.zoom)
+        tile = Tile(key, self.coarser(key) if found is None else found, found is not None)
+        for i, j in np.argwhere(tile.exact):  # nothing is seen there
+            tile.values[_square(i, tile.side), _square(j, tile.side)] = 0
+        return self._put(key, tile)
+
+    def coarser(self, key: Key, box: Box | None = None) -> Floats:
+        """What coarser tiles or the thumbnail show of the cells of a tile, or of a box of them
+        (top, bottom, left, right); NaN where there is nothing.
+        """
+        (top, _), (left, _) = key.ranges
+        box = box or (0, key.cells[0], 0, key.cells[1])
+        for zoom in range(key.zoom + 1, key.zoom + COARSER):
+            reach = SIDE << zoom
+            found = self.get(Key(key.source, zoom, top // reach, left // reach))
+            if found is not None:
+                return _blown_up(found.values, (top % reach, left % reach), box, key.zoom, zoom)
+        thumb = key.source.thumb
+        if thumb is None or not thumb.size:
+            return np.full((box[1] - box[0], box[3] - box[2]), np.nan, np.float32)
+        return _blown_up(thumb, (top, left), box, key.zoom, thumb_zoom(*key.source.shape))
+
+    def parts(self, keys: Iterable[Key]) -> Iterator[Part]:
+        """What is not exact of some tiles, one after the other."""
+        for key in keys:
+            tile = self.get(key)
+            left = _parts_seen(key) if tile is None else ~tile.exact
+            yield from (Part(key, int(i), int(j)) for i, j in np.argwhere(left))
+
+    def sketches(self, keys: Iterable[Key]) -> Iterator[Part]:
+        """What is stored of some tiles and not here, of the coarser ones where they are finer."""
+        for key in dict.fromkeys(filter(None, map(_kept, keys))):
+            if self.get(key) is None:
+                yield Part(key)
+
+    def lacking(self, source: Source, view: Viewport) -> list[Key]:
+        """The tiles not exact of a view, the middle of the screen first."""
+        keys = [key for key in wanted(source, view) if not self._has(key)]
         if not keys:
             return []
         i = sum(key.i for key in keys) / len(keys)
         j = sum(key.j for key in keys) / len(keys)
         return sorted(keys, key=lambda key: (key.i - i) ** 2 + (key.j - j) ** 2)
 
+    def _has(self, key: Key) -> bool:
+        tile = self.get(key)
+        return tile is not None and tile.whole
+
+    def _put(self, key: Key, tile: Tile) -> Tile:
+        """Keep a tile unless there is one, and return what is there; the oldest make room."""
+        with self._lock:
+            kept = self._tiles.setdefault(key, tile)
+            if kept is tile:
+                self.size += tile.values.nbytes
+            while self.size > self.limit and len(self._tiles) > 1:
+                self.size -= self._tiles.popitem(last=False)[1].values.nbytes
+        return kept
+
+
+def screen(source: Source, view: Viewport) -> tuple[object, ...]:
+    """Equal for two views that need the same tiles."""
+    shown = (along.shown() for along in (view.down, view.across))
+    reach = SIDE << view.zoom
+    return source, view.zoom, *((first // reach, -(-last // reach)) for first, last in shown)
+
 
 def wanted(source: Source, view: Viewport) -> list[Key]:
     """The tiles a view needs, but those in which nothing is seen."""
-    rows, columns, there = _grid(source, view)
+    rows, columns, there = grid(source, view)
     return [Key(source, view.zoom, rows[i], columns[j]) for i, j in np.argwhere(there)]
 
 
-def read(key: Key) -> Floats:
-    """One tile from its map."""
-    source, reach = key.source, side(key.zoom) << key.zoom
-    rows, columns = (
-        (number * reach, min((number + 1) * reach, most))
-        for number, most in zip((key.i, key.j), source.shape, strict=True)
-    )
-    return readonly(source.map.read(source.head, rows, columns, zoom=key.zoom))
-
-
-def _grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_]]:
+def grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_]]:
     """The tiles on screen, down and across, and in which of them anything is seen."""
-    reach = side(view.zoom) << view.zoom
+    reach = SIDE << view.zoom
     numbers, ranges = [], []
     for along in (view.down, view.across):
         first, last = along.shown()
@@ -136,42 +266,6 @@ def _grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool
         starts = np.array(numbers[-1]) * reach
         ranges.append(np.stack([starts, np.minimum(starts + reach, along.cells)], axis=1))
     return numbers[0], numbers[1], seen(source.rule, ranges[0], ranges[1])
-
-
-# --- putting together -----------------------------------------------------------------------------
-
-
-def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
-    """float32 (height, width) for pixels, or for cells where these have several pixels each.
-
-    A pixel is the largest (signed: largest in magnitude) of the cells it stands for; NaN where
-    nothing was read yet, not even coarsely.
-    """
-    block, top, left = _block(tiles, source, view)
-    if view.down.scale >= 1:
-        (first, last), (start, end) = view.down.shown(), view.across.shown()
-        return block[first - top : last - top, start - left : end - left]
-    (first, last), (start, end) = (
-        _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
-    )
-    join = _larger if source.signed else np.maximum
-    block = join(block[first], block[last])
-    return join(block[:, start], block[:, end])
-
-
-def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
-    """Cells repeated to pixels where a cell has several; the first two axes of values."""
-    if view.down.scale < 1:
-        return values
-    for axis, along in enumerate((view.down, view.across)):
-        cells = along.bounds()[:-1] - along.shown()[0]
-        values = np.repeat(values, np.bincount(cells, minlength=values.shape[axis]), axis=axis)
-    return values
-
-
-def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
-    """bool, the shape of compose: where no cell is one that the query could look at."""
-    return ~seen(source.rule, _ranges(view.down), _ranges(view.across))
 
 
 def seen(rule: Rule, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
@@ -210,71 +304,51 @@ def rule_of(capture: Capture, layer: int) -> Rule:
     )
 
 
-def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, int]:
-    """The view's cells at its zoom in whole tiles, and the positions of its first cell."""
-    zoom, cells = view.zoom, side(view.zoom)
-    rows, columns, there = _grid(source, view)
-    top, left = rows.start * cells << zoom, columns.start * cells << zoom
-    block = np.full((len(rows) * cells, len(columns) * cells), np.nan, np.float32)
-    if source.thumb is not None and source.thumb.size:
-        _underlay(block, source, zoom, top, left)
-    for (i, j), some in np.ndenumerate(there):
-        place = block[i * cells : (i + 1) * cells, j * cells : (j + 1) * cells]
-        if not some:
-            place[:] = 0
-            continue
-        key = Key(source, zoom, rows[i], columns[j])
-        tile = tiles.get(key)
-        if tile is None:
-            _from_coarser(place, tiles, key)
-        else:
-            place[: tile.shape[0], : tile.shape[1]] = tile
-    return block, top, left
-
-
-def _underlay(block: Floats, source: Source, zoom: int, top: int, left: int) -> None:
-    """The thumbnail, blown up: better than nothing."""
-    assert source.thumb is not None
-    coarse = thumb_zoom(*source.shape)
-    down, across = (
-        np.minimum((first + (np.arange(count) << zoom)) >> coarse, most - 1)
-        for first, count, most in zip((top, left), block.shape, source.thumb.shape, strict=True)
+def around(source: Source, view: Viewport) -> list[Key]:
+    """The tiles next to those of a view."""
+    rows, columns, _ = grid(source, view)
+    tall, wide = (-(-size // (SIDE << view.zoom)) for size in source.shape)
+    ring = itertools.product(
+        range(max(0, rows.start - 1), min(tall, rows.stop + 1)),
+        range(max(0, columns.start - 1), min(wide, columns.stop + 1)),
     )
-    block[:] = source.thumb[down[:, None], across]
+    keys = (Key(source, view.zoom, i, j) for i, j in ring if i not in rows or j not in columns)
+    return [key for key in keys if _seen(key)]
 
 
-def _from_coarser(place: Floats, tiles: Tiles, key: Key) -> None:
-    """What a coarser tile shows of a missing one."""
-    top, left = (key.i * side(key.zoom)) << key.zoom, (key.j * side(key.zoom)) << key.zoom
-    for zoom in range(key.zoom + 1, key.zoom + COARSER):
-        reach = side(zoom) << zoom
-        found = tiles.get(Key(key.source, zoom, top // reach, left // reach))
-        if found is None:
-            continue
-        down = (top % reach + (np.arange(place.shape[0]) << key.zoom)) >> zoom
-        across = (left % reach + (np.arange(place.shape[1]) << key.zoom)) >> zoom
-        down, across = down[down < found.shape[0]], across[across < found.shape[1]]
-        place[: len(down), : len(across)] = found[down[:, None], across]
-        return
+def _seen(key: Key) -> bool:
+    rows, columns = (np.array([one]) for one in key.ranges)
+    return bool(seen(key.source.rule, rows, columns).any())
 
 
-def _ranges(along: Along) -> NDArray[np.int64]:
-    """(n, 2): the cells of every pixel, or of every cell on screen where these are larger."""
-    if along.scale >= 1:
-        first, last = along.shown()
-        cells = np.arange(first, last)
-        return np.stack([cells, cells + 1], axis=1)
-    bounds = along.bounds()
-    return np.stack([bounds[:-1], bounds[1:]], axis=1)
+def _kept(key: Key) -> Key | None:
+    """The tile itself, or the coarser one in the finest level that a capture keeps of its map."""
+    lowest = key.source.lowest
+    if lowest is None:
+        return None
+    further = max(0, lowest - key.zoom)
+    return Key(key.source, key.zoom + further, key.i >> further, key.j >> further)
 
 
-def _ends(along: Along, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and last cell of every pixel, from an edge on: at this zoom it has one or two."""
-    cells = (along.bounds() - edge + (1 << zoom) - 1) >> zoom
-    return cells[:-1], cells[1:] - 1
+def _parts_seen(key: Key) -> NDArray[np.bool_]:
+    """bool (parts down, across): in which parts of a tile anything is seen."""
+    reach = side(key.zoom) << key.zoom
+    starts = [np.arange(first, last, reach) for first, last in key.ranges]
+    rows, columns = (
+        np.stack([one, np.minimum(one + reach, last)], axis=1)
+        for one, (_, last) in zip(starts, key.ranges, strict=True)
+    )
+    return seen(key.source.rule, rows, columns)
 
 
-def _larger(one: Floats, other: Floats) -> Floats:
-    """By magnitude; of two equal ones the positive."""
-    high, low = np.maximum(one, other), np.minimum(one, other)
-    return np.where(high >= -low, high, low)
+def _blown_up(values: Floats, corner: Range, box: Box, zoom: int, coarse: int) -> Floats:
+    """A box of cells out of coarser ones; both zooms, and where the box counts from."""
+    down, across = (
+        np.minimum((first + (np.arange(start, end) << zoom)) >> coarse, most - 1)
+        for first, start, end, most in zip(corner, box[::2], box[1::2], values.shape, strict=True)
+    )
+    return np.ascontiguousarray(values[down[:, None], across])
+
+
+def _square(number: int, cells: int) -> slice:
+    return slice(number * cells, (number + 1) * cells)

@@ -68,7 +68,8 @@ class Along:
             return first // int(self.scale), min(self.cells, -(-last // int(self.scale)))
         step = 1 << self.zoom
         first, last = (math.ceil(one / (self.scale * step) - 1e-9) * step for one in (first, last))
-        return first, min(self.cells, last)
+        first = min(first, (self.cells - 1) // step * step)  # a last pixel may have none of its own
+        return first, max(first + 1, min(self.cells, last))
 
     def cell(self, pixel: float) -> int | None:
         """The cell under a pixel of the window; None outside the map."""

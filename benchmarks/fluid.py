@@ -1,0 +1,348 @@
+"""How the window moves through captures of long texts: panning, other heads, a minute of both.
+
+Two captures are made of random queries and keys, float32, 64 wide, causal, with stored levels, and
+kept in a folder of the system's temporary files (or the one given). The window is a real one, off
+screen; times are those of the clock unless "processor" is said. What is cold was never read by the
+process, though the file may be in the system's memory.
+"""
+
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+SIZES = {32_768: (6, 8), 131_072: (2, 2)}  # layers and heads
+WIDTH = 64
+ROOM = 800, 1000  # of the map, height and width
+STEP = 13  # px a frame
+FRAME = 1 / 60  # s
+MINUTE = float(os.environ.get("HGVIZ_MINUTE", "60"))  # s
+WORDS = ("the ", "sand ", "ran ", "down ", "and ", "was ", "turned ", "by ", "a ", "sailor ")
+
+
+def main():
+    """Print the lines, with their limits."""
+    from hgviz.gui import app
+
+    app.application()  # first, as in the program: it leaves a core to the window
+    folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.gettempdir()) / "hgviz-fluid"
+    folder.mkdir(exist_ok=True)
+    files = {length: made(folder, length) for length in SIZES}
+    print(f"{'ms':58}{'median':>8}{'95 %':>8}{'99 %':>8}   at most")
+    with shown(files[131_072]) as view:
+        pan(view)
+    for length in SIZES:
+        with shown(files[length]) as view:
+            overviews(view, length)
+    with shown(files[32_768]) as view:
+        flips(view)
+    openings(files[32_768])
+    minute(files[131_072])
+
+
+def row(name, times, *limits):
+    """Print one line; times in seconds."""
+    ms = [1000 * one for one in times]
+    cuts = statistics.quantiles(ms, n=100)
+    numbers = "".join(f"{one:8.2f}" for one in (statistics.median(ms), cuts[94], cuts[98]))
+    print(f"{name:58}{numbers}   {' '.join(limits)}", flush=True)
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+def made(folder, length):
+    """The capture of a length, made unless it is there."""
+    import numpy as np
+
+    from hgviz.core import Layer, Level, ModelSpec, Prompt
+    from hgviz.maps import Factors, Rule
+    from hgviz.store import Writer
+
+    path, (layers, heads) = folder / f"{length}.h5", SIZES[length]
+    if path.exists():
+        return path
+    draw, places = np.random.default_rng(0), np.arange(length)
+    pieces = tuple(WORDS[one] for one in draw.integers(0, len(WORDS), length))
+    ends = np.cumsum([len(one) for one in pieces])
+    spans = np.stack([ends - [len(one) for one in pieces], ends], axis=1)
+    prompt = Prompt("".join(pieces), np.arange(length) % len(WORDS), pieces, spans)
+    acts = ("softmax",) * heads
+    numbers = tuple(range(heads))
+    spec = ModelSpec(
+        family="given", name="random", levels=(Level(0),), width=heads * WIDTH, vocabulary=0,
+        layers=tuple(
+            Layer(one, f"layer.{one}", "self", 0, 0, numbers, acts, True) for one in range(layers)
+        ),
+    )  # fmt: skip
+    rule = Rule(WIDTH**-0.5, acts, (None,) * heads, causal=True)
+    none = np.zeros(0, np.int64), np.zeros((heads, 0, length), np.float32)
+    with Writer(path, spec, prompt, (np.stack([places, places + 1], axis=1),)) as writer:
+        for layer in range(layers):
+            print(f"making layer {layer + 1} of {layers} of {path}", file=sys.stderr, flush=True)
+            q, k = (draw.normal(size=(heads, length, WIDTH)).astype(np.float32) for _ in range(2))
+            stat = np.zeros((heads, length), np.float32)
+            writer.add(layer, Factors(q, k, stat, rule, *none), settle=True)
+        return writer.finish()
+
+
+# --- the map alone --------------------------------------------------------------------------------
+
+
+@contextmanager
+def shown(path):
+    """The view of a map, as large as ROOM, on the first head of a capture."""
+    from hgviz.core import Selection
+    from hgviz.gui import theme
+    from hgviz.gui.app import application
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.views.map import MapView
+    from hgviz.session import Session
+    from hgviz.store import open_capture
+
+    theme.apply(application(), False)
+    view, lanes, session = MapView(), Lanes(), Session()
+    view.resize(1400, 1200)
+    session.put(capture=open_capture(path), selection=Selection(0, 0))
+    view.bind(session, lanes)
+    view.show()
+    turn(lambda: view.canvas.view is not None)
+    height, width = view.canvas.room
+    view.resize(1400 + ROOM[1] - width, 1200 + ROOM[0] - height)
+    turn(lambda: view.canvas.room == ROOM)
+    try:
+        yield view
+    finally:
+        view.unbind()
+        lanes.close()
+        view.close()
+        view.deleteLater()
+
+
+def turn(until, seconds=60):
+    """Turn the event loop until something is so."""
+    from PySide6.QtCore import QEventLoop
+    from PySide6.QtWidgets import QApplication
+
+    end = time.perf_counter() + seconds
+    while not until():
+        if time.perf_counter() > end:
+            raise TimeoutError("it did not happen")
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 2)
+
+
+def wait(seconds):
+    """Turn it for a while."""
+    end = time.perf_counter() + seconds
+    turn(lambda: time.perf_counter() >= end)
+
+
+def look(view, times, down=0.75, across=0.3):
+    """Go where cells are so many times smaller than pixels."""
+    canvas, scale = view.canvas, 1 / times
+    rows, columns = (
+        along.at(scale, 0).moved_to(round(along.cells * scale * part))
+        for along, part in ((canvas.view.down, down), (canvas.view.across, across))
+    )
+    canvas._look(replace(canvas.view, down=rows, across=columns))
+
+
+def exact(view):
+    """Wait for the picture that is meant."""
+    turn(lambda: view.canvas.quality == "exact")
+
+
+def pan(view):
+    """Frames of 13 px beside a bare blit, in turn, at three zooms."""
+    from PySide6.QtCore import QPointF
+    from PySide6.QtGui import QImage, QPainter, QPixmap
+
+    canvas, screen = view.canvas, QPixmap(ROOM[1], ROOM[0])
+    screen.fill(0)
+
+    def blit(image):
+        with QPainter(screen) as painter:
+            painter.drawImage(0, 0, image)
+
+    for times in (1, 2, 8):
+        look(view, times)
+        exact(view)
+        bare = canvas._picture.image().convertToFormat(QImage.Format.Format_RGB32)
+        frames, blits, late = [], [], []
+        for number in range(300):
+            step = QPointF(-STEP, -STEP if number % 3 == 0 else 0)
+            start, clock = time.thread_time(), time.perf_counter()
+            canvas.pan(step)
+            blit(canvas._picture.image())
+            frames.append(time.thread_time() - start)
+            late.append(time.perf_counter() - clock)
+            start = time.thread_time()
+            blit(bare)
+            blits.append(time.thread_time() - start)
+            wait(max(0.0, FRAME - (time.perf_counter() - clock)))
+        row(f"bare blit, processor, {times}x of 131,072", blits)
+        row(f"frame of a pan by {STEP} px, processor", frames)
+        ratio = statistics.median(frames) / statistics.median(blits)
+        print(f"{'frame / bare blit':58}{ratio:8.1f}{'':16}   15")
+        row("the same by the clock", late, "95 %: 8")
+
+
+def flips(view):
+    """To heads nobody looked at before, at 1x and 2x of 32k, until the exact picture is there."""
+    from hgviz.core import HeadId
+
+    capture = view.session.capture
+    heads = [HeadId(one.index, head) for one in capture.spec.layers for head in one.heads][1:]
+    random.Random(0).shuffle(heads)
+    for times in (1, 2):
+        look(view, times)
+        exact(view)
+        first, last = [], []
+        for head in heads[times - 1 :: 2]:
+            view._supply._rest.stop()  # nothing is read ahead: it would not be cold
+            start = time.perf_counter()
+            view.session.put(selection=view.session.at(head))
+            turn(lambda head=head: view._opened.head == head)
+            first.append(time.perf_counter() - start)
+            exact(view)
+            last.append(time.perf_counter() - start)
+        row(f"another head, cold, {times}x of 32,768: something to see", first)
+        row("exact", last, "95 %: 16")
+
+
+def overviews(view, length):
+    """To other heads at zooms from 1x to the whole, until what is stored is on screen."""
+    from hgviz.core import HeadId
+
+    capture = view.session.capture
+    heads = [HeadId(one.index, head) for one in capture.spec.layers for head in one.heads]
+    for name, times in (("1x", 1), ("4x", 4), ("16x", 16), ("64x", 64), ("whole", 0)):
+        if times:
+            look(view, times)
+        else:
+            view.canvas.fit()
+        found = []
+        for number in range(24):
+            wait(0.03)
+            view._supply._rest.stop()
+            view.tiles.clear()
+            head = heads[(number + 1) % len(heads)]
+            start = time.perf_counter()
+            view.session.put(selection=view.session.at(head))
+            turn(lambda head=head: view._opened.head == head and overview_shown(view))
+            found.append(time.perf_counter() - start)
+        row(f"stored overview of another head, {name} of {length:,}", found, "95 %: 16")
+
+
+def overview_shown(view):
+    """Whether the tiles in place of which something coarser is shown have what is stored."""
+    opened = view._opened
+    keys = view.tiles.lacking(opened.source, view.canvas.view)
+    return next(view.tiles.sketches(keys), None) is None
+
+
+# --- the whole window -----------------------------------------------------------------------------
+
+
+def openings(path):
+    """Opening heads at 32k that were open before, and others of the same file."""
+    from hgviz.core import HeadId, finish
+    from hgviz.gui.views.opened import Opener
+    from hgviz.gui.views.tiles import Tiles
+    from hgviz.gui.views.viewport import Viewport
+    from hgviz.store import open_capture
+
+    capture, opener = open_capture(path), Opener(Tiles())
+    view = Viewport.fitted((1, 1), ROOM)
+    times = []
+    for layer in capture.spec.layers:
+        for head in layer.heads:
+            start = time.thread_time()
+            finish(
+                opener.open(
+                    capture, HeadId(layer.index, head), query=None, whole=False, shared=False,
+                    view=view,
+                )
+            )  # fmt: skip
+            times.append(time.thread_time() - start)
+    print(f"{'opening the first head of 32,768, processor':58}{1000 * times[0]:8.2f}")
+    row("opening another, processor", times[1:], "20")
+
+
+def minute(path):
+    """How late the event loop is, idle and while somebody moves about."""
+    from PySide6.QtCore import QPointF
+
+    from hgviz.gui import opening
+    from hgviz.gui.proof import opened
+
+    opening.AT_ONCE = 0  # heads are not measured: the window opens such captures the same way
+    with opened(path) as (program, frame):
+        wait(2)
+        view, dice = program.inspect.map, random.Random(0)
+        canvas, session = view.canvas, program.session
+        capture = session.capture
+        row("event loop later than asked, idle", delays(MINUTE / 4), "")
+        chosen = {"what": "pan", "step": QPointF(-STEP, 0)}
+
+        def choose():
+            chosen["what"] = dice.choice(["pan"] * 5 + ["hover"] * 3 + ["zoom"] * 3 + ["flip"])
+            chosen["step"] = QPointF(*(dice.choice([-STEP, 0, STEP]) for _ in range(2)))
+            if chosen["what"] == "flip":
+                layer = dice.choice(capture.spec.layers)
+                head = dice.choice(layer.heads)
+                session.select(layer=layer.index, head=head)
+
+        def act():
+            if dice.random() < 0.08:
+                choose()
+            rect = canvas.map_rect
+            place = QPointF(
+                rect.left() + dice.random() * rect.width(),
+                rect.top() + dice.random() * rect.height(),
+            )
+            if chosen["what"] == "pan":
+                canvas.pan(chosen["step"])
+            elif chosen["what"] == "zoom" and dice.random() < 0.2:
+                canvas.zoom(dice.choice([1, 1, -1]), place)
+            elif chosen["what"] == "hover":
+                canvas.pointed.emit(canvas.cell_at(place))
+
+        row(f"while somebody moves about, {MINUTE:.0f} s", delays(MINUTE, act), "99 %: 16")
+
+
+def delays(seconds, act=None, every=0.005):
+    """Seconds that turns of the event loop come late; act is called once a frame in it."""
+    from PySide6.QtCore import Qt, QTimer
+
+    late, before = [], time.perf_counter()
+
+    def tick():
+        nonlocal before
+        now = time.perf_counter()
+        late.append(max(0.0, now - before - every))
+        before = now
+
+    timers = [(tick, round(1000 * every))] + ([(act, round(1000 * FRAME))] if act else [])
+    running = []
+    for call, interval in timers:
+        timer = QTimer(interval=interval, timerType=Qt.TimerType.PreciseTimer)
+        timer.timeout.connect(call)
+        timer.start()
+        running.append(timer)
+    wait(seconds)
+    for timer in running:
+        timer.stop()
+    return late
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Threads that read tiles: what was asked for last comes first, what nobody wants is not read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from threading import Condition, Thread
+
+from hgviz.gui.views.tiles import Part, Tiles
+from hgviz.jobs import Post
+
+
+class Readers:
+    """Reads tiles into a cache and says which parts came, or what went wrong.
+
+    Both are said through `post`, several parts at once when they come faster than they are heard.
+    Every product is on one thread (hgviz.maps.blas); a core is left to the window.
+    """
+
+    def __init__(
+        self,
+        tiles: Tiles,
+        post: Post,
+        on_parts: Callable[[list[Part]], None],
+        on_error: Callable[[BaseException], None],
+        count: int = 0,
+    ) -> None:
+        self.tiles, self._post = tiles, post
+        self._on_parts, self._on_error = on_parts, on_error
+        self._count = count or max(1, (os.cpu_count() or 2) - 1)
+        self._threads: list[Thread] = []
+        self._turn = Condition()
+        self._work: Iterator[Part] = iter(())
+        self._busy: set[Part] = set()
+        self._unheard: list[Part] = []
+        self._closed = False
+
+    def want(self, work: Iterator[Part]) -> None:
+        """Read these parts, in this order, each taken from the iterator when its time has come.
+
+        Takes the place of whatever was wanted before; what is being read is still finished.
+        """
+        with self._turn:
+            self._work = work
+            if not self._threads and not self._closed:
+                self._threads = [
+                    Thread(target=self._run, name=f"tiles {number}", daemon=True)
+                    for number in range(self._count)
+                ]
+                for thread in self._threads:
+                    thread.start()
+            self._turn.notify_all()
+
+    def close(self) -> None:
+        """Wait for what is being read; nothing is said from now on."""
+        with self._turn:
+            self._closed, self._work = True, iter(())
+            self._turn.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while (part := self._next()) is not None:
+            try:
+                self.tiles.read(part)
+            except BaseException as error:  # a panic in a Rust library is no Exception
+                self._fail(error)
+            else:
+                self._tell(part)
+            finally:
+                with self._turn:
+                    self._busy.discard(part)
+
+    def _next(self) -> Part | None:
+        """The next part, once there is one; None when it is time to go."""
+        with self._turn:
+            while not self._closed:
+                part = next((one for one in self._work if one not in self._busy), None)
+                if part is not None:
+                    self._busy.add(part)
+                    return part
+                self._turn.wait()
+        return None
+
+    def _tell(self, part: Part) -> None:
+        with self._turn:
+            waiting = bool(self._unheard)
+            self._unheard.append(part)
+        if not waiting:
+            self._post(self._hear)
+
+    def _hear(self) -> None:
+        with self._turn:
+            parts, self._unheard = self._unheard, []
+        if not self._closed:
+            self._on_parts(parts)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._turn:
+            self._work = iter(())  # the rest would fail alike
+        self._post(lambda: None if self._closed else self._on_error(error))

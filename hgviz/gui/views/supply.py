@@ -1,0 +1,118 @@
+"""Having the tiles read that a canvas needs, and at rest those it may need next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from hgviz.gui.views import tiles
+from hgviz.gui.views.canvas import Canvas
+from hgviz.gui.views.opened import Opened, Opener
+from hgviz.gui.views.readers import Readers
+from hgviz.gui.views.tiles import Key, Part
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+
+REST = 150  # ms without a movement before anything is read ahead
+QUICK = 2  # zooms up to which a screen is computed in a moment; above, only what is stored is read
+
+
+class Supply(QObject):
+    """Keeps a canvas in tiles. None of it waits: what comes is shown when it is there."""
+
+    outgrown = Signal()  # weights are larger than the colours allowed for
+    added_up = Signal()  # what the rows add up to is known
+
+    def __init__(self, canvas: Canvas, opener: Opener) -> None:
+        super().__init__(canvas)
+        self._canvas, self._opener = canvas, opener
+        self._opened: Opened | None = None
+        self._screen: tuple[object, ...] = ()  # the tiles last asked for
+        self._lanes: Lanes | None = None
+        self._readers: Readers | None = None
+        self._rest = QTimer(self, singleShot=True, interval=REST)
+        self._rest.timeout.connect(self._look_ahead)
+
+    def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
+        """Read off the GUI thread from now on."""
+        self._lanes, self._on_error = lanes, on_error
+        self._readers = Readers(self._canvas.cache, lanes.bridge.post, self._came, on_error)
+
+    def stop(self) -> None:
+        """Wait for what is being read; nothing comes any more."""
+        self._rest.stop()
+        if self._readers is not None and self._lanes is not None:
+            self._readers.close()
+            for lane in (self._lanes.map, self._lanes.files):
+                lane.cancel(self._key)
+        self._readers, self._opened = None, None
+
+    def want(self, opened: Opened) -> None:
+        """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
+        if self._readers is None or self._lanes is None:
+            return
+        if opened is not self._opened:
+            self._opened = opened
+            self._lanes.files.cancel(self._key)
+            if opened.unfinished:
+                self._lanes.files.submit(
+                    self._key, "Map", opened.add_up(), on_done=self._added_up,
+                    on_error=self._on_error, post=self._lanes.bridge.post,
+                )  # fmt: skip
+        view = self._canvas.view
+        if self._canvas.quality != "exact" and view is not None:
+            screen = tiles.screen(opened.source, view)
+            if screen != self._screen:
+                self._screen = screen
+                self._read([])
+        self._rest.start()
+
+    @property
+    def _key(self) -> str:
+        return f"supply {id(self)}"
+
+    def _read(self, beside: list[Opened]) -> None:
+        """What is on screen first, then around it, then the same part of other heads."""
+        cache, view = self._canvas.cache, self._canvas.view
+        if self._readers is None or self._opened is None or view is None:
+            return
+        source = self._opened.source
+        ahead: list[Key] = []
+        if beside:
+            ahead += tiles.around(source, view)
+            for one in beside:
+                if one.source.shape == source.shape:
+                    ahead += cache.lacking(one.source, view)
+        wanted = cache.lacking(source, view)
+        computed = ahead if view.zoom <= QUICK else []
+        self._readers.want(
+            chain(
+                cache.sketches(wanted),
+                cache.parts(wanted),
+                cache.sketches(ahead),
+                cache.parts(computed),
+            )  # fmt: skip
+        )
+
+    def _look_ahead(self) -> None:
+        if self._opened is None or self._lanes is None:
+            return
+        self._lanes.map.submit(
+            self._key, "Map", self._opener.beside(self._opened),
+            on_done=self._read, post=self._lanes.bridge.post, on_error=lambda _: None,
+        )  # fmt: skip
+
+    def _came(self, parts: list[Part]) -> None:
+        self._canvas.renew(parts)
+        opened = self._opened
+        if opened is not None:
+            larger = [opened.saw(self._canvas.cache, one.key) for one in parts]  # every one of them
+            if any(larger):
+                self.outgrown.emit()
+
+    def _added_up(self, result: None) -> None:
+        self.added_up.emit()
