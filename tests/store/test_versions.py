@@ -1,0 +1,71 @@
+"""A sample of every version of the format ever released opens, and says what it said."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from hgviz.core import HeadId
+from hgviz.store import describe, open_capture, schema
+
+SAMPLES = sorted((Path(__file__).parent / "versions").glob("*.h5.gz"))
+# of "Old files open." read by one small hourglass: row 5, column 2 of head 1 and the last row,
+# column 0 of head 0, as the program that wrote the oldest file gave them
+WEIGHTS = [
+    (0.4336826205253601, 0.018167810514569283),
+    (0.08381013572216034, 0.04164285212755203),
+    (0.249759703874588, 0.09112736582756042),
+    (0.7046197056770325, 0.08497990667819977),
+    (0.09175395220518112, 0.0767684355378151),
+]
+LOGITS = [0.04331774, 1.2583278]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda one: one.name)
+def test_a_file_of_every_version_opens_and_gives_the_same_weights(tmp_path, sample):
+    assert sample.stat().st_size < 60_000
+    path = tmp_path / sample.stem
+    path.write_bytes(gzip.decompress(sample.read_bytes()))
+    with h5py.File(path) as file:
+        assert ".".join(map(str, file.attrs["format_version"])) == version(sample)
+    opened = open_capture(path)
+    assert opened.complete and opened.prompt.text == "Old files open."
+    assert opened.off == {HeadId(0, 1)} and opened.spec.family == "hourglass"
+    found = [(one.read(1)[5, 2], one.read(0)[-1, 0]) for one in opened.maps]
+    np.testing.assert_allclose(found, WEIGHTS, rtol=1e-5)
+    np.testing.assert_allclose(opened.logits[3, :2], LOGITS, rtol=1e-6)
+    for one in opened.maps:
+        summary = one.summary(1)
+        assert summary.peak == pytest.approx(one.read(1).max(), rel=1e-5)
+        assert 0 < summary.quantile(0.5) <= summary.quantile(1.0)
+    assert describe(path)["complete"] is True
+
+
+def test_there_is_a_sample_of_this_version_and_of_all_before():
+    known = {version(one) for one in SAMPLES}
+    major, minor = schema.VERSION
+    missing = {f"{major}.{one}" for one in range(minor + 1)} - known
+    assert not missing, f"store a small capture of version {missing} in tests/store/versions"
+
+
+def test_a_corpus_of_version_1_3_opens(tmp_path):
+    path = tmp_path / "a.h5"
+    sample = Path(__file__).parent / "versions" / "1.3-corpus.h5.gz"
+    path.write_bytes(gzip.decompress(sample.read_bytes()))
+    opened = open_capture(path, 1)
+    assert [(one.number, one.text, one.tokens, one.label) for one in opened.items] == [
+        (0, "Old files open.", 15, "good"), (1, "So do many.", 11, "bad"),
+    ]  # fmt: skip
+    assert opened.prompt.text == "So do many." and opened.maps[0].shape[1:] == (11, 11)
+
+
+def version(sample: Path) -> str:
+    """As its name says: 1.2.h5.gz, 1.3-corpus.h5.gz."""
+    found = re.match(r"\d+\.\d+", sample.name)
+    assert found
+    return found[0]
