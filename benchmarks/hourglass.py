@@ -19,6 +19,7 @@ from pydoc_data.topics import topics
 
 import numpy as np
 import torch
+from table import line
 
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens, finish_steps
@@ -94,7 +95,8 @@ def package():
             works = {"theirs": lambda ids=ids: theirs(ids), "ours": lambda ids=ids: ours(ids)}
             taken = taking_turns(works, 9)
         ratio = taken["ours"] / taken["theirs"]
-        print(f"  {length:5,} tokens{ratio:9.2f}   at most 1.00   logits differ {difference:.1e}")
+        line(f"{length:,} tokens", f"{ratio:.2f}", "1.00")
+        line("  largest difference of logits", f"{difference:.1e}")
 
 
 # --- vanilla and shortened ------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+from table import line
+
 ROUNDS = 9
 EMPTY_WINDOW = """
 from PySide6.QtCore import QTimer
@@ -30,12 +32,12 @@ PAIRS = (
 
 
 def main():
-    """Print a table of medians and ratios."""
-    print(f"{'':28}{'median':>10}{'beside':>10}{'ratio':>8}{'limit':>8}")
+    """Print a line of ratios for each."""
     for name, ours, beside, limit in PAIRS:
         both = [(seconds(ours), seconds(["-c", beside])) for _ in range(ROUNDS + 1)][1:]
         mine, other = (statistics.median(times) for times in zip(*both, strict=True))
-        print(f"{name:28}{mine:9.3f}s{other:9.3f}s{mine / other:8.2f}{limit:8.1f}")
+        line(name, f"{mine:.3f} s")
+        line("  over the same without hgviz", f"{mine / other:.2f}", f"{limit}")
 
 
 def seconds(arguments):

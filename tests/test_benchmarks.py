@@ -1,0 +1,87 @@
+"""The frame of the benchmarks: which limits hold, and what a script that fails leaves."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def table():
+    return runpy.run_path(str(FOLDER / "table.py"))
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "expected"),
+    [
+        ("1.29", "1.3", True),
+        ("1.31", "at most 1.3", False),
+        ("103", "at least 80 at 32k", True),
+        ("79.9", "at least 80", False),
+        ("922 MB", "968 MB", True),
+        ("1,003 MB", "968 MB", False),
+        ("2.4e-06", "5e-7", False),
+        ("1.29 s", "", None),
+        ("died (Killed)", "2", None),
+    ],
+)
+def test_a_limit_is_compared_with_the_first_number(table, value, limit, expected):
+    assert table["holds"](value, limit) is expected
+
+
+def test_lines_of_a_script_come_into_the_table_and_a_failed_one_is_named(table, tmp_path):
+    shown = tmp_path / "shown.py"
+    shown.write_text(
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
+        "from table import line\n"
+        "line('a ratio', '1.50', '1.3')\n"
+        "raise SystemExit(3)\n"
+    )
+    collected = table["collected"]
+    collected.__globals__["__file__"] = str(tmp_path / "table.py")
+    lines, ended = collected("shown", 60)
+    assert lines == [{"name": "a ratio", "value": "1.50", "limit": "1.3", "holds": False}]
+    assert ended == "ended with code 3"
+    assert collected("absent", 60) == ([], "is not there")
+    said = "\n".join(table["written"]([{"script": "shown", **lines[0]}], ["shown ended"]))
+    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in said
+    assert "0 limits hold, 1 do not." in said
+    assert "Not measured: shown ended." in said
+
+
+def test_what_takes_too_long_is_stopped_with_all_it_started(table, tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    )
+    collected = table["collected"]
+    collected.__globals__["__file__"] = str(tmp_path / "table.py")
+    assert collected("slow", 1) == ([], "was stopped after 0 minutes")
+
+
+def test_without_a_gpu_the_column_is_left_out_in_one_line(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    device = runpy.run_path(str(FOLDER / "device.py"))
+    device["main"].__globals__["found"] = lambda: None
+    monkeypatch.setattr(sys, "argv", ["device.py"])
+    device["main"]()
+    assert capsys.readouterr().out.startswith("skipped: ")
+
+
+def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(
+    monkeypatch, capsys, tmp_path
+):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    device = runpy.run_path(str(FOLDER / "device.py"))
+    device["main"].__globals__.update(HEADS=1, COMPARED=48)
+    device["write"](tmp_path / "model", 48)
+    for dtype in ("float32", "bfloat16"):
+        device["compared"](tmp_path, "cpu", dtype)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(line.endswith("yes") for line in lines)
