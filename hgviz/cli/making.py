@@ -35,6 +35,13 @@ def capture(
             '"encoder_attention_mask".',
         ),
     ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.txt|.tsv|.csv|.jsonl",
+            help="Many texts into one file: a text a line, or rows with a column of texts.",
+        ),
+    ] = None,
     generate: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Let the model go on for up to N tokens."),
@@ -60,14 +67,18 @@ def capture(
 ) -> None:
     """Run a model on one text, a pair or a source and its target; keep what every head attends.
 
-    Give the text by --text, --text-file or --ids. An interrupted capture leaves OUT.h5.part; the
-    same command goes on from there. With --generate the model writes first, and what is kept is
-    of the whole text.
+    Give the text by --text, --text-file or --ids, or many by --corpus. An interrupted capture
+    leaves OUT.h5.part; the same command goes on from there. With --generate the model writes first,
+    and what is kept is of the whole text.
     """
     from hgviz import tasks
 
-    if sum(one is not None for one in (text, text_file, ids)) != 1:
-        raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
+    if sum(one is not None for one in (text, text_file, ids, corpus)) != 1:
+        raise typer.BadParameter("Give exactly one of --text, --text-file, --ids and --corpus.")
+    if corpus is not None and (text_pair, target, generate) != (None, None, None):
+        raise typer.BadParameter(
+            "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
+        )
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     if generate is None and (seed, temperature) != (None, None):
@@ -77,11 +88,15 @@ def capture(
     loaded = terminal.run(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )
-    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     chosen = tasks.heads_from(off, loaded.spec)
+    kept = f"What was done is kept in {out}.part; the same command goes on from there"
+    if corpus is not None:
+        many = tasks.capture_corpus(loaded, corpus, out, chosen, force)
+        terminal.say(_closing(out, terminal.run(many, "Capturing", kept)))
+        return
+    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     if generate is None:
         task = tasks.capture(loaded, prompt, out, chosen, force, second)
-        kept = f"What was done is kept in {out}.part; the same command goes on from there"
         terminal.say(_closing(out, terminal.run(task, "Capturing", kept)))
         return
     task = tasks.generate(
@@ -97,6 +112,10 @@ def capture(
 def _closing(out: Path, made: Capture) -> str:
     heads = terminal.counted(len(made.spec.heads), "head")
     layers = terminal.counted(len(made.maps), "layer")
+    if made.items:
+        tokens = terminal.counted(sum(one.tokens for one in made.items), "token")
+        texts = terminal.counted(len(made.items), "text")
+        return f"{out}: {heads} in {layers} on {texts}, {tokens} together."
     noun, whose = ("state", "an encoder") if made.prompt.states is not None else ("token", "source")
     read = terminal.counted(len(made.prompt), noun)
     if made.target is not None:
