@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from psygnal import Signal
 
+from hgviz.analysis.texts import first_written, goes_on, texts_of
 from hgviz.core import Capture, Display, HeadId, Layer, ModelSpec, Off, Selection, Side
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class Session:
         new = self.capture
         self.grew = new is not None and old is not None and goes_on(old, new)
         if not self.grew and "written" not in fields:
-            self.written = None
+            self.written = None if new is None else first_written(new)
         if new is None:
             self.facts = {} if "facts" not in fields else self.facts
             return
@@ -306,22 +307,6 @@ def step_item(session: Session, by: int) -> int | None:
     return numbers[at] if 0 <= at < len(numbers) else None
 
 
-def place(capture: Capture) -> tuple[int, int] | None:
-    """Which text of how many a capture is, counted from 1; None for a text alone."""
-    numbers = [one.number for one in capture.items]
-    return (numbers.index(capture.item) + 1, len(numbers)) if capture.item in numbers else None
-
-
-def goes_on(old: Capture, new: Capture) -> bool:
-    """Whether a capture is of the same text as another, or of that and what came after it."""
-    if old.spec != new.spec or (old.target is None) != (new.target is None):
-        return False
-    if new.items and new.item != old.item:
-        return False
-    same = new.target is None or new.prompt.digest == old.prompt.digest
-    return same and new.main.continues(old.main)
-
-
 def strongest_key(capture: Capture, chosen: Selection) -> int | None:
     """The token the chosen query looks at most in the chosen head; reads one row."""
     layer = capture.maps[chosen.layer]
@@ -358,20 +343,6 @@ def clearest(capture: Capture, heads: Sequence[HeadId]) -> Selection | None:
         if known and rows.max() > told:
             best, told = Selection(one.layer, one.head, query), float(rows.max())
     return best and replace(best, key=strongest_key(capture, best))
-
-
-def texts_of(capture: Capture) -> tuple[str, str]:
-    """The text and the second text of a capture: the decoder's, or the other of a pair."""
-    prompt = capture.prompt
-    if capture.target is not None:
-        return prompt.text, capture.target.text
-    kinds = prompt.token_type_ids
-    if kinds is None or not (kinds == 1).any():
-        return prompt.text, ""
-    real = np.flatnonzero((kinds == 1) & (prompt.spans[:, 0] >= 0))
-    start = int(prompt.spans[real[0], 0]) if len(real) else len(prompt.text)
-    cut = prompt.text.rfind("\n", 0, start)  # a pair is joined by a line break
-    return (prompt.text[:cut], prompt.text[cut + 1 :]) if cut >= 0 else (prompt.text, "")
 
 
 def _fresh_query(tokens: int) -> int | None:

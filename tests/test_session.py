@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from hgviz.analysis.texts import place
 from hgviz.core import HeadId, Item, Selection
 from hgviz.session import (
     Session,
     clearest,
-    place,
     step_head,
     step_item,
     step_layer,

@@ -49,7 +49,7 @@ def look(path: str, item: int = 0) -> Task[Found]:
         return Found(path)
     from hgviz.store import open_capture
 
-    capture = open_capture(path, item) if item else open_capture(path)
+    capture = open_capture(path, item)
     yield Step(1, 3, "measuring heads")
     if max(map(len, capture.spans)) > AT_ONCE or not capture.complete:
         return Found(path, capture)

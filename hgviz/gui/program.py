@@ -11,6 +11,7 @@ from PySide6.QtCore import QByteArray, QTimer
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
+from hgviz.analysis.texts import place
 from hgviz.core import Display
 from hgviz.gui import opening, theme
 from hgviz.gui.app import application
@@ -22,7 +23,7 @@ from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
 from hgviz.resources import resource
-from hgviz.session import Session, place
+from hgviz.session import Session
 
 LONG = 1000  # ms: jobs shorter than this are not listed
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while

@@ -47,6 +47,7 @@ QPushButton[kind="link"] { background: transparent; border: 1px solid transparen
     padding: 0 4px; text-align: left; }
 QPushButton[kind="link"]:hover { background: $hover; }
 QDialog QPushButton, QFrame[kind="float"] QPushButton { min-height: 30px; padding: 0 14px; }
+QFrame[kind="float"] QPushButton[kind="segment"] { min-height: 24px; padding: 0; }
 
 QToolButton { background: transparent; border: 1px solid transparent; border-radius: 6px; }
 QToolButton:hover { background: $hover; }
@@ -65,6 +66,8 @@ QLineEdit, QPlainTextEdit, QAbstractSpinBox { background: $pane; color: $text;
     border: 1px solid $edge; border-radius: 6px; padding: 0 8px; selection-background-color: $press;
     selection-color: $on_press; }
 QLineEdit, QAbstractSpinBox { min-height: 26px; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: 0; }
+QAbstractSpinBox QLineEdit { border: 0; padding: 0 6px; background: transparent; }
 QAbstractSpinBox:disabled { color: $secondary; background: $raised; border-color: $line; }
 QPlainTextEdit { padding: 6px; }
 QLineEdit:focus, QPlainTextEdit:focus, QAbstractSpinBox:focus { border: 1px solid $press; }

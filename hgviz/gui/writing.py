@@ -64,6 +64,8 @@ class WriteDialog(Overlay):
         self.seed.setRange(0, 2**31 - 1)
         self.seed.setValue(last.seed or 0)
         self.seed.setToolTip("The same seed writes the same text")
+        for spin in (self.count, self.temperature, self.seed):
+            spin.lineEdit().setTextMargins(6, 0, 6, 0)
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(8)

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFontMetricsF, QTextDocument
 from PySide6.QtTest import QTest
 
 from hgviz import palettes
+from hgviz.analysis.texts import texts_of
 from hgviz.core import HeadId, Prompt, Selection, readonly
 from hgviz.gui import status, theme
 from hgviz.gui.panels.looks import LooksPanel
@@ -25,7 +26,7 @@ from hgviz.gui.views.signs import signed
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from hgviz.gui.views.verdict import namer, of_text, of_token
-from hgviz.session import Session, clearest, step_layer, step_token, texts_of
+from hgviz.session import Session, clearest, step_layer, step_token
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
 from tests.gui.showing import colour_at, shown

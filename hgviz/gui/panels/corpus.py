@@ -16,7 +16,8 @@ from hgviz.core import Item
 from hgviz.gui import theme
 from hgviz.gui.views import naming, words
 
-ROW, PAD = 30, 16  # px
+ROW, HIGH_ROW = 30, 46  # px: of one line, and of two where a list is narrow
+NARROW = 420  # px
 LABEL = 76  # px that a label has at most
 SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
 TOLD = 600  # characters of a text in its tooltip
@@ -41,7 +42,7 @@ class Search:
         rest = " ".join(LABELLED.sub(" ", query).split()).lower()
         if found is None:
             return cls(rest)
-        return cls(rest, (found[1] if found[1] is not None else found[2]).lower())
+        return cls(rest, (found[1] or found[2] or "").lower() or None)
 
     def among(self, folded: Sequence[tuple[str, str]]) -> list[int]:
         """Which of some (text, label) in small letters match; a label may be begun only."""
@@ -131,7 +132,8 @@ class Texts(QAbstractListModel):
     def _tip(self, at: int, item: Item) -> str:
         text = item.text if len(item.text) <= TOLD else item.text[: TOLD - 1] + "…"
         head = f"Text {at + 1:,} of {len(self.items):,}, {self._told(item)}"
-        return TextQt.convertFromPlainText(f"{head} (--item {item.number})\n\n{text}")
+        said = f"{head} (--item {item.number})\n\n{text}"
+        return TextQt.convertFromPlainText(said, Qt.WhiteSpaceMode.WhiteSpaceNormal)  # it wraps
 
     def _row(self, at: int, item: Item) -> Row:
         """The text from its beginning, or from a little before what was found."""
@@ -146,43 +148,48 @@ class Texts(QAbstractListModel):
 
 
 class RowPainter(QStyledItemDelegate):
-    """One line: number, text with what was found in bold, label, how many tokens."""
+    """Number, text with what was found in bold, label, tokens: in one line, or two if narrow."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """All lines are equally high."""
-        return QSize(100, ROW)
+        """All rows are equally high."""
+        return QSize(100, row_height(option.widget.width() if option.widget else NARROW))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw one line."""
+        """Draw one row."""
         row, model = index.data(Qt.ItemDataRole.UserRole), index.model()
         assert isinstance(row, Row) and isinstance(model, Texts)
         now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
         if row.open or option.state & QStyle.StateFlag.State_MouseOver:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(now.mark_tint if row.open else now.hover)
             painter.drawRoundedRect(box, 6, 6)
-        if focused:
+        if option.state & QStyle.StateFlag.State_HasFocus:
             painter.setPen(QPen(now.press, 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
-        small = QFontMetrics(theme.font(0.85))
-        wide = small.horizontalAdvance(f"{len(model.items):,}")
+        two = option.rect.height() > ROW
+        high = 21 if two else box.height()
+        line = QRect(box.left() + 8, box.top() + (2 if two else 0), box.width() - 16, high)
+        under = line.translated(0, high - 2) if two else line
+        wide = QFontMetrics(theme.font(0.85)).horizontalAdvance(f"{len(model.items):,}")
         painter.setFont(theme.font(0.85, 600 if row.open else 400))
         painter.setPen(now.mark_text if row.open else now.secondary)
-        left, right = box.left() + 8, box.right() - 8
-        painter.drawText(QRect(left, box.top(), wide + 6, box.height()), RIGHT, f"{row.place:,}")
+        painter.drawText(QRect(line.left(), line.top(), wide, high), RIGHT, f"{row.place:,}")
         painter.setFont(theme.font(0.92))
         painter.setPen(now.text if row.open else now.secondary)
-        count = f"{row.item.tokens:,}"
-        room = tokens_width(model)
-        painter.drawText(QRect(right - room, box.top(), room, box.height()), RIGHT, count)
-        right -= room + 10
+        start = line.left() + wide + 10
+        if two:
+            told = words.counted(row.item.tokens, model.unit)
+            painter.drawText(QRect(start, under.top(), under.right() - start, high), LEFT, told)
+        else:
+            painter.drawText(line, RIGHT, f"{row.item.tokens:,}")
+        end = under.right() - (0 if two else tokens_width(model) + 10)
         if row.item.label:
-            right = self._label(painter, box, right, row) - 8
-        self._text(painter, QRect(left + wide + 16, box.top(), 0, box.height()), right, row)
+            left = self._label(painter, under, end, row)
+            end = end if two else left - 8
+        self._text(painter, QRect(start, line.top(), 0, high), line.right() if two else end, row)
         painter.restore()
 
     def _label(self, painter: QPainter, box: QRect, right: int, row: Row) -> int:
@@ -218,6 +225,11 @@ class RowPainter(QStyledItemDelegate):
             x += metrics.horizontalAdvance(text)
 
 
+def row_height(width: int) -> int:
+    """Px of a row in a list so wide."""
+    return HIGH_ROW if width < NARROW else ROW
+
+
 def tokens_width(model: Texts) -> int:
     """Px that the longest count of tokens takes, or their name above them."""
     most = max((one.tokens for one in model.items), default=0)
@@ -229,4 +241,4 @@ def _line(text: str) -> str:
     return naming.shown(text[: 2 * SHOWN], SHOWN).replace(naming.SPACE, " ")
 
 
-__all__ = ["ROW", "RowPainter", "Search", "Texts", "tokens_width"]
+__all__ = ["NARROW", "ROW", "RowPainter", "Search", "Texts", "row_height"]

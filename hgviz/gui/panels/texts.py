@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
@@ -18,13 +18,13 @@ from PySide6.QtWidgets import (
 from hgviz.core import Item, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
-from hgviz.gui.panels.corpus import ROW, RowPainter, Search, Texts
+from hgviz.gui.panels.corpus import NARROW, ROW, RowPainter, Search, Texts
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-ROWS, FEWEST = 6, 3  # rows seen at once, and where there is little room
+HIGH, LOW = 207, 2 * ROW  # px: of the list, and where there is little room
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 Told = tuple[tuple[Item, ...], int, str]
@@ -70,8 +70,8 @@ class TextsPanel(View):
         self.stack = QStackedWidget()
         self.stack.addWidget(self.list)
         self.stack.addWidget(nothing)
-        self.stack.setMinimumHeight(FEWEST * ROW)
-        self.stack.setMaximumHeight(ROWS * ROW)
+        self.stack.setMinimumHeight(LOW)
+        self.stack.setMaximumHeight(HIGH)
         above, heads = QHBoxLayout(), QHBoxLayout()
         above.setContentsMargins(16, 0, 16, 0)
         above.addWidget(self.field)
@@ -109,6 +109,11 @@ class TextsPanel(View):
         self.wanted.emit()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.field.selectAll()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a narrow list each row names its own unit."""
+        super().resizeEvent(event)
+        self.unit.setVisible(self.width() >= NARROW)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows lead into the list, Enter opens, Escape clears."""
@@ -160,6 +165,7 @@ class TextList(QListView):
     def __init__(self) -> None:
         super().__init__()
         self.setUniformItemSizes(True)
+        self.setResizeMode(QListView.ResizeMode.Adjust)  # narrow rows are higher
         self.setMouseTracking(True)
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -168,8 +174,8 @@ class TextList(QListView):
         self.setToolTip("Enter or a click opens a text; Ctrl+PgUp and Ctrl+PgDown step through all")
 
     def sizeHint(self) -> QSize:
-        """So many rows."""
-        return QSize(240, ROWS * ROW)
+        """A few rows."""
+        return QSize(240, HIGH)
 
 
 def _told(items: tuple[Item, ...], now: int, unit: str) -> Task[Told]:

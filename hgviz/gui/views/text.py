@@ -10,6 +10,7 @@ from typing import ClassVar
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
@@ -18,7 +19,7 @@ from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
 from hgviz.gui.views.strip import LEFT, Strip
-from hgviz.session import Session, place, step_item
+from hgviz.session import Session, step_item
 
 NOTE = "the selected {unit}, and what it looks at"
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
@@ -70,6 +71,7 @@ class TextStrip(View):
         super().__init__(parent)
         self._queries: Tokens | None = None
         self._shown: Shown | None = None
+        self._said = NOTE.format(unit="letter")
         self.head = PaneHead("Text", NOTE.format(unit="letter"))
         self.verdict = label(factor=0.92, weight=500, kind="chip")
         self.verdict.setToolTip("What the model says of this text")
@@ -88,6 +90,7 @@ class TextStrip(View):
         self.edit.clicked.connect(self._edit)
         self.capture_button = Button("Capture", "capture")
         self.capture_button.clicked.connect(self._capture)
+        self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
         self.head.add(self.edit, self.capture_button)
         self.strips = (Strip(), Strip())
         self.strip = self.strips[0]
@@ -146,7 +149,8 @@ class TextStrip(View):
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
-        self.head.note.say(NOTE.format(unit=unit) + _where(spec))
+        self._said = NOTE.format(unit=unit) + _where(spec)
+        self._say_work()
         said = verdict.of_text(result.capture).sentence()
         self.verdict.setText(said)
         self.verdict.setVisible(bool(said))
@@ -173,6 +177,7 @@ class TextStrip(View):
             busy = self.session.at_work
             self.capture_button.setText("Stop" if busy else "Capture")
             self.capture_button.wear("stop" if busy else "capture")
+            self._say_work()
 
     def figure(self, session: Session) -> Spec | None:
         """The letter through all levels on paper."""
@@ -231,6 +236,13 @@ class TextStrip(View):
             yield "The text is read from slots, into which all of it is mixed."
         elif len(result.lines) > 1:
             yield "Each resolution shows the head last opened there (dashed in the hourglass)."
+
+    def _say_work(self) -> None:
+        """What the model is doing meanwhile, else what is shown."""
+        assert self.session is not None
+        going = next((one for one in self.session.work if one.keeps and one.note), None)
+        said = f"{going.title}: {going.note}" if going and self.session.at_work else self._said
+        self.head.note.say(said[:1].lower() + said[1:])
 
     def _edit(self) -> None:
         self.asked.emit("edit_text")

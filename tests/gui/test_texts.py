@@ -1,0 +1,333 @@
+"""Captures of many texts in a window: listed, searched, opened one after the other."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from hgviz import tasks
+from hgviz.analysis.texts import place
+from hgviz.core import HgvizError, Item, Step, finish
+from hgviz.gui import opening
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.panels.corpus import HIGH_ROW, ROW, Search
+from hgviz.gui.panels.texts import TextsPanel
+from hgviz.gui.working import GOING
+from tests.gui.showing import shown
+from tests.making import make_capture
+
+LABELS = ("negative", "positive")
+ODD = {3: "Ein Café,\nsehr GUT\tund teuer", 4: "<b>bold</b> & more", 5: "שלום עולם"}
+
+
+def texts(count=300):
+    """So many texts with labels in turn."""
+    return tuple(
+        Item(n, ODD.get(n, f"The {'film' if n % 3 else 'plot'} of evening {n} was long"), 20 + n,
+             LABELS[n % 2] if n else "")
+        for n in range(count)
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A capture of the second of three hundred texts."""
+    return replace(make_capture("It was late"), items=texts(), item=1, path="many.h5")
+
+
+@pytest.fixture
+def corpus(program, many, monkeypatch):
+    """A program with a corpus open, whose texts are opened from memory."""
+    asked = []
+
+    def look(path, item=0):
+        asked.append((path, item))
+        yield Step(0, 1)
+        length = 5 + item % 7
+        other = make_capture("Every text is another text"[:length], seed=item)
+        return opening.Found(path, replace(other, items=many.items, item=item, path=path))
+
+    monkeypatch.setattr(opening, "look", look)
+    program.session.put(capture=many)
+    program.settle()
+    program.asked = asked
+    return program
+
+
+def busy(program):
+    return any(one.state in GOING for one in program.session.work)
+
+
+def errors(program):
+    return [one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
+
+
+# --- searching ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", list(range(300))),
+        ("café", [3]),
+        ("cafe", []),
+        ("SEHR gut und", [3]),
+        ("<b>", [4]),
+        ("שלום", [5]),
+        ("evening 29 ", [29, *range(290, 300)]),
+        ("evening 29 was", [29]),
+        ("label:positive evening 29", [29, *range(291, 300, 2)]),
+        ("LABEL:Positive evening 29 was", [29]),
+        ("evening 30 label:positive", []),
+        ('label:"posi', list(range(1, 300, 2))),
+        ("label:neg evening 28 ", [28, *range(280, 290, 2)]),
+        ("label:neither", []),
+        ("label:", list(range(300))),
+    ],
+)
+def test_texts_are_found_by_words_and_labels(app, many, query, found):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        panel.field.setText(query)
+        assert panel.model.shown == found
+
+
+def test_a_label_that_is_whole_is_not_the_beginning_of_others():
+    folded = [("a", "1"), ("b", "10"), ("c", "")]
+    assert Search.of("label:1").among(folded) == [0]
+    assert Search.of("label:10").among(folded) == [1]
+
+
+def test_the_panel_counts_what_it_found(app, many):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        assert panel.count.full == "300 texts"
+        panel.field.setText("evening 29 was")
+        assert panel.count.full == "1 of 300 texts"
+        assert panel.list.accessibleName() == "Texts: 1 of 300 texts"
+
+
+def test_nothing_found_says_so_and_offers_to_clear(app, many):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        panel.field.setText("xyzzy <b>")
+        assert panel.none.full == "No text has “xyzzy <b>”"
+        assert panel.clear.isVisible() and not panel.list.isVisible()
+        panel.clear.click()
+        assert panel.list.isVisible() and panel.field.text() == ""
+        assert panel.model.rowCount() == 300
+
+
+# --- the rows -------------------------------------------------------------------------------------
+
+
+def test_a_row_says_its_text_plainly_and_marks_what_was_found(app, many):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        row = panel.model.index(3).data(Qt.ItemDataRole.UserRole)
+        assert (row.place, row.text, row.open) == (4, "Ein Café, sehr GUT und teuer", False)
+        assert panel.model.index(1).data(Qt.ItemDataRole.UserRole).open
+        assert (
+            panel.model.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
+        )
+        tip = panel.model.index(4).data(Qt.ItemDataRole.ToolTipRole)
+        assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in tip and "--item 4" in tip
+        panel.field.setText("was long")
+        row = panel.model.index(2).data(Qt.ItemDataRole.UserRole)
+        assert row.text[slice(*row.found)] == "was long"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "‮evil", "a" * 100_000, "\x00\x07", "ﬁ" * 300, "İ" * 40])
+def test_texts_of_every_kind_are_drawn(app, text):
+    capture = replace(make_capture("ab"), items=(Item(0, text, 7, text[:50]), Item(1, "b", 1)))
+    with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
+        panel.field.setText(text[-20:])
+        assert panel.grab().width() == 304
+        assert "\n" not in panel.model.index(0).data() and "‮" not in panel.model.index(0).data()
+
+
+def test_a_hundred_thousand_texts_make_no_widget_each(app):
+    capture = replace(make_capture("ab"), items=texts(100_000))
+    with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
+        assert len(panel.findChildren(QWidget)) < 50
+        panel.field.setText("evening 99999")
+        assert panel.model.shown == [99_999]
+
+
+def test_rows_are_of_two_lines_where_the_panel_is_narrow(app, many):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        assert panel.list.visualRect(panel.model.index(0)).height() == HIGH_ROW
+        assert not panel.unit.isVisible()
+        panel.resize(700, 200)
+        QApplication.processEvents()
+        assert panel.list.visualRect(panel.model.index(0)).height() == ROW
+        assert panel.unit.isVisible() and panel.unit.text() == "letters"
+
+
+# --- in the window --------------------------------------------------------------------------------
+
+
+def test_the_panel_is_there_for_many_texts_only(opened, many):
+    assert not opened.inspect.texts.isVisible()
+    assert not opened.frame.actions_by_name["next_text"].isEnabled()
+    opened.session.put(capture=many)
+    opened.settle()
+    assert opened.inspect.texts.isVisible()
+    assert opened.frame.windowTitle() == "made for tests · text 2 of 300 · hgviz"
+    assert opened.inspect.strip.head.title.text() == "Text 2 of 300"
+    opened.session.put(capture=make_capture("Alone"))
+    opened.settle()
+    assert not opened.inspect.texts.isVisible()
+    assert opened.frame.windowTitle() == "made for tests · hgviz"
+    assert opened.inspect.strip.head.title.text() == "Text"
+    assert not opened.inspect.strip.steps[0].isVisible()
+
+
+def test_a_text_is_opened_by_enter_and_the_head_stays(corpus, until):
+    panel, session = corpus.inspect.texts, corpus.session
+    session.select(layer=3, head=2)
+    session.put(mode="inspect")
+    corpus.commands.run("find_text")
+    assert QApplication.focusWidget() is panel.field
+    QTest.keyClicks(panel.field, "evening 299")
+    QTest.keyClick(panel.field, Qt.Key.Key_Return)
+    until(lambda: session.capture.item == 299 and session.facts and not busy(corpus))
+    assert corpus.asked == [("many.h5", 299)]
+    assert session.selection.head_id == (3, 2)
+    assert place(session.capture) == (300, 300)
+    assert "last" in corpus.frame.actions_by_name["next_text"].toolTip()
+    corpus.settle()
+    assert panel.list.currentIndex().row() == 0 and panel.field.text() == "evening 299"
+
+
+def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
+    panel, session = corpus.inspect.texts, corpus.session
+    spot = panel.list.visualRect(panel.model.index(2)).center()
+    QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    until(lambda: session.capture.item == 2 and not busy(corpus))
+    for key, item in ((Qt.Key.Key_PageDown, 3), (Qt.Key.Key_PageUp, 2), (Qt.Key.Key_PageUp, 1)):
+        QTest.keyClick(corpus.frame, key, Qt.KeyboardModifier.ControlModifier)
+        until(lambda item=item: session.capture.item == item and not busy(corpus))
+    corpus.settle()
+    corpus.inspect.strip.steps[1].click()
+    until(lambda: session.capture.item == 2 and not busy(corpus))
+
+
+def test_the_list_is_walked_by_arrows_without_opening_anything(corpus):
+    panel = corpus.inspect.texts
+    corpus.commands.run("find_text")
+    QTest.keyClick(panel.field, Qt.Key.Key_Down)
+    assert QApplication.focusWidget() is panel.list
+    before = panel.list.currentIndex().row()
+    QTest.keyClick(panel.list, Qt.Key.Key_Down)
+    assert panel.list.currentIndex().row() == before + 1
+    assert corpus.session.capture.item == 1 and not corpus.asked
+
+
+def test_escape_clears_the_search(corpus):
+    panel = corpus.inspect.texts
+    panel.field.setText("evening 7")
+    panel.field.setFocus()
+    QTest.keyClick(panel.field, Qt.Key.Key_Escape)
+    assert panel.field.text() == "" and panel.model.rowCount() == 300
+
+
+def test_of_texts_asked_for_quickly_the_newest_is_shown(corpus, until):
+    for number in (5, 6, 7, 8):
+        corpus.commands.open_item(number)
+    until(lambda: not busy(corpus))
+    assert corpus.session.capture.item == 8
+
+
+def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkeypatch, until):
+    def broken(path, item=0):
+        yield Step(0, 1)
+        raise HgvizError("text 7 is damaged", "its bytes changed", "Capture it again")
+
+    monkeypatch.setattr(opening, "look", broken)
+    before = corpus.session.capture
+    corpus.commands.open_item(7)
+    until(lambda: errors(corpus))
+    assert errors(corpus)[0].do == "Capture it again"
+    assert corpus.session.capture is before
+
+
+@pytest.mark.parametrize("size", [(1600, 1000), (1100, 960), (900, 600)])
+def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
+    corpus.frame.resize(*size)
+    QApplication.processEvents()
+    corpus.inspect.column.sections["Texts"].fold(True)
+    corpus.commands.run("find_text")
+    QApplication.processEvents()
+    assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
+
+
+# --- capturing a file of texts --------------------------------------------------------------------
+
+
+def slow(count=40):
+    """A stand-in for a long capture; what it was asked goes to `asked`."""
+    asked = []
+
+    def capture_corpus(model, corpus, out, off=frozenset(), force=False, dense=False):
+        import time
+
+        asked.append((corpus, out, force))
+        for number in range(1, count):
+            time.sleep(0.02)
+            yield Step(number, count, f"text {number} of {count}")
+        return replace(make_capture("It was late"), items=texts(count), path=out)
+
+    return capture_corpus, asked
+
+
+@pytest.fixture
+def ready(opened, monkeypatch, checkpoint):
+    """A program with a model, whose captures of files are stand-ins."""
+    stand_in, asked = slow()
+    monkeypatch.setattr(tasks, "capture_corpus", stand_in, raising=False)
+    opened.session.put(checkpoint=str(checkpoint), model=finish(tasks.load(checkpoint, "cpu")))
+    opened.paths = []
+    opened.commands.capturing._open_path = opened.paths.append
+    opened.asked = asked
+    return opened
+
+
+def test_a_file_of_texts_is_captured_and_opened(ready, until):
+    before = ready.session.capture
+    ready.commands.prompting.capture_corpus("in.tsv", "out.h5")
+    until(lambda: "text" in ready.session.work[-1].note)
+    assert ready.session.work[-1].title == "Capturing in.tsv"
+    assert "text" in ready.inspect.strip.head.note.full
+    assert ready.inspect.strip.capture_button.text() == "Stop"
+    until(lambda: not busy(ready))
+    assert ready.asked == [("in.tsv", "out.h5", True)]
+    assert ready.paths == ["out.h5"]
+    assert ready.session.capture is before
+    assert ready.inspect.strip.capture_button.text() == "Capture"
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_stop_opens_what_is_done(ready, until, tmp_path, began):
+    out = tmp_path / "out.h5"
+    if began:
+        (tmp_path / "out.h5.part").mkdir()
+    ready.commands.prompting.capture_corpus("in.tsv", str(out))
+    until(lambda: ready.session.work[-1].note.startswith("text"))
+    ready.inspect.jobs.dropped.emit("capture")
+    until(lambda: not ready.lanes.engine.jobs)
+    QApplication.processEvents()
+    assert ready.paths == ([f"{out}.part"] if began else [])
+    assert ready.session.work[-1].state == "stopped"
+    assert not errors(ready)
+
+
+def test_a_file_that_holds_no_texts_is_said_and_nothing_is_lost(ready, monkeypatch, until):
+    def refused(*_, **__):
+        yield Step(0, 1)
+        raise HgvizError("in.tsv holds no texts", "it is empty", "Choose a file of texts")
+
+    monkeypatch.setattr(tasks, "capture_corpus", refused)
+    before = ready.session.capture
+    ready.commands.prompting.capture_corpus("in.tsv", "out.h5")
+    until(lambda: errors(ready))
+    assert errors(ready)[0].what == "in.tsv holds no texts"
+    assert ready.session.capture is before and not ready.paths
