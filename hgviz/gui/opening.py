@@ -118,10 +118,15 @@ def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Cap
 def capture_corpus(
     wish: Wish, model: Model | None, corpus: str, out: str
 ) -> Task[tuple[Wish, Model, Capture]]:
-    """Capture every text of a file in place of a text; what was at out before goes."""
+    """Capture every text of a file in place of a text.
+
+    A file at out goes, as the person who chose it was asked; what is left of another capture that
+    was stopped does not.
+    """
     if model is None:
         model = yield from load(wish)
-    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=True)
+    there = Path(out).is_file()
+    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
     return wish, model, captured
 
 

@@ -267,7 +267,7 @@ def slow(count=40):
     """A stand-in for a long capture; what it was asked goes to `asked`."""
     asked = []
 
-    def capture_corpus(model, corpus, out, off=frozenset(), force=False, dense=False):
+    def capture_corpus(model, corpus, out, off=frozenset(), force=False):
         import time
 
         asked.append((corpus, out, force))
@@ -299,7 +299,7 @@ def test_a_file_of_texts_is_captured_and_opened(ready, until):
     assert "text" in ready.inspect.strip.head.note.full
     assert ready.inspect.strip.capture_button.text() == "Stop"
     until(lambda: not busy(ready))
-    assert ready.asked == [("in.tsv", "out.h5", True)]
+    assert ready.asked == [("in.tsv", "out.h5", False)]
     assert ready.paths == ["out.h5"]
     assert ready.session.capture is before
     assert ready.inspect.strip.capture_button.text() == "Capture"
@@ -331,3 +331,74 @@ def test_a_file_that_holds_no_texts_is_said_and_nothing_is_lost(ready, monkeypat
     until(lambda: errors(ready))
     assert errors(ready)[0].what == "in.tsv holds no texts"
     assert ready.session.capture is before and not ready.paths
+
+
+# --- with the model itself ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_model(program, checkpoint, until):
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    return program
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.tsv"
+    rows = (f"{text} number {n}\t{label}" for n, (text, label) in enumerate(
+        [("A good film", "positive"), ("A bad film", "negative"), ("Ein Café", "positive")] * 20
+    ))  # fmt: skip
+    path.write_text("text\tlabel\n" + "\n".join(rows) + "\n", "utf-8")
+    return path
+
+
+def test_a_file_is_captured_listed_searched_and_walked_through(
+    with_model, reviews, until, tmp_path
+):
+    session, out = with_model.session, tmp_path / "out.h5"
+    with_model.commands.prompting.capture_corpus(str(reviews), str(out))
+    until(lambda: session.capture.path == str(out) and session.facts and not busy(with_model))
+    assert len(session.capture.items) == 60 and session.model is not None
+    assert session.text == "A good film number 0"
+    with_model.settle()
+    panel = with_model.inspect.texts
+    panel.field.setText("café label:positive")
+    assert panel.count.full == "20 of 60 texts"
+    session.select(layer=1, head=1)
+    QTest.keyClick(panel.field, Qt.Key.Key_Return)
+    until(lambda: session.capture.item == 2 and session.facts and not busy(with_model))
+    assert session.text == "Ein Café number 2" and session.selection.head_id == (1, 1)
+    with_model.commands.run("next_text")
+    until(lambda: session.capture.item == 3 and not busy(with_model))
+    with_model.settle()
+    assert with_model.inspect.strip.head.title.text() == "Text 4 of 60"
+    assert not errors(with_model)
+
+
+def test_what_was_captured_before_stop_can_be_opened_and_gone_on_with(
+    with_model, reviews, until, tmp_path
+):
+    session, out = with_model.session, tmp_path / "out.h5"
+    with_model.commands.prompting.capture_corpus(str(reviews), str(out))
+    until(lambda: session.work[-1].note.startswith("text ") and session.work[-1].done > 3)
+    with_model.commands.run("stop")
+    until(lambda: session.capture.path == f"{out}.part" and not busy(with_model))
+    assert 3 < len(session.capture.items) < 60
+    with_model.commands.prompting.capture_corpus(str(reviews), str(out))
+    until(lambda: session.capture.path == str(out) and not busy(with_model))
+    assert len(session.capture.items) == 60
+    assert not errors(with_model)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\x89HDF\r\n", b"\xff\xfe\x00"])
+def test_a_file_without_texts_is_refused_in_words(with_model, until, tmp_path, content):
+    path = tmp_path / "odd.txt"
+    path.write_bytes(content)
+    before = with_model.session.capture
+    with_model.commands.prompting.capture_corpus(str(path), str(tmp_path / "out.h5"))
+    until(lambda: errors(with_model))
+    (error,) = errors(with_model)
+    assert "odd.txt" in error.what and "Traceback" not in str(error)
+    assert with_model.session.capture is before
+    assert not (tmp_path / "out.h5").exists()

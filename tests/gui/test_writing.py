@@ -1,0 +1,253 @@
+"""A model that writes in a window: the text grows on screen, and nobody loses their place."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz import tasks
+from hgviz.core import HeadId, HgvizError, Selection, Step, finish
+from hgviz.gui.actions import by_name
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.views.cells import Line
+from hgviz.gui.views.strip import Strip
+from hgviz.gui.working import GOING
+from hgviz.gui.writing import WriteDialog, Writing
+from tests.gui.kinds import KINDS
+from tests.making import byte_prompt, make_capture
+
+GIVEN = "The sand of the hourglass had run down, "
+ADDED = "and the sailor on watch turned it, and rang the bell."
+
+
+def busy(program):
+    return any(one.state in GOING for one in program.session.work)
+
+
+def errors(program):
+    return [one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
+
+
+def grown(letters):
+    """A capture of the text with so many letters more; random maps, but of the right shapes."""
+    return make_capture(GIVEN + ADDED[:letters])
+
+
+def stand_in(pause=0.02, letters=24):
+    """A model that writes a letter at a time."""
+
+    def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
+        for number in range(letters):
+            time.sleep(pause)
+            yield Step(number, letters, f"token {number} of {letters}", grown(number))
+        return grown(letters)
+
+    return generate
+
+
+@pytest.fixture
+def ready(program, checkpoint, monkeypatch):
+    """A program with a model and a text, everything drawn; what it writes is a stand-in."""
+    monkeypatch.setattr(tasks, "generate", stand_in(), raising=False)
+    model = finish(tasks.load(checkpoint, "cpu"))
+    program.session.put(capture=make_capture(GIVEN))
+    program.session.put(checkpoint=str(checkpoint), model=model)
+    program.session.put(selection=Selection(1, 2, 20, 10))
+    program.settle()
+    return program
+
+
+def test_the_text_grows_on_screen_and_the_place_of_the_reader_stays(ready, until):
+    session, lengths = ready.session, []
+    ready.inspect.map.canvas.zoom(5, QPointF(400, 300))
+    before = ready.inspect.map.canvas.view
+    session.changed.connect(
+        lambda name: lengths.append(len(session.capture.main)) if name == "capture" else None
+    )
+    ready.commands.prompting.write_so(Writing(24))
+    until(lambda: not busy(ready) and session.facts)
+    ready.settle()
+    assert len(lengths) > 2 and lengths == sorted(lengths)
+    assert lengths[-1] == len(GIVEN) + 24
+    assert session.selection == Selection(1, 2, 20, 10)
+    after = ready.inspect.map.canvas.view
+    assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
+    assert after.down.cells == len(GIVEN) + 24
+    assert session.written == len(GIVEN)
+    assert session.text == GIVEN + ADDED[:24] and not session.stale
+    assert not errors(ready)
+
+
+def test_pictures_of_a_text_that_grows_are_bounded(ready, monkeypatch, until):
+    monkeypatch.setattr(tasks, "generate", stand_in(pause=0.0, letters=50))
+    puts = []
+    ready.session.changed.connect(lambda name: puts.append(name) if name == "capture" else None)
+    ready.commands.prompting.write_so(Writing(50))
+    until(lambda: not busy(ready))
+    assert 1 <= len(puts) < 20
+    assert len(ready.session.capture.main) == len(GIVEN) + 50
+
+
+def test_stop_keeps_what_is_written(ready, until):
+    ready.commands.prompting.write_so(Writing(24))
+    until(lambda: len(ready.session.capture.main) > len(GIVEN) + 3)
+    assert ready.inspect.strip.capture_button.text() == "Stop"
+    ready.inspect.strip.capture_button.click()
+    until(lambda: not ready.lanes.engine.jobs and ready.session.facts)
+    written = len(ready.session.capture.main) - len(GIVEN)
+    assert 3 < written < 24
+    assert ready.session.text == GIVEN + ADDED[:written]
+    assert ready.session.written == len(GIVEN)
+    assert not errors(ready)
+
+
+def test_what_is_written_after_what_was_written_is_all_marked(ready, monkeypatch, until):
+    ready.commands.prompting.write_so(Writing(24))
+    until(lambda: not busy(ready))
+
+    def more(model, prompt, count, **_):
+        yield Step(0, count)
+        assert prompt.text == GIVEN + ADDED[:24]
+        return grown(40)
+
+    monkeypatch.setattr(tasks, "generate", more)
+    ready.commands.prompting.write_so(Writing(16))
+    until(lambda: not busy(ready))
+    assert ready.session.written == len(GIVEN)
+    ready.session.put(capture=make_capture("Something else"))
+    assert ready.session.written is None
+
+
+def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
+    def broken(model, prompt, count, **_):
+        yield Step(1, 9, "token 1 of 9", grown(1))
+        raise HgvizError("the memory is full", "the text is long", "Write less")
+
+    monkeypatch.setattr(tasks, "generate", broken)
+    ready.commands.prompting.write_so(Writing(9))
+    until(lambda: errors(ready))
+    assert errors(ready)[0].do == "Write less"
+    assert ready.session.capture.main.text.startswith(GIVEN)
+
+
+def test_an_empty_text_is_refused_and_the_old_map_stays(program, checkpoint, until):
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    before = program.session.capture
+    program.session.put(text="")
+    program.commands.prompting.write_so(Writing(9))
+    until(lambda: errors(program))
+    assert "empty" in str(errors(program)[0]).lower()
+    assert program.session.capture is before
+
+
+def test_what_the_model_at_hand_writes_is_what_the_verb_gives(program, checkpoint, until):
+    """async == sync, with the model itself"""
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    session = program.session
+    given = len(session.capture.main)
+    prompt = session.model.tokenize(session.text)
+    again = finish(tasks.generate(session.model, prompt, 12, seed=3, temperature=2.0))
+    program.commands.prompting.write_so(Writing(12, seed=3, temperature=2.0))
+    until(lambda: not busy(program))
+    assert session.capture.prompt.digest == again.prompt.digest
+    assert session.written == given
+    for mine, other in zip(session.capture.maps, again.maps, strict=True):
+        assert np.array_equal(mine.read(mine.heads[0]), other.read(other.heads[0]))
+    program.settle()
+    assert "Dotted: written by the model." in program.inspect.strip.legend.full
+    assert not errors(program)
+
+
+# --- who can write --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("gpt2", ""),
+        ("translator", ""),
+        ("bert", "fills in hidden tokens"),
+        ("classifier", "chooses among classes"),
+        ("yubert", "chooses among classes"),
+    ],
+)
+def test_only_models_that_can_write_are_asked_to(opened, kind, why):
+    opened.session.put(capture=KINDS[kind]())
+    opened.session.put(checkpoint="somewhere")
+    reason = by_name("write").why_off(opened.session)
+    assert why in reason and bool(why) == bool(reason)
+
+
+def test_a_model_that_reads_what_comes_after_cannot_write(opened):
+    spec = KINDS["gpt2"]().spec
+    layers = tuple(replace(one, causal=False) for one in spec.layers)
+    opened.session.put(capture=None)
+    opened.session.put(spec=replace(spec, layers=layers), checkpoint="somewhere")
+    assert "reads what comes after" in by_name("write").why_off(opened.session)
+
+
+# --- the dialog -----------------------------------------------------------------------------------
+
+
+def dialog_of(program, room=None, last=None):
+    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last or Writing())
+    said = []
+    dialog.chosen.connect(said.append)
+    dialog.open()
+    QApplication.processEvents()
+    return dialog, said
+
+
+def test_the_dialog_gives_the_likeliest_unless_chance_is_chosen(opened):
+    dialog, said = dialog_of(opened)
+    assert not dialog.seed.isEnabled() and not dialog.temperature.isEnabled()
+    dialog.count.setValue(12)
+    QTest.keyClick(dialog.count, Qt.Key.Key_Return)
+    assert said == [Writing(12, None, 1.0)]
+    dialog, said = dialog_of(opened, last=Writing(5, 7, 0.5))
+    assert dialog.seed.isEnabled() and dialog.seed.value() == 7
+    dialog.default.click()
+    assert said == [Writing(5, 7, 0.5)]
+
+
+@pytest.mark.parametrize("room", [0, 1, 40])
+def test_no_more_is_offered_than_the_model_can_read(opened, room):
+    dialog, said = dialog_of(opened, room)
+    assert dialog.count.value() <= max(1, room)
+    assert dialog.default.isEnabled() == (room > 0)
+    dialog.default.click()
+    assert [one.count for one in said] == ([room] if room else [])
+    dialog.finish()
+
+
+def test_the_window_asks_how_much_and_remembers_it(ready, until):
+    ready.commands.run("write")
+    (dialog,) = ready.frame.findChildren(WriteDialog)
+    dialog.count.setValue(24)
+    dialog.default.click()
+    until(lambda: not busy(ready))
+    assert ready.commands.prompting.writing.count == 24
+    assert len(ready.session.capture.main) == len(GIVEN) + 24
+
+
+# --- the strip ------------------------------------------------------------------------------------
+
+
+def test_a_strip_that_grows_stays_where_it_was_scrolled_to(app):
+    strip = Strip()
+    strip.resize(400, 120)
+    text = GIVEN + ADDED
+    short, long, other = byte_prompt(text), byte_prompt(text + " Again."), byte_prompt(text[5:])
+    for prompt, growing in ((short, False), (long, True), (other, False)):
+        line = Line("1:1", HeadId(0, 0), np.stack([np.arange(len(prompt))] * 2, 1) + [0, 1])
+        assert strip.show_lines(prompt, (line,), strip.display, None, 40) == growing
+        assert strip.ruler.offset == (100.0 if growing else 0.0)
+        strip.ruler = strip.ruler.moved(100.0)
+        assert strip.grab().width() == 400
+    strip.deleteLater()
