@@ -8,7 +8,8 @@ refuses a higher major version and ignores names it does not know.
     /                 attributes: format "hgviz-capture", format_version (major, minor), complete 1
     /spec             JSON: family, name, levels, layers, width, vocabulary, digest, ...
     /off              JSON: [[layer, head], ...] switched off while capturing
-    /made             JSON: producer, created, device, dtype, seed, versions, checkpoint, masking
+    /made             JSON: producer, created, device, dtype, seed, versions, checkpoint, masking,
+                      generated (what the model itself wrote of the text, and how; "" for nothing)
     /prompt/text      (bytes,) uint8, UTF-8
     /prompt/pieces    JSON: the tokens as the tokenizer names them
     /prompt/ids       (tokens,) int64

@@ -1,0 +1,74 @@
+"""A token more, with the keys and values of those before it, beside a pass over the whole text.
+
+A GPT-2 of 12 layers of 12 heads, width 768, and an Hourglass of the same width, with random
+weights, float32, one thread: processor time taken in turn, medians of ROUNDS. A token also keeps
+what a capture needs of its rows.
+"""
+
+import statistics
+import time
+
+import numpy as np
+import torch
+
+from hgviz.models.checkpoint import build
+from hgviz.models.generation import Writing
+from hgviz.models.model import Model
+from hgviz.models.own import parse_config
+from hgviz.models.text import Bare
+
+LENGTHS, ROUNDS, TOKENS = (512, 2048), 5, 8
+SHARED = {"vocab_size": 1000, "d_model": 768, "n_heads": 12}
+MODELS = {
+    "gpt2, 12 layers": {
+        **SHARED, "family": "gpt2", "form": "decoder", "n_layers": 12, "max_positions": 4096,
+    },
+    "hourglass 4@1 8@4 4@1": {**SHARED, "hierarchy": "4@1 8@4 4@1"},
+}  # fmt: skip
+
+
+def main():
+    """Print a table."""
+    torch.set_num_threads(1)
+    print(f"{'':24}{'tokens':>8}{'a token':>12}{'whole pass':>14}{'ratio':>10}")
+    for name, keys in MODELS.items():
+        for length in LENGTHS:
+            token, whole = compared(made(keys), length)
+            print(
+                f"{name:24}{length:8,}{token * 1000:9.1f} ms{whole * 1000:11.0f} ms"
+                f"{whole / token:9.0f}x",
+                flush=True,
+            )
+
+
+def made(keys):
+    """A model without files."""
+    config = parse_config(keys)
+    torch.manual_seed(0)
+    module = build(config).requires_grad_(False).eval()
+    return Model(module, config.spec("random", "", 0), Bare(), "cpu", "float32")
+
+
+def compared(model, length):
+    """Median seconds of a token more, and of a pass over so many."""
+    ids = np.random.default_rng(0).integers(0, model.spec.vocabulary, length)
+    writing = Writing(model, model.from_ids(ids))
+    for _ in writing.read():
+        pass
+    tokens, passes = [], []
+    for _ in range(ROUNDS):
+        passes.append(seconds(lambda: model.run(ids)))
+        # together, since an Hourglass computes more where a group is complete
+        tokens.append(seconds(lambda: [writing.add(7) for _ in range(TOKENS)]) / TOKENS)
+    return statistics.median(tokens), statistics.median(passes)
+
+
+def seconds(work):
+    """Processor time."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()
