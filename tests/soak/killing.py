@@ -108,6 +108,7 @@ def contents(path: Path) -> dict[str, Any]:
                 found[name] = _bits(one[...])
         made = json.loads(bytes(file["made"][...]))
     found["made"] = {k: v for k, v in made.items() if k not in ("created", "seconds")}
+    found.pop("made@crc32", None)
     return found
 
 
