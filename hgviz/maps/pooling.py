@@ -73,11 +73,14 @@ def _fold(
     if any(after for _, after in over):
         values = np.pad(values, over, constant_values=outside)
     # rows first: these are contiguous
-    if zoom > 2 and not (exact and join is np.add):  # in any order, one pass
-        values = join.reduce(values.reshape(-1, step, values.shape[1]), axis=1)
-    else:
+    if zoom < 2 or (exact and join is np.add):
         for _ in range(zoom):
             values = join(values[0::2], values[1::2])
-    for _ in range(zoom):
-        values = join(values[:, 0::2], values[:, 1::2])
-    return values
+        for _ in range(zoom):
+            values = join(values[:, 0::2], values[:, 1::2])
+        return values
+    # in any order, each in one pass; columns by turning what is left, since a step is but a few
+    values = join.reduce(values.reshape(-1, step, values.shape[1]), axis=1)
+    turned = np.ascontiguousarray(values.reshape(-1, step).T)
+    folded: NDArray[Any] = join.reduce(turned, axis=0).reshape(len(values), -1)
+    return folded

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
-from hgviz.maps.lazy import LazyMap, plain
+from hgviz.maps.lazy import LazyMap
+from hgviz.maps.operands import plain
 from hgviz.maps.rule import Factors
 from hgviz.maps.survey import totals
 

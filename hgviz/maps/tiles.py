@@ -84,7 +84,8 @@ class Tiled(ABC):
             else:
                 sums = self._assembled(self._summed, place, window, inner, np.float64)
                 found = fold_sum(sums, zoom - inner) / counts((bottom - top, right - left), zoom)
-        return (found + 0.0).astype(np.float32, copy=False)  # adding 0 turns -0 into 0
+        found += 0.0  # turns -0 into 0; in place, since fresh pages cost more than the sum
+        return found.astype(np.float32, copy=False)
 
     def overview(
         self,
@@ -128,21 +129,19 @@ class Tiled(ABC):
         tile = self.weights(place, i, j)
         return None if tile is None else self.fold(tile, zoom)
 
+    def tiles_in(self, i: int) -> range:
+        """The tiles j of block row i outside which there are only zeros."""
+        return range(-(-self.shape[2] // TILE))
+
     def by_softmax(self, place: int) -> bool:
-        """Whether the weights of a head are exp(score - statistic), which `unsettled` gives."""
+        """Whether the weights of a head are exponentials, of what `logs` gives."""
         return False
 
-    def unsettled(
-        self, place: int, i: int, j: int
-    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...], bool] | None:
-        """Of a softmax: the scaled scores of a tile, -inf where nothing weighs, what is added to
-        them before exp, and whether any is -inf; None where all are.
+    def logs(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """Of a softmax: the logarithms of a tile of weights, -inf where nothing weighs; None where
+        all are.
         """
         raise NotImplementedError
-
-    def rowmax(self, place: int, top: NDArray[Any]) -> Floats:
-        """(queries,) The largest weights of rows, from what a survey found to be on top."""
-        return top.astype(np.float32) + 0.0
 
     def fold(self, values: NDArray[Any], zoom: int) -> NDArray[Any]:
         """Largest values, or those of largest magnitude where weights are signed."""
@@ -157,14 +156,20 @@ class Tiled(ABC):
     ) -> NDArray[Any]:
         """The pieces of all tiles that meet a window, both in cells of 2^zoom."""
         top, bottom, left, right = window
-        cells = np.zeros((bottom - top, right - left), dtype)
+        cells = np.empty((bottom - top, right - left), dtype)
         step = TILE >> zoom
         for i in range(top // step, -(-bottom // step)):
-            for j in range(left // step, -(-right // step)):
+            above, some = i * step - top, self.tiles_in(i)
+            band = cells[max(above, 0) : above + step]
+            band[:, : max(some.start * step - left, 0)] = 0
+            band[:, max(some.stop * step - left, 0) :] = 0
+            for j in range(max(left // step, some.start), min(-(-right // step), some.stop)):
                 part = piece(place, i, j, zoom)
-                if part is not None:
-                    above, before = i * step - top, j * step - left
-                    target = cells[max(above, 0) : above + step, max(before, 0) : before + step]
+                before = j * step - left
+                target = band[:, max(before, 0) : before + step]
+                if part is None:
+                    target[:] = 0
+                else:
                     cut = part[max(-above, 0) :, max(-before, 0) :]
                     target[:] = cut[: target.shape[0], : target.shape[1]]
         return cells

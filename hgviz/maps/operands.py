@@ -1,0 +1,178 @@
+"""Blocks of queries and keys, ready for the product that makes a tile."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from math import frexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
+from hgviz.maps.cache import Cache
+from hgviz.maps.relative import Distances
+from hgviz.maps.rule import Factors
+
+_READY = Cache(64 << 20)  # of all maps together
+_RIDING = 2  # the columns of the product that add a row's shift, one for each of its parts
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
+    (rows, 1) each: the factor of a row's scores (None if they have it), the least that weighs, and
+    what is added then.
+    """
+
+    content: NDArray[Any]
+    position: NDArray[Any] | None = None
+    factor: NDArray[Any] | None = None
+    least: NDArray[Any] | None = None
+    shift: tuple[NDArray[Any], ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        parts = (self.content, self.position, self.factor, self.least, *self.shift)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
+class Operands:
+    """What the tiles of one layer are products of, made from its factors when asked for.
+
+    float32 throughout, also of two-byte factors: their products are exact in it, and a float32
+    product is the fastest that numpy has on a CPU (float16 has no BLAS, bfloat16 no dtype).
+    """
+
+    def __init__(self, factors: Factors) -> None:
+        rule = factors.rule
+        self._factors, self._rule = factors, rule
+        self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
+        self.dtype = np.float64 if factors.dtype == "float64" else np.float32
+        self._number = next(_numbers)
+        relative = rule.relative
+        self._distances = Distances(rule, relative) if relative is not None else None
+
+    def queries(self, place: int, i: int, rows: range) -> Queries:
+        """The block of rows i of the head stored at a place."""
+        key = (self._number, place, "q", i)
+        make = self._ridden if self._rides(place) else self._made
+        return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
+
+    def keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
+        """(keys, d_head), with a one for each column of the queries that adds to the scores."""
+
+        def made() -> NDArray[Any]:
+            k = plain(self._factors.k[place, columns.start : columns.stop], self.dtype)
+            if not self._rides(place):
+                return k
+            ready = np.ones((len(k), k.shape[1] + _RIDING), self.dtype)
+            ready[:, :-_RIDING] = k
+            return ready
+
+        return _READY.get((self._number, place, "k", j), made)
+
+    def by_distance(
+        self, place: int, position: NDArray[Any], rows: range, columns: range
+    ) -> NDArray[Any]:
+        """(rows, columns) The scores of relative positions."""
+        distances, relative = self._distances, self._rule.relative
+        assert distances is not None and relative is not None
+        lowest, count = distances.band(rows, columns)
+
+        def made() -> NDArray[Any]:
+            weight, bias = self._term(relative.weight, place), self._term(relative.bias, place)
+            return distances.keys(weight, bias, lowest, count)
+
+        band = _READY.get((self._number, place, "r", lowest, count), made)
+        return distances.skewed(position @ band.T, len(rows), len(columns))
+
+    def _rides(self, place: int) -> bool:
+        """Whether the shift of a head comes out of the product, as columns that meet ones.
+
+        A product adds its columns one after another: the last ones round as additions to the
+        whole tile would, for a tenth of the time. Not where something is done to scores between.
+        """
+        rule, scale = self._rule, self._rule.scale_of(place)
+        between = (rule.norms[place], rule.relative, self._factors.threshold)
+        lse = self._acts[place].statistic == "lse"
+        return lse and abs(frexp(scale)[0]) == 0.5 and all(one is None for one in between)
+
+    def _ridden(self, place: int, rows: slice) -> Queries:
+        q = plain(self._factors.q[place, rows], self.dtype)
+        ready = np.zeros((len(q), q.shape[1] + _RIDING), self.dtype)
+        np.multiply(q, self.dtype(self._rule.scale_of(place)), out=ready[:, :-_RIDING])
+        stat = np.asarray(self._factors.stat[place, rows], np.float64)
+        for at, part in enumerate(_parts(-stat, self.dtype), q.shape[1]):
+            ready[:, at] = part
+        return Queries(ready)
+
+    def _made(self, place: int, rows: slice) -> Queries:
+        relative = self._rule.relative
+        q = plain(self._factors.q[place, rows], self.dtype)
+        factor, least, shift = self._row_terms(place, rows)
+        content, position = q, None
+        if relative is not None and self._acts[place].features is None:
+            content = q + self._term(relative.content, place)
+            position = q + self._term(relative.position, place)
+        # in the model's own order: scaling q first, or a statistic rounded to float32 as one more
+        # column of the product, was up to 8 times less exact
+        if not (np.abs(np.frexp(factor)[0]) == 0.5).all():
+            return Queries(content, position, factor, least, shift)
+        # powers of two, as of heads 64 wide, round nothing: the same bits, and a step less a tile
+        position = None if position is None else position * factor
+        return Queries(content * factor, position, None, least, shift)
+
+    def _row_terms(
+        self, place: int, rows: slice
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[NDArray[Any], ...]]:
+        """(rows, 1) each: what multiplies the scores of a row, the least that weighs, and what is
+        added to them.
+        """
+        factors, norm = self._factors, self._rule.norms[place]
+        statistic = self._acts[place].statistic
+
+        def of(values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.asarray(values[place, rows], np.float64)[:, None]
+
+        stat = of(factors.stat)
+        divisor, constant = np.ones_like(stat), 0.0
+        if norm is not None:
+            length = stat if factors.norm is None or statistic == "none" else of(factors.norm)
+            literal = norm == "l2-literal"
+            divisor = np.where(length > 0, length, 1.0) if literal else length + NORM_EPSILON
+            constant = NORM_EPSILON if literal else 0.0
+        least = None if factors.threshold is None else of(factors.threshold) / divisor
+        shift = np.full_like(stat, constant)
+        if statistic == "lse":
+            shift -= stat
+        elif statistic == "sum":
+            divisor, shift = divisor * (stat + SUM_EPSILON), shift / (stat + SUM_EPSILON)
+            least = None if least is None else least / (stat + SUM_EPSILON)
+        if least is not None:
+            least = None if np.isneginf(least).all() else least.astype(self.dtype)
+        factor = (self._rule.scale_of(place) / divisor).astype(self.dtype)
+        return factor, least, _parts(shift, self.dtype)
+
+    def _term(self, values: NDArray[Any], place: int) -> NDArray[Any]:
+        return plain(values[place], self.dtype)
+
+
+def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
+    """What is added to scores, as none, one or two numbers of a dtype that make it up."""
+    if not shift.any():
+        return ()
+    # a weight near 1 feels the rounding of a large statistic: the rest follows
+    high = shift.astype(dtype)
+    rest = np.subtract(shift, high, where=np.isfinite(shift), out=np.zeros_like(shift))
+    return (high, rest.astype(dtype)) if rest.any() else (high,)
+
+
+def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
+    """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
+    if values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
