@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz import cli, tasks
+from hgviz import cli, examples, tasks
 from hgviz.analysis import evaluation, scores
 from hgviz.core import HeadId, HgvizError, Prompt, Score, finish
 from hgviz.models import open_model
@@ -96,14 +96,15 @@ def test_the_score_is_live_and_its_interval_narrows(tmp_path):
 
 def test_an_early_score_does_not_depend_on_the_order_of_the_file():
     """All right answers at the head of the file: the first score must not be 1."""
-    prompt = Prompt("", np.array([1]), ("a",), np.array([[0, 1]]))
+    prompts = [Prompt("", np.array([row]), ("a",), np.array([[0, 1]])) for row in range(1000)]
     asked = []
 
     def run(ids, mask):
+        asked.extend(ids[:, 0])
         return np.tile([1.0, 0.0], (len(ids), 1))
 
-    wanted = [0] * 500 + [1] * 500
-    steps = evaluation.classify(run, lambda row: asked.append(row) or prompt, wanted, 2)
+    texts = examples.labelled(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
+    steps = evaluation.evaluate(run, texts)
     first = next(steps).value
     assert first.low < 0.5 < first.high
     assert min(asked) < 500 < max(asked)

@@ -6,8 +6,8 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -42,19 +42,63 @@ class Tokens:
     source: Tokens | None = None
 
 
+@dataclass(slots=True)
+class Known:
+    """What a pass leaves behind, by the numbers of layers, and what another need not compute.
+
+    outputs (B, n, d) of the block that a layer is the last of, attended (B, Q, d) of a layer,
+    contexts (B, H, Q, D) of its heads. times: how many variants of its texts the other pass runs
+    side by side.
+    """
+
+    outputs: dict[int, Tensor] = field(default_factory=dict)
+    attended: dict[int, Tensor] = field(default_factory=dict)
+    contexts: dict[int, Tensor] = field(default_factory=dict)
+    times: int = 1
+
+    def output(self, layer: int) -> Tensor | None:
+        """(times * B, n, d), None where it is to be computed."""
+        found = self.outputs.get(layer)
+        return found if found is None or self.times == 1 else repeated(found, self.times)
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one forward pass is asked for besides logits: heads off, and the tap; past: of the
-    tokens that these follow, to which what is read now is added."""
+    """What one forward pass is asked for besides logits, and what it need not compute.
+
+    past: of the tokens that these follow, to which what is read now is added. gates: by layer,
+    (B, H) factors of what its heads give. known: parts of another pass of the same texts, taken as
+    they are. record: gets the parts of this one. readout: only positions that a classifier reads
+    leave its last block, and no map is whole there.
+    """
 
     off: Off = frozenset()
     tap: Tap | None = None
     past: Past | None = None
+    gates: Mapping[int, Tensor] = field(default_factory=dict)
+    known: Known | None = None
+    record: Known | None = None
+    readout: bool = False
 
     @property
     def first(self) -> int:
         """The number of the first token that is read now."""
         return 0 if self.past is None else self.past.length
+
+    def skipped(self, layer: int) -> Tensor | None:
+        """The output of the block whose last layer this is, None where it is to be computed."""
+        return None if self.known is None else self.known.output(layer)
+
+    def left(self, layer: int, output: Tensor) -> Tensor:
+        """The output of a block, on its way on."""
+        if self.record is not None:
+            self.record.outputs[layer] = output
+        return output
+
+
+def repeated(x: Tensor, times: int) -> Tensor:
+    """(B, ...) -> (times * B, ...), one copy of all texts after the other."""
+    return x.expand(times, *x.shape).flatten(0, 1)
 
 
 class Relative(nn.Module):
@@ -102,6 +146,8 @@ class Attention(nn.Module):
     ) -> Tensor:
         """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
         layer, tap = self.layer, run.tap
+        if run.known is not None and layer.index in run.known.attended:
+            return run.known.attended[layer.index]
         past = None if run.past is None else run.past.layer(layer.index)
         row, key = (0, 0) if past is None else past.begun
         if row and layer.role == "cross":  # the other text does not grow
@@ -119,7 +165,13 @@ class Attention(nn.Module):
                 q, k, v, self.rule, keep=keep, relative=relative, off=off,
                 tap=None if tap is None else lambda found: tap(layer.index, found),
             )  # fmt: skip
-        return self.o(out.transpose(1, 2).flatten(2))
+        if (gates := run.gates.get(layer.index)) is not None:
+            out = out * gates[:, :, None, None]
+        attended = self.o(out.transpose(1, 2).flatten(2))
+        if run.record is not None:
+            run.record.contexts[layer.index] = out
+            run.record.attended[layer.index] = attended
+        return attended
 
     def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
         return x.unflatten(-1, (len(self.layer.heads), self.d_head)).transpose(1, 2)

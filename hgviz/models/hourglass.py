@@ -57,9 +57,13 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
+        number = self.attn.layer.index
+        found = run.skipped(number)
+        if found is not None:
+            return found
         y = self.ln_attn(x)
         x = x + self.drop(self.attn(y, y, keep, rel, run))
-        return x + self.drop(self.ff(self.ln_ff(x)))
+        return run.left(number, x + self.drop(self.ff(self.ln_ff(x))))
 
 
 class Stack(nn.ModuleDict):
@@ -106,6 +110,9 @@ class Down(nn.Module):
         """(B, N, d) -> (B, m, d)"""
         if self.layer is None:
             return self.base(x, mask)
+        found = run.skipped(self.layer.index)
+        if found is not None:
+            return found
         if self.config.form == "official":
             y = self.ln_in(x)
             q = self.ln_query(self.base(y, mask))
@@ -113,7 +120,7 @@ class Down(nn.Module):
         else:
             q = self.base(x, mask)
             z = q + self.attn(self.ln_attn(q), x, mask.keys, rel, run)
-        return z + self.ff(self.ln_ff(z))
+        return run.left(self.layer.index, z + self.ff(self.ln_ff(z)))
 
     def base(self, x: Tensor, mask: Mask) -> Tensor:
         """The mean or a linear map of each group; strict masking leaves masked positions out."""
@@ -168,6 +175,22 @@ class Up(nn.Module):
         first: which row of the first group r begins with; other than 0, attention has met the
         group before.
         """
+        if self.layer is None:
+            return self._grown(x, r, keep, rel, run, first)
+        found = run.skipped(self.layer.index)
+        if found is not None:
+            return found
+        return run.left(self.layer.index, self._grown(x, r, keep, rel, run, first))
+
+    def _grown(
+        self,
+        x: Tensor,
+        r: Tensor,
+        keep: Tensor | None,
+        rel: Relative | None,
+        run: Pass,
+        first: int,
+    ) -> Tensor:
         rows, new = slice(first, first + r.shape[1]), slice(int(first > 0), None)
         if self.config.form == "windowed":
             u = self.base(x, keep)[:, rows] + r

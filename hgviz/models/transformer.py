@@ -109,28 +109,45 @@ class Block(nn.Module):
         self.drop = nn.Dropout(0.0)
 
     def steps(
-        self, x: Tensor, tokens: Tokens, memory: Tensor | None, shared: Projection | None, run: Pass
+        self,
+        x: Tensor,
+        tokens: Tokens,
+        memory: Tensor | None,
+        shared: Projection | None,
+        run: Pass,
+        rows: int | None = None,
     ) -> Steps:
-        """x (B, n, d), memory (B, m, d) of the source -> (B, n, d)"""
-        projection = self.projection or shared
+        """x (B, n, d), memory (B, m, d) of the source -> (B, n, d), or its first rows alone"""
+        projection, last = self.projection or shared, self.layers[-1].index
+        found = run.skipped(last)
+        if found is not None:
+            for layer in self.layers:
+                yield layer.index
+            return found
 
         def attend(y: Tensor) -> Tensor:
             if projection is None:
-                return self.attn(y, y, tokens.keep, None, run)
-            return self.attn(y, projection(y, tokens.keep), None, None, run)
+                return self.attn(y[:, :rows], y, tokens.keep, None, run)
+            return self.attn(y[:, :rows], projection(y, tokens.keep), None, None, run)
 
-        x = self._added(x, self.ln_attn, attend)
+        x = self._added(x, self.ln_attn, attend, rows)
         yield self.layers[0].index
         if memory is not None:
             keep = tokens.source.keep if tokens.source else None
             x = self._added(x, self.ln_cross, lambda y: self.cross(y, memory, keep, None, run))
             yield self.layers[1].index
-        return self._added(x, self.ln_ff, self.ff)
+        return run.left(last, self._added(x, self.ln_ff, self.ff))
 
-    def _added(self, x: Tensor, norm: nn.Module, part: Callable[[Tensor], Tensor]) -> Tensor:
+    def _added(
+        self,
+        x: Tensor,
+        norm: nn.Module,
+        part: Callable[[Tensor], Tensor],
+        rows: int | None = None,
+    ) -> Tensor:
         if self.first:
-            return x + self.drop(part(norm(x)))
-        return norm(x + self.drop(part(x)))
+            return x[:, :rows] + self.drop(part(norm(x)))
+        return norm(x[:, :rows] + self.drop(part(x)))
 
 
 class Transform(nn.Module):
@@ -270,9 +287,12 @@ class Transformer(nn.Module):
     def _stack(
         self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Pass
     ) -> Steps:
+        blocks = [block for block in stack.values() if isinstance(block, Block)]
         for block in stack.values():
             if isinstance(block, Block):
-                x = yield from block.steps(x, tokens, memory, self.projection, run)
+                read_out = run.readout and block is blocks[-1] and self.config.goal == "classes"
+                rows = self.config.cls if read_out else None
+                x = yield from block.steps(x, tokens, memory, self.projection, run, rows)
             else:
                 x = block(x)
         return x

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hgviz.analysis.evaluation import Evaluation
+    from hgviz.examples import Examples
     from hgviz.models.model import Model
     from hgviz.models.training import Report
 
@@ -37,6 +38,23 @@ def evaluate(
     interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
     """
     from hgviz.analysis import evaluation
+
+    def run(ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
+        return model.run(ids, mask if not mask.all() else None, off=off).logits
+
+    yield Step(0, 1, f"reading {Path(data).name}")
+    examples = examples_from(model, data, text_column, label_column)
+    return (yield from evaluation.evaluate(run, examples, off))
+
+
+def examples_from(
+    model: Model, data: Path_, text_column: str = "", label_column: str = ""
+) -> Examples:
+    """What a model is scored on: labelled rows for a classifier, else the tokens of a text.
+
+    Errors: HgvizError for data that cannot be used, and for a model that gives no answers.
+    """
+    from hgviz import examples
     from hgviz.models import text as texts
     from hgviz.models.labelled import read_rows
 
@@ -47,26 +65,17 @@ def evaluate(
             "it needs a second text" if spec.two_texts else "it gives hidden states, no answers",
             "Choose a classifier, a language model or a masked language model",
         )
-
-    def run(ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
-        return model.run(ids, mask if not mask.all() else None, off=off).logits
-
-    yield Step(0, 1, f"reading {Path(data).name}")
     limit = spec.max_positions
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels)
-        return (
-            yield from evaluation.classify(
-                run, lambda row: encode(rows.texts[row]), wanted, len(spec.labels), limit, off
-            )
-        )
+        return examples.labelled([encode(one) for one in rows.texts], wanted, spec.labels, limit)
     prompt = encode(texts.read_text(data))
-    if spec.goal == "masked":
-        named = encode("[MASK]")  # what stands for a hidden token, by the tokenizer's own name
-        masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
-                 if piece in ("[MASK]", "<mask>")]  # fmt: skip
-        if not masks:
-            raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
-        return (yield from evaluation.fill_in(run, prompt, masks[0], limit, off))
-    return (yield from evaluation.read_on(run, prompt, limit, off))
+    if spec.goal == "next":
+        return examples.following(prompt, limit)
+    named = encode("[MASK]")  # what stands for a hidden token, by the tokenizer's own name
+    masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
+             if piece in ("[MASK]", "<mask>")]  # fmt: skip
+    if not masks:
+        raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
+    return examples.masked(prompt, masks[0], limit)

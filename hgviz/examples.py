@@ -1,0 +1,228 @@
+"""What a model is scored on: texts, or windows of one, and what is wanted at their places.
+
+numpy only. A place is where something is asked of the model: the class of a text, the token after
+a token, or a masked token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.errors import HgvizError
+from hgviz.prompt import Integers, Prompt
+
+Asked = Literal["classes", "next", "masked"]
+
+NOTHING = -100  # wanted at a place where nothing is asked
+SEED = 0
+FIRST, MOST = 32, 256  # texts until the first score, and between later ones
+TEXTS = 32  # in one batch
+TOKENS = 8192  # in one batch of windows
+WINDOW = 1024  # tokens that a language model sees at once
+MASKED_WINDOW = 128
+MASK_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text as a model is given it: ids (n,) and wanted, (1,) its class or (n,) tokens.
+
+    text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it.
+    """
+
+    ids: Integers
+    wanted: Integers
+    text: str
+    spans: Integers
+    size: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples by number, side by side: ids, mask (B, n), wanted (B,) classes or (B, n) tokens."""
+
+    rows: Integers
+    ids: Integers
+    mask: NDArray[np.bool_]
+    wanted: Integers
+
+    @property
+    def asked(self) -> NDArray[np.bool_]:
+        """Where something is wanted, the shape of wanted."""
+        asked: NDArray[np.bool_] = self.wanted != NOTHING
+        return asked
+
+
+@dataclass(frozen=True)
+class Examples:
+    """All that a model is scored on.
+
+    order: in which it is looked at, drawn once, so that every beginning is a fair sample. cut: how
+    many texts are longer than the model reads, of which it sees the beginning.
+    """
+
+    asked: Asked
+    rows: tuple[Example, ...]
+    order: Integers
+    labels: tuple[str, ...] = ()
+    cut: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def places(self) -> Integers:
+        """(len + 1,): where the places of each example begin among all, and how many there are."""
+        counts = [int((row.wanted != NOTHING).sum()) for row in self.rows]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @cached_property
+    def wanted(self) -> Integers:
+        """(places,): what is wanted at every place."""
+        return np.concatenate([row.wanted[row.wanted != NOTHING] for row in self.rows])
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what is asked."""
+        found = hashlib.sha256(self.asked.encode())
+        for row in self.rows:
+            found.update(row.ids.tobytes() + b"|" + row.wanted.tobytes() + b"|")
+        return found.hexdigest()
+
+    def blocks(self) -> Iterator[list[Batch]]:
+        """Batches in order; a score is fair after each list of them, not within."""
+        if self.asked == "next":
+            for some in self._windows():
+                yield [self.batch(some)]
+            return
+        first = FIRST if self.asked == "classes" else TEXTS
+        start = 0
+        while start < len(self):
+            some = self.order[start : start + (first if not start else MOST)]
+            start += len(some)
+            # texts of much the same length together, so that little is padding
+            by_length = some[np.argsort([len(self.rows[i].ids) for i in some], kind="stable")]
+            yield [self.batch(by_length[i : i + TEXTS]) for i in range(0, len(some), TEXTS)]
+
+    def batch(self, rows: Sequence[int] | Integers) -> Batch:
+        """Some examples side by side."""
+        some = [self.rows[int(row)] for row in rows]
+        longest = max(len(one.ids) for one in some)
+        ids = np.zeros((len(some), longest), np.int64)
+        mask = np.zeros(ids.shape, bool)
+        wanted = np.full(ids.shape, NOTHING, np.int64)
+        for i, one in enumerate(some):
+            ids[i, : len(one.ids)], mask[i, : len(one.ids)] = one.ids, True
+            wanted[i, : len(one.wanted)] = one.wanted
+        numbers = np.asarray(rows, np.int64)
+        return Batch(numbers, ids, mask, wanted[:, 0] if self.asked == "classes" else wanted)
+
+    def where(self, batch: Batch) -> Integers:
+        """The numbers of a batch's places among all, in the order of batch.wanted[batch.asked]."""
+        starts, stops = self.places[batch.rows], self.places[batch.rows + 1]
+        return np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+
+    def _windows(self) -> Iterator[Integers]:
+        """Windows of one length a few at a time; the last one, which is shorter, by itself."""
+        lengths = np.array([len(row.ids) for row in self.rows])
+        whole = self.order[lengths[self.order] == lengths.max()]
+        size = max(1, TOKENS // int(lengths.max()))
+        yield from (whole[i : i + size] for i in range(0, len(whole), size))
+        yield from (one[None] for one in self.order[lengths[self.order] < lengths.max()])
+
+
+def labelled(
+    prompts: Sequence[Prompt], wanted: Sequence[int], labels: Sequence[str], limit: int | None
+) -> Examples:
+    """Texts and the numbers of their classes; limit: how many tokens the model reads."""
+    rows = tuple(
+        Example(_cut(one, limit), np.array([number], np.int64), one.text, one.spans)
+        for one, number in zip(prompts, wanted, strict=True)
+    )
+    cut = sum(limit is not None and len(one) > limit for one in prompts)
+    return Examples("classes", rows, _shuffled(len(rows)), tuple(labels), cut)
+
+
+def following(text: Prompt, limit: int | None = None, length: int = WINDOW) -> Examples:
+    """Each token of a text from those before it, in windows side by side.
+
+    Windows share one token with the next, so every token but the very first is wanted once, from
+    at most so many before it as the model reads, and at most `length`. Errors: HgvizError.
+    """
+    real = text.spans[:, 0] >= 0
+    ids, spans = text.ids[real], text.spans[real]
+    ends = _byte_ends(text.text)[spans[:, 1]]
+    if len(ids) < 2:
+        raise HgvizError("the text is too short to score", "nothing follows its first token")
+    length = min(limit or length, length)
+    rows = []
+    for start in range(0, len(ids) - 1, length):
+        stop = min(start + length, len(ids) - 1)
+        # bytes of one character share their span: such a window counts none of its own
+        size = float(ends[stop] - ends[start])
+        rows.append(
+            Example(ids[start:stop], ids[start + 1 : stop + 1], text.text, spans[start:stop], size)
+        )
+    return Examples("next", tuple(rows), _shuffled(len(rows)))
+
+
+def masked(text: Prompt, mask_id: int, limit: int | None = None) -> Examples:
+    """15 % of the tokens of a text from all others around them, always the same ones.
+
+    Errors: HgvizError for a text without tokens of its own.
+    """
+    special = text.spans[:, 0] < 0
+    if special.all():
+        raise HgvizError("the text is too short to score", "it has no tokens of its own")
+    first = text.ids[: int(special.argmin())]
+    last = text.ids[len(special) - int(special[::-1].argmin()) :]
+    ids, spans = text.ids[~special], text.spans[~special]
+    length = max(min(limit or MASKED_WINDOW, MASKED_WINDOW) - len(first) - len(last), 1)
+    random = np.random.default_rng(SEED)
+    asked = random.random(len(ids)) < MASK_SHARE
+    if not asked.any():
+        asked[random.integers(len(ids))] = True
+    rows = []
+    for start in range(0, len(ids), length):
+        part = slice(start, start + length)
+        given, wanted = np.where(asked[part], mask_id, ids[part]), ids[part]
+        wanted = np.where(asked[part], wanted, NOTHING)
+
+        def framed(inner: Integers, before: Any, after: Any) -> Integers:
+            return np.concatenate([before, inner, after]).astype(np.int64)
+
+        nothing = np.full(len(first), NOTHING), np.full(len(last), NOTHING)
+        nowhere = np.full((len(first), 2), -1), np.full((len(last), 2), -1)
+        rows.append(
+            Example(
+                framed(given, first, last), framed(wanted, *nothing), text.text,
+                framed(spans[part], *nowhere),
+            )
+        )  # fmt: skip
+    return Examples("masked", tuple(rows), _shuffled(len(rows)))
+
+
+def _shuffled(count: int) -> Integers:
+    return np.random.default_rng(SEED).permutation(count).astype(np.int64)
+
+
+def _cut(text: Prompt, limit: int | None) -> Integers:
+    """The ids of a text, the last special token kept where the text is cut."""
+    if limit is None or len(text) <= limit:
+        return text.ids
+    last = text.ids[-1:] if text.spans[-1, 0] < 0 else text.ids[limit - 1 : limit]
+    return np.concatenate([text.ids[: limit - 1], last])
+
+
+def _byte_ends(text: str) -> Integers:
+    """(characters + 1,): how many bytes of UTF-8 the first so many characters take."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

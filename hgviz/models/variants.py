@@ -1,0 +1,164 @@
+"""One model with other heads switched off, over and over, on the same texts: exact and fast.
+
+A pass of the whole model leaves its parts behind (Known). A variant starts at its first layer with
+a head off, takes what heads give there from the whole pass, goes through the layers after it side
+by side with other variants, and is read out only where the answer is read. Shapes: B batch, V
+variants, H heads, Q queries, D head width, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from hgviz.core import HeadId, Layer, Off
+from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps, repeated
+from hgviz.models.hourglass import Hourglass
+from hgviz.models.transformer import Transformer
+
+MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A pass of the whole model over some texts, and what it leaves to its variants.
+
+    logits (B, classes) or (B, n, vocabulary).
+    """
+
+    tokens: Tokens
+    known: Known
+    logits: Tensor
+
+
+class Variants:
+    """A model, and any of its heads off.
+
+    Everything here runs without gradients but `gradients`, which has them for gates alone.
+    """
+
+    def __init__(self, module: Hourglass | Transformer, off: Off = frozenset()) -> None:
+        self.module, self.off = module, off
+        layers = {
+            part.layer.index: part for part in module.modules() if isinstance(part, Attention)
+        }
+        self._attentions = [layers[index] for index in sorted(layers)]
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """Every head of the model, in order of computation."""
+        layers: list[Layer] = [one.layer for one in self._attentions]
+        return tuple(HeadId(one.index, head) for one in layers for head in one.heads)
+
+    @torch.inference_mode()
+    def whole(self, tokens: Tokens) -> Whole:
+        """The model as it is, heads of `off` off."""
+        known = Known()
+        logits = self._logits(tokens, Pass(self.off, record=known, readout=True))
+        return Whole(tokens, known, logits)
+
+    @torch.inference_mode()
+    def without(self, whole: Whole, off: Collection[HeadId]) -> Tensor:
+        """Logits with more heads off, from the first layer on that has one of them."""
+        wanted = sorted(frozenset(off) - self.off)
+        if not wanted:
+            return whole.logits
+        first = wanted[0].layer
+        attended = self._attended(
+            whole, first, [[one.head for one in wanted if one.layer == first]]
+        )
+        later = frozenset(one for one in wanted if one.layer > first) | self.off
+        return self._logits(
+            whole.tokens, Pass(later, known=self._known(whole, first, attended, 1), readout=True)
+        )
+
+    @torch.inference_mode()
+    def one_by_one(self, whole: Whole) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+        """Logits (V, B, ...) with each head off by itself, a few of a layer at a time.
+
+        The last layers come first: they are nearly free.
+        """
+        size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
+        for attention in reversed(self._attentions):
+            layer = attention.layer
+            heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
+            for start in range(0, len(heads), size):
+                some = heads[start : start + size]
+                attended = self._attended(whole, layer.index, [[head] for head in some])
+                known = self._known(whole, layer.index, attended, len(some))
+                logits = self._logits(
+                    _times(whole.tokens, len(some)), Pass(self.off, known=known, readout=True)
+                )
+                yield (
+                    tuple(HeadId(layer.index, head) for head in some),
+                    logits.unflatten(0, (len(some), -1)),
+                )
+
+    def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
+        return finish_steps(self.module.steps(tokens, run))
+
+    def _attended(self, whole: Whole, layer: int, off: Sequence[Sequence[int]]) -> Tensor:
+        """(V * B, Q, d): what a layer gives with heads off, from what it gave: c W_O taken away."""
+        attention = next(one for one in self._attentions if one.layer.index == layer)
+        known, width = whole.known, attention.d_head
+        contexts, given = known.contexts[layer], known.attended[layer]  # (B, H, Q, D), (B, Q, d)
+        output = attention.o.weight.unflatten(1, (-1, width))  # (d, H, D)
+        parts = []
+        for heads in off:
+            places = [attention.layer.heads.index(head) for head in heads]
+            gone = contexts[:, places].transpose(1, 2).flatten(2)  # (B, Q, h * D)
+            parts.append(given - gone @ output[:, places].flatten(1).T)
+        return torch.cat(parts)
+
+    def _known(self, whole: Whole, first: int, attended: Tensor, times: int) -> Known:
+        """What of the whole pass holds before the first layer that differs, and there."""
+        outputs = {last: one for last, one in whole.known.outputs.items() if last < first}
+        # layers of the same block that come before it
+        between = range(max(outputs, default=-1) + 1, first)
+        same = {layer: repeated(whole.known.attended[layer], times) for layer in between}
+        return Known(outputs, {**same, first: attended}, times=times)
+
+    # --- gradients --------------------------------------------------------------------------------
+
+    def gradients(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> Tensor:
+        """G (B, heads): dL_b / dx_h, the slope of each text's loss with the gate of each head.
+
+        At gates of 1, in one pass and its way back: -G predicts what switching off costs (Michel et
+        al. 2019, eq. 2, before the absolute value). losses(logits) -> (B,).
+        """
+        given = tokens.ids if tokens.ids is not None else tokens.states
+        assert given is not None
+        kind = next(self.module.parameters())
+        gates = {
+            one.layer.index: torch.ones(
+                len(given), len(one.layer.heads), dtype=kind.dtype, device=kind.device
+            ).requires_grad_()
+            for one in self._attentions
+        }
+        with torch.enable_grad():
+            logits = self._logits(tokens, Pass(self.off, gates=gates, readout=True))
+            slopes = torch.autograd.grad(losses(logits).sum(), [*gates.values()])
+        return torch.cat(slopes, dim=1)
+
+
+def _size(tokens: Tokens) -> int:
+    given = tokens.ids if tokens.ids is not None else tokens.states
+    assert given is not None
+    return given.shape[0] * given.shape[1]
+
+
+def _times(tokens: Tokens, times: int) -> Tokens:
+    if times == 1:
+        return tokens
+
+    def of(part: Tensor | None) -> Tensor | None:
+        return None if part is None else repeated(part, times)
+
+    source = None if tokens.source is None else _times(tokens.source, times)
+    return replace(
+        tokens, ids=of(tokens.ids), keep=of(tokens.keep), segments=of(tokens.segments),
+        states=of(tokens.states), source=source,
+    )  # fmt: skip

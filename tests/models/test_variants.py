@@ -1,0 +1,119 @@
+"""Variants of a model with heads off: what is reused gives what a whole masked pass gives."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hgviz.core import HeadId
+from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
+from hgviz.models.variants import Variants
+from tests.models.building import make_config, make_hourglass, make_transformer
+
+LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
+
+
+def hourglasses():
+    """Every way to shorten and to grow."""
+    downs = ({}, {"downsampling": "linear"}, {"attention_downsampling": "average"})
+    for form, down in itertools.product(("official", "windowed"), downs):
+        config = make_config(form=form, hierarchy="1@1 1@2 1@4 1@2 1@1", causal=True, **down)
+        yield f"{form} {down or ''}", make_hourglass(config)
+
+
+def transformers():
+    """Encoder, classifier, decoder and both, pre- and post-norm, several activations."""
+    for first in (True, False):
+        yield f"encoder {first}", make_transformer(form="encoder", goal="masked", norm_first=first)
+        yield (
+            f"classifier {first}",
+            make_transformer(form="encoder", norm_first=first, n_layers=3, cls=2, **LABELS),
+        )
+        yield f"decoder {first}", make_transformer(form="decoder", norm_first=first, n_layers=3)
+        yield f"both {first}", make_transformer(form="encoder-decoder", norm_first=first)
+    yield "ymish", make_transformer(form="encoder", activations="ymish", **LABELS)
+
+
+MODELS = [*hourglasses(), *transformers()]
+
+
+def tokens_of(model, batch=3, length=11):
+    """A padded batch, two texts where the model reads two."""
+    random = torch.Generator().manual_seed(1)
+
+    def text(length):
+        ids = torch.randint(0, 23, (batch, length), generator=random)
+        ends = torch.tensor([length, length - 2, length - 5])
+        return Tokens(ids, torch.arange(length) < ends[:, None])
+
+    if getattr(model.config, "form", "") != "encoder-decoder":
+        return text(length)
+    target, source = text(length), text(length - 3)
+    return Tokens(target.ids, target.keep, source=source)
+
+
+def masked(model, tokens, off):
+    """A whole pass with heads off."""
+    with torch.inference_mode():
+        return finish_steps(model.steps(tokens, Pass(frozenset(off))))
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
+def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
+    tokens, variants, seen = tokens_of(model), Variants(model), set()
+    whole = variants.whole(tokens)
+    assert (whole.logits - masked(model, tokens, ())).abs().max() <= 1e-12
+    for heads, logits in variants.one_by_one(whole):
+        for head, found in zip(heads, logits, strict=True):
+            assert (found - masked(model, tokens, {head})).abs().max() <= 1e-12
+            seen.add(head)
+    assert seen == set(variants.heads)
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
+def test_any_heads_together_are_what_a_masked_pass_gives(name, model):
+    tokens, variants = tokens_of(model), Variants(model)
+    whole, heads = variants.whole(tokens), variants.heads
+    for off in ({heads[0]}, {heads[-1], heads[1]}, set(heads[1::2]), set(heads), set()):
+        assert (variants.without(whole, off) - masked(model, tokens, off)).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
+def test_heads_that_are_off_already_stay_off(name, model):
+    tokens, head = tokens_of(model), HeadId(0, 1)
+    variants = Variants(model, frozenset({head}))
+    whole = variants.whole(tokens)
+    for heads, logits in variants.one_by_one(whole):
+        assert head not in heads
+        for one, found in zip(heads, logits, strict=True):
+            assert (found - masked(model, tokens, {head, one})).abs().max() <= 1e-12
+
+
+def losses(model):
+    """(B,) of logits: the surprise of class or token 1 everywhere."""
+
+    def of(logits):
+        flat = logits.flatten(0, -2)
+        each = F.cross_entropy(flat, torch.ones(len(flat), dtype=torch.long), reduction="none")
+        return each.unflatten(0, (len(logits), -1)).sum(1)
+
+    return of
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
+def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
+    model.requires_grad_(False)
+    tokens, variants, loss = tokens_of(model), Variants(model), losses(model)
+    found = variants.gradients(tokens, loss)
+    layers = {p.layer.index: p.layer for p in model.modules() if isinstance(p, Attention)}
+    step = 1e-5
+    for at, head in list(enumerate(variants.heads))[:: max(1, len(variants.heads) // 4)]:
+        ends = []
+        for sign in (1, -1):
+            gates = torch.ones(3, len(layers[head.layer].heads), dtype=torch.float64)
+            gates[:, layers[head.layer].heads.index(head.head)] += sign * step
+            run = Pass(gates={head.layer: gates}, readout=True)
+            ends.append(loss(finish_steps(model.steps(tokens, run))))
+        difference = (ends[0] - ends[1]) / (2 * step)
+        assert (found[:, at] - difference).abs().max() <= 1e-6 * max(1, found.abs().max())
