@@ -16,6 +16,7 @@ from hgviz.maps.pooling import counts, fold_magnitude, fold_max, fold_sum
 UNSIGNED_ERROR, SIGNED_ERROR = 0.028, 0.056  # relative, of weights not below the floor
 UNSIGNED_CODES, SIGNED_CODES = 255, 127  # of each sign; code 0 is the weight 0
 _NEGATIVE = 128
+_ROWS = 32  # encoded at a time, in what a cache holds
 _SMALL = 4096  # cells a side up to which a map is computed as fast as it is looked at
 
 Codes = NDArray[np.uint8]
@@ -59,14 +60,29 @@ def encode(values: NDArray[Any], within: Range) -> Codes:
     """
     if within.maximum == 0:
         return np.zeros(values.shape, np.uint8)
+    codes = np.empty(values.shape, np.uint8)
+    for top in range(0, len(values), _ROWS):
+        part = slice(top, top + _ROWS)
+        codes[part] = _encoded(values[part].astype(np.float32, copy=False), within)
+    return codes
+
+
+def _encoded(values: Floats, within: Range) -> Floats:
+    """Codes of a few rows, as numbers."""
     _, last = _precision(within.signed)
-    sizes = np.abs(values.astype(np.float32, copy=False))
+    sizes = np.abs(values)
     seen = sizes >= within.floor / 2
     span = math.log(within.maximum / within.floor)
-    place = np.log(np.maximum(sizes, np.float32(within.floor)) / np.float32(within.floor))
+    place = np.maximum(sizes, np.float32(within.floor), out=sizes)
+    place /= np.float32(within.floor)
+    np.log(place, out=place)
     place *= np.float32((last - 1) / span if span else 0.0)
-    codes = np.where(seen, np.rint(np.minimum(place, last - 1)) + 1, 0).astype(np.uint8)
-    return np.where((values < 0) & seen, codes + _NEGATIVE, codes).astype(np.uint8)
+    np.rint(np.minimum(place, last - 1, out=place), out=place)
+    place += 1
+    if within.signed:
+        place += _NEGATIVE * (values < 0)
+    np.copyto(place, 0.0, where=~seen)
+    return place
 
 
 def decode(codes: Codes, within: Range) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,8 @@ class Survey:
     """What one pass found of a head.
 
     total (queries,): the sum of each row. top (queries,): its largest weight, by magnitude when
-    signed; of a softmax the largest score before the statistic is taken off, -inf for none.
-    entropy (queries,) in nats. cells: the map pooled by largest weights, and sums: by sums, both
-    float32 in cells of the sizes asked for. rows (rows, keys): those asked for, of a softmax their
-    scores before the statistic is taken off.
+    signed. entropy (queries,) in nats. cells: the map pooled by largest weights, and sums: by sums,
+    both float32 in cells of the sizes asked for. rows (rows, keys): those asked for.
     """
 
     total: NDArray[np.float64]
@@ -36,6 +34,12 @@ class Survey:
     cells: Floats
     sums: Floats
     rows: NDArray[Any]
+
+    def settled(self, wanted: Wanted) -> Survey:
+        """What is found of the weights when their rows sum to 1; cells are not that exact."""
+        sums = np.where(np.isfinite(self.total) & (self.total > 0), self.total, 1.0)
+        rows = self.rows / sums[list(wanted.rows), None]
+        return replace(self, top=self.top / sums, rows=rows)
 
 
 @dataclass(slots=True)
@@ -75,14 +79,11 @@ def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
             return np.zeros((0, 0), np.float32)
         return np.zeros((-(-queries >> zoom), -(-keys >> zoom)), np.float32)
 
-    softmax = maps.by_softmax(place)
-    nothing = -np.inf if softmax else 0.0
-    top = np.full(queries, nothing)
     whole = _Rows(
-        np.zeros(queries), np.zeros(queries), top, np.zeros(queries), cells(wanted.largest),
-        cells(wanted.sums), np.full((len(wanted.rows), keys), nothing),
+        *(np.zeros(queries) for _ in range(4)), cells(wanted.largest),
+        cells(wanted.sums), np.zeros((len(wanted.rows), keys)),
     )  # fmt: skip
-    look = _look_at_scores if softmax else _look_at_weights
+    look = _look_at_logs if maps.by_softmax(place) else _look_at_weights
 
     def block(i: int) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -90,7 +91,7 @@ def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
 
     _run(block, -(-queries // TILE))
     entropy = _entropy(whole.total, whole.weighted)
-    largest = whole.top if softmax else larger(whole.top, whole.lowest)
+    largest = larger(whole.top, whole.lowest)
     return Survey(whole.total, largest, entropy, whole.cells, whole.sums, whole.rows)
 
 
@@ -129,31 +130,30 @@ def _run(work: Callable[[int], None], count: int) -> None:
                 pass
 
 
-def _look_at_scores(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
+def _look_at_logs(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
     """A block of rows of a softmax, whose logarithms are at hand before its weights."""
     rows = slice(i * TILE, (i + 1) * TILE)
     total, weighted = found.total[rows], found.weighted[rows]
     top: NDArray[Any] | None = None  # of all tiles, cell by cell, since that is fast
     for j in range(-(-maps.shape[2] // TILE)):
-        seen = maps.unsettled(place, i, j)
-        if seen is None:
+        logs = maps.logs(place, i, j)
+        if logs is None:
             continue
-        tile, shift, holes = seen
-        height, width = tile.shape
+        height, width = logs.shape
         if top is None:
-            top = np.full((height, TILE), -np.inf, tile.dtype)
-            ones = np.ones(TILE, tile.dtype)
-            room = np.empty((height, TILE), tile.dtype)
-        np.maximum(top[:, :width], tile, out=top[:, :width])
-        _keep(tile, i, j, found, wanted)
-        for part in shift:
-            tile += part
+            top = np.zeros((height, TILE), logs.dtype)
+            ones = np.ones(TILE, logs.dtype)
+            room = np.empty((height, TILE), logs.dtype)
         # into the same memory each time: fresh pages cost a tenth of all
-        weights = np.exp(tile, out=room if width == TILE else None)
+        weights = np.exp(logs, out=room if width == TILE else None)
+        np.maximum(top[:, :width], weights, out=top[:, :width])
         total += weights @ ones[:width]
-        if holes:
-            np.copyto(tile, 0.0, where=weights == 0)
-        weighted += np.vecdot(weights, tile)
+        part = np.vecdot(weights, logs)
+        if np.isnan(part).any():  # 0 times -inf
+            np.copyto(logs, 0.0, where=weights == 0)
+            part = np.vecdot(weights, logs)
+        weighted += part
+        _keep(weights, i, j, found, wanted)
         _pool(maps, weights, i, j, found, wanted)
     if top is not None:
         found.top[rows] = top.max(1)

@@ -84,11 +84,12 @@ def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
     before = replace(whole, maps=(LazyMap(settled(factors), whole.maps[0].heads),))
     write_capture(tmp_path / "b.h5", before)
     one, two = (open_capture(tmp_path / name).maps[0] for name in ("a.h5", "b.h5"))
-    assert one.verify_max_abs == two.verify_max_abs
+    assert one.verify_max_abs == pytest.approx(two.verify_max_abs, abs=1e-6)
     for head in one.heads:
         assert (one.factors.stat[head] == two.factors.stat[head]).all()
         assert (one.read(head) == two.read(head)).all()
-        assert (one.summary(head).rowmax == two.summary(head).rowmax).all()
+        rows = one.summary(head).rowmax, two.summary(head).rowmax
+        np.testing.assert_allclose(*rows, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(one.read(0).sum(1), 1, atol=1e-6)
 
 
