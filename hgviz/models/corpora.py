@@ -133,14 +133,14 @@ def _cells(
     head = [one.strip() for one in table[0][1]]
     columns, body = _Columns.among(head, two_texts, pairs), table[1:]
     if not columns.text:
-        body, head = table, ["text"]
-        if len(table[0][1]) == 2:
-            head = ["text", "target"]
-            if not two_texts:
-                body, (at, _) = guessed(table, name)
-                head = ["label", "text"] if at else ["text", "label"]
-        elif len(table[0][1]) > 2:
+        if len(head) > 2:
             raise _unclear(name, table[0][0], head)
+        body = table
+        if len(head) == 1 or two_texts:
+            head = ["text", "target"][: len(head)]
+        else:
+            body, (at, _) = guessed(table, name)
+            head = ["label", "text"] if at else ["text", "label"]
         columns = _Columns.among(head, two_texts, pairs)
     return [
         _row(name, line, columns, dict(zip(head, cells, strict=False)).get) for line, cells in body

@@ -33,8 +33,10 @@ def capture_corpus(
     """
     from hgviz.models import corpora
     from hgviz.store import CorpusWriter, open_capture
+    from hgviz.store.growing import refuse_existing
 
     started = time.perf_counter()
+    refuse_existing(Path(out), force)  # before anything is read
     yield Step(0, 1, f"reading {Path(corpus).name}")
     read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
     items = yield from _items(model, read)

@@ -1,0 +1,159 @@
+"""A corpus is captured from the command line: every text as if it were captured alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hgviz.core import HgvizError, finish
+from hgviz.models import open_model
+from hgviz.models.corpora import read_corpus
+from hgviz.store import open_capture
+from hgviz.tasks import capture, capture_corpus
+from tests.models.building import write_checkpoint
+
+KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return open_model(write_checkpoint(tmp_path_factory.mktemp("corpus") / "model", **KEYS))
+
+
+def run(*arguments) -> int:
+    from hgviz.__main__ import main
+
+    return main([str(one) for one in arguments])
+
+
+def given(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content, "utf-8")
+    return path
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name,content,expected",
+    [
+        ("a.txt", "One.\n\n  Two. \n", [("One.", "", 1), ("Two.", "", 3)]),
+        ("a.tsv", "label\ttext\npos\tOne.\nneg\tTwo.\n", [("One.", "pos", 2), ("Two.", "neg", 3)]),
+        ("a.tsv", "A.\t1\nB.\t0\nC.\t1\n", [("A.", "1", 1), ("B.", "0", 2), ("C.", "1", 3)]),
+        ("a.tsv", "One.\nTwo.\n", [("One.", "", 1), ("Two.", "", 2)]),
+        ("a.csv", 'text,class\n"One, two.",a\n', [("One, two.", "a", 2)]),
+        (
+            "a.jsonl", '{"text": "One.", "label": 1}\n{"text": "Two."}\n',
+            [("One.", "1", 1), ("Two.", "", 2)],
+        ),
+    ],
+)  # fmt: skip
+def test_texts_are_found_with_their_labels_and_lines(tmp_path, name, content, expected):
+    found = read_corpus(given(tmp_path, name, content))
+    assert [(one.text, one.label, one.line) for one in found.texts] == expected
+
+
+def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
+    rows = given(tmp_path, "a.jsonl", '{"text": "A", "text_pair": "B", "target": "C"}\n')
+    (plain,) = read_corpus(rows).texts
+    assert (plain.pair, plain.target, plain.label) == (None, None, "C")
+    (both,) = read_corpus(rows, two_texts=True, pairs=True).texts
+    assert (both.pair, both.target, both.label) == ("B", "C", "")
+    (two,) = read_corpus(given(tmp_path, "a.tsv", "Ein Satz\tA sentence\n"), two_texts=True).texts
+    assert (two.text, two.target) == ("Ein Satz", "A sentence")
+    with pytest.raises(HgvizError, match="line 1, column target is missing"):
+        read_corpus(given(tmp_path, "b.tsv", "text\ttarget\nSource\t\n"), two_texts=True)
+
+
+@pytest.mark.parametrize(
+    "name,content,message",
+    [
+        ("a.txt", "", "a.txt is empty"),
+        ("a.txt", " \n\n", "a.txt is empty"),
+        ("a.tsv", "", "a.tsv is empty"),
+        ("a.tsv", "text\tlabel\n", "a.tsv is empty"),
+        ("a.doc", "One.", "A corpus ends in .txt"),
+        ("a.txt", "a\0b", "line 1 holds a NUL byte"),
+        ("a.tsv", "a\tb\tc\n", "'a', 'b', 'c'"),
+        ("a.tsv", "text\tlabel\nx\ty\n\tz\n", "line 3, column text is missing or empty"),
+        ("a.jsonl", '{"text": 5}\n', "line 1, column text is missing"),
+        ("a.jsonl", "nonsense\n", "line 1 is no JSON object"),
+    ],
+)
+def test_what_is_no_corpus_is_one_clear_line(tmp_path, name, content, message):
+    with pytest.raises(HgvizError) as error:
+        read_corpus(given(tmp_path, name, content))
+    assert message in " ".join(error.value.lines)
+
+
+def test_other_bytes_are_no_corpus(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(HgvizError, match="line 1"):
+        read_corpus(path)
+
+
+# --- capturing ------------------------------------------------------------------------------------
+
+
+def test_every_text_is_captured_as_if_it_were_alone(tmp_path, model):
+    texts = ("A first text.", "Another!", "x")
+    out = tmp_path / "o.h5"
+    steps = []
+    task = capture_corpus(model, given(tmp_path, "a.txt", "\n".join(texts)), out)
+    while True:
+        try:
+            steps.append(next(task))
+        except StopIteration as end:
+            first = end.value
+            break
+    assert "text 2 of 3" in [one.note for one in steps] and steps[-1].done == steps[-1].total
+    assert [one.text for one in first.items] == list(texts) and first.prompt.text == texts[0]
+    for number, text in enumerate(texts):
+        found = open_capture(out, number)
+        alone = finish(capture(model, model.tokenize(text), tmp_path / f"{number}.h5"))
+        assert (found.logits == alone.logits).all()
+        for one, other in zip(found.maps, alone.maps, strict=True):
+            assert all((one.read(head) == other.read(head)).all() for head in one.heads)
+            assert one.verify_max_abs == other.verify_max_abs
+
+
+def test_a_text_that_the_model_cannot_read_is_named_by_its_line_before_anything_is_done(tmp_path):
+    keys = {**KEYS, "positions": "learned", "max_positions": 16}
+    model = open_model(write_checkpoint(tmp_path / "model", **keys))
+    path = given(tmp_path, "a.txt", "Short.\n\n" + "long " * 9)
+    with pytest.raises(HgvizError, match="a.txt, line 3: the text is too long"):
+        finish(capture_corpus(model, path, tmp_path / "o.h5"))
+    assert not list(tmp_path.glob("o.h5*"))
+
+
+def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_checkpoint(tmp_path / "model", **KEYS)
+    given(tmp_path, "a.tsv", "text\tlabel\nOne text.\tpos\nAnother.\tneg\n")
+    assert run("capture", "model", "--corpus", "a.tsv", "-o", "o.h5") == 0
+    said = capsys.readouterr().out
+    assert said == "o.h5: 10 heads in 5 layers on 2 texts, 17 tokens together.\n"
+    assert run("info", "o.h5", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["items"], found["complete"]) == (2, True)
+    at = ("--layer", 0, "--head", 0, "--item", 1)
+    assert run("map", "o.h5", *at, "-o", "m.npy") == 0
+    assert np.load("m.npy").shape == (8, 8)
+    assert run("logits", "o.h5", "--item", 1, "-o", "l.npy") == 0
+    assert run("rollout", "o.h5", "--item", 1, "-o", "r.npy") == 0
+    assert np.load("r.npy").shape == (8, 8)
+    assert run("figure", "o.h5", "--kind", "map", *at, "-o", "f.png") == 0
+    capsys.readouterr()
+    assert run("map", "o.h5", "--layer", 0, "--head", 0, "--item", 2, "-o", "m.npy") == 1
+    assert capsys.readouterr().err.startswith("There is no text 2 in o.h5. It holds 2 texts")
+
+
+@pytest.mark.parametrize("more", [("--text", "x"), ("--target", "x"), ("--generate", "3")])
+def test_a_corpus_goes_with_no_other_text(capsys, more):
+    assert run("capture", "model", "--corpus", "a.txt", *more, "-o", "o.h5") == 2
+    assert "corpus" in capsys.readouterr().err
