@@ -65,7 +65,7 @@ def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
     assert (both.pair, both.target, both.label) == ("B", "C", "")
     (two,) = read_corpus(given(tmp_path, "a.tsv", "Ein Satz\tA sentence\n"), two_texts=True).texts
     assert (two.text, two.target) == ("Ein Satz", "A sentence")
-    with pytest.raises(HgvizError, match="line 1, column target is missing"):
+    with pytest.raises(HgvizError, match="line 2, column target is missing"):
         read_corpus(given(tmp_path, "b.tsv", "text\ttarget\nSource\t\n"), two_texts=True)
 
 
