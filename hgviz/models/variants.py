@@ -24,20 +24,16 @@ MOST_TOKENS = 1024  # of all variants that go through the layers side by side: w
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A pass of the whole model over some texts, and what it leaves to its variants.
-
-    logits (B, classes) or (B, n, vocabulary).
-    """
+    """A pass of the whole model over some texts, and what it leaves to its variants."""
 
     tokens: Tokens
     known: Known
-    logits: Tensor
 
 
 class Variants:
     """A model, and any of its heads off.
 
-    Everything here runs without gradients but `gradients`, which has them for gates alone.
+    Everything here runs without gradients but `slopes`, which has them for gates alone.
     """
 
     def __init__(self, module: Hourglass | Transformer, off: Off = frozenset()) -> None:
@@ -54,56 +50,50 @@ class Variants:
         return tuple(HeadId(one.index, head) for one in layers for head in one.heads)
 
     @torch.inference_mode()
-    def whole(self, tokens: Tokens) -> Whole:
-        """The model as it is, heads of `off` off."""
+    def whole(self, tokens: Tokens) -> tuple[Whole, Tensor]:
+        """The model as it is, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
         known = Known()
         logits = self._logits(tokens, Pass(self.off, record=known, readout=True))
-        return Whole(tokens, known, logits)
+        return Whole(tokens, known), logits
 
     @torch.inference_mode()
     def without(self, whole: Whole, off: Collection[HeadId]) -> Tensor:
-        """Logits with more heads off, from the first layer on that has one of them."""
-        wanted = sorted(frozenset(off) - self.off)
-        if not wanted:
-            return whole.logits
-        first = wanted[0].layer
-        attended = self._attended(
-            whole, first, [[one.head for one in wanted if one.layer == first]]
-        )
-        later = frozenset(one for one in wanted if one.layer > first) | self.off
-        return self._logits(
-            whole.tokens, Pass(later, known=self._known(whole, first, attended, 1), readout=True)
-        )
+        """Logits with more heads off, from the first block on that has one of them."""
+        wanted = frozenset(off) | self.off
+        first = min(wanted - self.off, default=HeadId(len(self._attentions), 0)).layer
+        known = Known({last: one for last, one in whole.known.outputs.items() if last < first})
+        return self._logits(whole.tokens, Pass(wanted, known=known, readout=True))
 
     @torch.inference_mode()
-    def one_by_one(self, whole: Whole) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+    def one_by_one(
+        self, whole: Whole, alone: bool = False
+    ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
         """Logits (V, B, ...) with each head off by itself, a few of a layer at a time.
 
-        The last layers come first: they are nearly free.
+        alone: with all others of its layer off instead. The last layers come first: they are
+        nearly free.
         """
         size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
         for attention in reversed(self._attentions):
-            layer = attention.layer
-            heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
+            layer = attention.layer.index
+            heads = [head for head in attention.layer.heads if HeadId(layer, head) not in self.off]
             for start in range(0, len(heads), size):
                 some = heads[start : start + size]
-                attended = self._attended(whole, layer.index, [[head] for head in some])
-                known = self._known(whole, layer.index, attended, len(some))
-                logits = self._logits(
-                    _times(whole.tokens, len(some)), Pass(self.off, known=known, readout=True)
-                )
+                off = [[one for one in heads if one != head] if alone else [head] for head in some]
+                known = self._known(whole, layer, self._attended(whole, attention, off), len(some))
+                run = Pass(self.off, known=known, readout=True)
+                logits = self._logits(_times(whole.tokens, len(some)), run)
                 yield (
-                    tuple(HeadId(layer.index, head) for head in some),
+                    tuple(HeadId(layer, head) for head in some),
                     logits.unflatten(0, (len(some), -1)),
                 )
 
     def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
         return finish_steps(self.module.steps(tokens, run))
 
-    def _attended(self, whole: Whole, layer: int, off: Sequence[Sequence[int]]) -> Tensor:
+    def _attended(self, whole: Whole, attention: Attention, off: Sequence[Sequence[int]]) -> Tensor:
         """(V * B, Q, d): what a layer gives with heads off, from what it gave: c W_O taken away."""
-        attention = next(one for one in self._attentions if one.layer.index == layer)
-        known, width = whole.known, attention.d_head
+        layer, known, width = attention.layer.index, whole.known, attention.d_head
         contexts, given = known.contexts[layer], known.attended[layer]  # (B, H, Q, D), (B, Q, d)
         output = attention.o.weight.unflatten(1, (-1, width))  # (d, H, D)
         parts = []
@@ -123,15 +113,15 @@ class Variants:
 
     # --- gradients --------------------------------------------------------------------------------
 
-    def gradients(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> Tensor:
-        """G (B, heads): dL_b / dx_h, the slope of each text's loss with the gate of each head.
+    def slopes(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> Slopes:
+        """How each text's loss changes with the gate of each head, at gates of 1.
 
-        At gates of 1, in one pass and its way back: -G predicts what switching off costs (Michel et
-        al. 2019, eq. 2, before the absolute value). losses(logits) -> (B,).
+        One pass and its way back (Michel et al. 2019, eq. 2, before the absolute value); losses
+        (logits) -> (B,).
         """
         given = tokens.ids if tokens.ids is not None else tokens.states
         assert given is not None
-        kind = next(self.module.parameters())
+        kind, known = next(self.module.parameters()), Known()
         gates = {
             one.layer.index: torch.ones(
                 len(given), len(one.layer.heads), dtype=kind.dtype, device=kind.device
@@ -139,9 +129,24 @@ class Variants:
             for one in self._attentions
         }
         with torch.enable_grad():
-            logits = self._logits(tokens, Pass(self.off, gates=gates, readout=True))
-            slopes = torch.autograd.grad(losses(logits).sum(), [*gates.values()])
-        return torch.cat(slopes, dim=1)
+            run = Pass(self.off, gates=gates, record=known, readout=True)
+            total = losses(self._logits(tokens, run)).sum()
+            contexts = [known.contexts[layer] for layer in gates]  # (B, H, Q, D)
+            slopes = torch.autograd.grad(total, contexts)
+        each = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
+        return Slopes(
+            torch.cat([one.sum(-1) for one in each], 1),
+            torch.cat([one.abs().sum(-1) for one in each], 1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """gates (B, heads): dL_b / dx_h = sum over tokens of c . dL/dc; tokens (B, heads): the sum of
+    their sizes, |c . dL/dc|."""
+
+    gates: Tensor
+    tokens: Tensor
 
 
 def _size(tokens: Tokens) -> int:

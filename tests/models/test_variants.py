@@ -62,8 +62,8 @@ def masked(model, tokens, off):
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
     tokens, variants, seen = tokens_of(model), Variants(model), set()
-    whole = variants.whole(tokens)
-    assert (whole.logits - masked(model, tokens, ())).abs().max() <= 1e-12
+    whole, logits = variants.whole(tokens)
+    assert (logits - masked(model, tokens, ())).abs().max() <= 1e-12
     for heads, logits in variants.one_by_one(whole):
         for head, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head})).abs().max() <= 1e-12
@@ -74,16 +74,25 @@ def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_any_heads_together_are_what_a_masked_pass_gives(name, model):
     tokens, variants = tokens_of(model), Variants(model)
-    whole, heads = variants.whole(tokens), variants.heads
+    (whole, _), heads = variants.whole(tokens), variants.heads
     for off in ({heads[0]}, {heads[-1], heads[1]}, set(heads[1::2]), set(heads), set()):
         assert (variants.without(whole, off) - masked(model, tokens, off)).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
+def test_a_head_alone_is_what_is_left_when_the_others_of_its_layer_are_off(name, model):
+    tokens, variants = tokens_of(model), Variants(model)
+    for heads, logits in variants.one_by_one(variants.whole(tokens)[0], alone=True):
+        for head, found in zip(heads, logits, strict=True):
+            others = {one for one in variants.heads if one.layer == head.layer and one != head}
+            assert (found - masked(model, tokens, others)).abs().max() <= 1e-12
 
 
 @pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
 def test_heads_that_are_off_already_stay_off(name, model):
     tokens, head = tokens_of(model), HeadId(0, 1)
     variants = Variants(model, frozenset({head}))
-    whole = variants.whole(tokens)
+    whole, _ = variants.whole(tokens)
     for heads, logits in variants.one_by_one(whole):
         assert head not in heads
         for one, found in zip(heads, logits, strict=True):
@@ -105,7 +114,7 @@ def losses(model):
 def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
     model.requires_grad_(False)
     tokens, variants, loss = tokens_of(model), Variants(model), losses(model)
-    found = variants.gradients(tokens, loss)
+    found = variants.slopes(tokens, loss).gates
     layers = {p.layer.index: p.layer for p in model.modules() if isinstance(p, Attention)}
     step = 1e-5
     for at, head in list(enumerate(variants.heads))[:: max(1, len(variants.heads) // 4)]:

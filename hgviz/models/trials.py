@@ -1,0 +1,129 @@
+"""A model on its examples, again and again with other heads off.
+
+What the whole model made of each batch on its way is kept, as far as memory goes, so that a trial
+begins at the first layer that differs from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hgviz.core import Floats, HeadId, Integers, Off
+from hgviz.examples import NOTHING, Batch, Examples
+from hgviz.models.blocks import Known, Tokens
+from hgviz.models.model import Model
+from hgviz.models.variants import Variants, Whole
+
+MOST_BYTES = 1 << 30  # of what is kept of all batches together
+CELLS = 1 << 24  # places x vocabulary whose probabilities are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answers to a batch, by place: loss (places,) in nats, given (places,) its
+    likeliest class or token."""
+
+    loss: Floats
+    given: Integers
+
+
+class Trials:
+    """The answers of a model to examples, whole and with heads off.
+
+    off: heads that are off in the whole model already. blocks: batches in the order of the
+    examples; a score is fair after each block. Texts are cut where the examples cut them.
+    """
+
+    def __init__(
+        self, model: Model, examples: Examples, off: Off = frozenset(), most: int = MOST_BYTES
+    ) -> None:
+        self.model, self.examples = model, examples
+        self.blocks = tuple(map(tuple, examples.blocks()))
+        self._variants = Variants(model.module, off)
+        self._kept: dict[int, tuple[Whole, Answer]] = {}
+        self._room = most
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """The heads that can be switched off, in order of computation."""
+        return tuple(head for head in self._variants.heads if head not in self._variants.off)
+
+    def whole(self, batch: Batch) -> Answer:
+        """What the whole model answers."""
+        return self._known(batch)[1]
+
+    def without(self, batch: Batch, off: Collection[HeadId]) -> Answer:
+        """What it answers with these heads off."""
+        if not frozenset(off) - self._variants.off:
+            return self.whole(batch)
+        return answered(self._variants.without(self._known(batch)[0], off), batch)
+
+    def one_by_one(self, batch: Batch, alone: bool = False) -> Iterator[tuple[HeadId, Answer]]:
+        """What it answers without each head, the last layers first.
+
+        alone: what it answers when a head is the only one of its layer that is on.
+        """
+        whole, _ = self._variants.whole(self._tokens(batch))
+        for heads, logits in self._variants.one_by_one(whole, alone):
+            for head, one in zip(heads, logits, strict=True):
+                yield head, answered(one, batch)
+
+    def slopes(self, batch: Batch) -> tuple[Floats, Floats]:
+        """G (B, heads), dL / dx of the summed loss of each text with each gate; and the sums over
+        tokens of the sizes of its parts."""
+        wanted = torch.tensor(batch.wanted, device=self.model.device)
+
+        def losses(logits: Tensor) -> Tensor:
+            each = F.cross_entropy(
+                logits.flatten(0, -2), wanted.flatten(), ignore_index=NOTHING, reduction="none"
+            )
+            return each.unflatten(0, (len(logits), -1)).sum(1)
+
+        found = self._variants.slopes(self._tokens(batch), losses)
+        return _numpy(found.gates.float()), _numpy(found.tokens.float())
+
+    def _known(self, batch: Batch) -> tuple[Whole, Answer]:
+        number = id(batch)
+        if number not in self._kept:
+            whole, logits = self._variants.whole(self._tokens(batch))
+            outputs = whole.known.outputs  # all that a trial looks at where it begins
+            size = sum(one.nbytes for one in outputs.values())
+            if size > self._room:
+                outputs, size = {}, 0
+            self._room -= size
+            self._kept[number] = Whole(whole.tokens, Known(outputs)), answered(logits, batch)
+        return self._kept[number]
+
+    def _tokens(self, batch: Batch) -> Tokens:
+        ids = torch.tensor(batch.ids, device=self.model.device)
+        keep = None
+        if not batch.mask.all():
+            keep = torch.tensor(batch.mask, device=self.model.device)
+        return Tokens(ids, keep)
+
+
+@torch.inference_mode()
+def answered(logits: Tensor, batch: Batch) -> Answer:
+    """The answers at the places of a batch; logits (B, classes) or (B, n, vocabulary)."""
+    asked = torch.tensor(batch.asked, device=logits.device)
+    wanted = torch.tensor(batch.wanted[batch.asked], device=logits.device)
+    flat = logits[asked]  # (places, answers)
+    loss, given = [], []
+    for part, right in zip(
+        flat.split(max(1, CELLS // flat.shape[-1])),
+        wanted.split(max(1, CELLS // flat.shape[-1])),
+        strict=True,
+    ):
+        loss.append(F.cross_entropy(part.double(), right, reduction="none"))
+        given.append(part.argmax(-1))
+    return Answer(_numpy(torch.cat(loss).float()), _numpy(torch.cat(given)))
+
+
+def _numpy(x: Tensor) -> Any:
+    return x.cpu().numpy()
