@@ -30,6 +30,7 @@ def record(
         "off": ", ".join(str(head) for head in sorted(capture.off)),
         "text": capture.prompt.digest,
         "target": capture.target.digest if capture.target is not None else "",
+        "generated": capture.made.generated,
         "reduction": "; ".join(notes),
         "command": without_folders(command or command_for(spec, capture, path)),
     }

@@ -125,7 +125,7 @@ def same_rows(found, expected, layer, close):
 @pytest.mark.parametrize("changes", HOURGLASSES.values(), ids=HOURGLASSES.keys())
 def test_an_hourglass_writes_as_it_reads(tmp_path, changes, dtype):
     model = opened(tmp_path, make_hourglass(make_config(**changes)), dtype)
-    for begin in (1, 5, 12):
+    for begin in (1, 5, 12) if dtype == "float64" else (5,):
         agree(model, begin)
 
 
@@ -133,7 +133,7 @@ def test_an_hourglass_writes_as_it_reads(tmp_path, changes, dtype):
 @pytest.mark.parametrize("keys", PLAIN.values(), ids=PLAIN.keys())
 def test_a_decoder_writes_as_it_reads(tmp_path, keys, dtype):
     model = opened(tmp_path, make_transformer(**keys), dtype)
-    for begin in (1, 7):
+    for begin in (1, 7) if dtype == "float64" else (7,):
         agree(model, begin)
 
 
@@ -154,9 +154,9 @@ def test_heads_switched_off_are_off_in_every_row(tmp_path, family):
 
 def test_many_tokens_outgrow_every_room(tmp_path):
     changes = {"hierarchy": ONE, "activations": ["softmax", "linear"]}
-    agree(opened(tmp_path / "a", make_hourglass(make_config(**changes)), "float64"), 3, tokens=300)
+    agree(opened(tmp_path / "a", make_hourglass(make_config(**changes)), "float64"), 3, tokens=150)
     keys = {**DECODER, "positions": "rotary", "max_positions": None}
-    agree(opened(tmp_path / "b", make_transformer(**keys), "float64"), 1, tokens=300)
+    agree(opened(tmp_path / "b", make_transformer(**keys), "float64"), 1, tokens=150)
 
 
 def test_half_precision_writes(tmp_path):
