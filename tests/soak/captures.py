@@ -13,8 +13,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hgviz.core import Item
 from hgviz.maps import DenseMap, pyramid
-from hgviz.store import Writer, write_capture
+from hgviz.store import CorpusWriter, Writer, write_capture
 from tests.making import make_capture
 from tests.soak.nonsense import NUMBERS, TEXTS, Random, damaged, restated, value
 from tests.store.test_kinds import capture_of
@@ -45,9 +46,25 @@ def make(folder: Path) -> None:
             write_capture(folder / f"levels-{signed}.h5", long)
     finally:
         pyramid._SMALL = small
+    _corpus(folder / "many.h5", whole, finish=True)
+    _corpus(folder / "few.h5", whole, finish=False)
     writer = Writer(folder / "cut.h5", whole.spec, whole.prompt, whole.spans, made=whole.made)
     for index in (0, 1, 3):
         writer.add(index, whole.maps[index].factors)
+
+
+def _corpus(path: Path, text: Any, finish: bool) -> None:
+    """Three times the same text; unfinished, the third is not there."""
+    size = len(text.prompt)
+    items = [Item(number, text.prompt.text, size, "a label") for number in range(3)]
+    writer = CorpusWriter(path, text.spec, items, "0", text.off, text.made)
+    for number in range(3 if finish else 2):
+        with writer.item(number, text.prompt, text.spans) as one:
+            for index, maps in enumerate(text.maps):
+                one.add(index, maps.factors)
+            one.finish(text.logits)
+    if finish:
+        writer.finish()
 
 
 def _copied(random: Random, good: Path, folder: Path) -> Path:
@@ -96,6 +113,8 @@ def in_documents(random: Random, good: Path, folder: Path, canary: Path) -> Path
     path = _copied(random, good, folder)
     with h5py.File(path, "r+") as file:
         names = ["spec", "spec", "spec", "off", "made", "prompt/pieces"]
+        if "index" in file:
+            names = ["spec", "index", "index", "index", "made", "items/00001/prompt/pieces"]
         name = names[random.integers(len(names))]
         document = json.loads(bytes(file[name][:]))
         data = json.dumps(restated(random, document)).encode("utf-8", "surrogatepass")
@@ -202,8 +221,9 @@ def in_numbers(random: Random, good: Path, folder: Path, canary: Path) -> Path:
             places = random.integers(0, values.size, int(random.integers(1, 6)))
             values.reshape(-1)[places] = _number(random, values.dtype)
             one[...] = values
-        for group in file["layers"].values():
-            _agree(group)
+        for place in (file, *file.get("items", {}).values()):
+            for group in place["layers"].values() if "layers" in place else ():
+                _agree(group)
     return path
 
 
@@ -231,7 +251,8 @@ def _agree(group: h5py.Group) -> None:
 
 def in_folders(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """The folder of an interrupted capture."""
-    part = Path(shutil.copytree(good / "cut.h5.part", folder / "a.h5.part"))
+    which = ("cut", "few")[random.integers(2)]
+    part = Path(shutil.copytree(good / f"{which}.h5.part", folder / "a.h5.part"))
     files = sorted(part.iterdir())
     one = files[random.integers(len(files))]
     other = files[random.integers(len(files))]

@@ -1,7 +1,7 @@
 """Captures to a file that are killed at random moments, and what is there afterwards.
 
-Run as a process of its own, which has no other threads and so may fork: FOLDER SEED COUNT. Half of
-the moments lie anywhere in a capture, half within its merge.
+Run as a process of its own, which has no other threads and so may fork: FOLDER SEED COUNT KIND, of
+one "text" or of a "corpus". Half of the moments lie anywhere in a capture, half within its merge.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +22,28 @@ import h5py
 import numpy as np
 
 TEXT = "A capture that somebody kills. " * 8
-SAID = ("begun", "layer", "merging", "finished")
+TEXTS = ("Short. ", "Another one. " * 3, TEXT, "The last of them. ")
+LONG = 100  # tokens: the third of the texts is kept layer by layer
 
 
 def capture(path: Path, model: Any, say: int | None = None, force: bool = False) -> None:
     """Capture to a file, as `hgviz capture` does; every stage is said on a pipe."""
-    from hgviz import tasks
+    from hgviz import store, tasks
     from hgviz.core import finish
-    from hgviz.store import Writer
 
+    if not isinstance(model, tuple):
+        if say is not None:
+            _tell(store.Writer, say)
+        finish(tasks.capture(model, model.tokenize(TEXT), path, force=force))
+        return
     if say is not None:
-        _tell(Writer, say)
-    finish(tasks.capture(model, model.tokenize(TEXT), path, force=force))
+        _tell(store.CorpusWriter, say)
+    store.corpus.LONG = LONG
+    finish(tasks.capture_corpus(*model, path, force=force))
 
 
 def _tell(writer: Any, say: int) -> None:
-    add, merge = writer.add, writer.finish
-
-    def told_add(self: Any, index: int, *values: Any, **more: Any) -> None:
-        add(self, index, *values, **more)
-        os.write(say, f"layer {index}\n".encode())
+    merge = writer.finish
 
     def told_merge(self: Any, *values: Any, **more: Any) -> Any:
         os.write(say, b"merging 0\n")
@@ -48,7 +51,29 @@ def _tell(writer: Any, say: int) -> None:
         os.write(say, b"finished 0\n")
         return path
 
-    writer.add, writer.finish = told_add, told_merge
+    writer.finish = told_merge
+    if hasattr(writer, "item"):
+        writer.item = _told_item(writer.item, say)
+    else:
+        writer.add = _told_add(writer.add, say)
+
+
+def _told_add(add: Any, say: int) -> Any:
+    def told(self: Any, index: int, *values: Any, **more: Any) -> None:
+        add(self, index, *values, **more)
+        os.write(say, f"layer {index}\n".encode())
+
+    return told
+
+
+def _told_item(item: Any, say: int) -> Any:
+    @contextmanager
+    def told(self: Any, number: int, *values: Any, **more: Any) -> Any:
+        with item(self, number, *values, **more) as one:
+            yield one
+        os.write(say, f"text {number}\n".encode())
+
+    return told
 
 
 def started(path: Path, model: Any, force: bool = False) -> tuple[int, int]:
@@ -117,7 +142,7 @@ def _bits(value: Any) -> tuple[str, tuple[int, ...], bytes]:
     return array.dtype.str, array.shape, array.tobytes()
 
 
-def main(folder: str, seed: str, count: str) -> None:
+def main(folder: str, seed: str, count: str, kind: str = "text") -> None:
     """Prints what was found as JSON."""
     import torch
 
@@ -127,7 +152,10 @@ def main(folder: str, seed: str, count: str) -> None:
 
     root = Path(folder)
     keys = {"vocab_size": 256, "d_model": 32, "n_heads": 4, "d_ff": 32}
-    model = open_model(write_checkpoint(root / "model", hierarchy="2@1 4@2 2@1", **keys))
+    model: Any = open_model(write_checkpoint(root / "model", hierarchy="2@1 4@2 2@1", **keys))
+    if kind == "corpus":
+        (root / "corpus.txt").write_text("\n".join(TEXTS))
+        model = model, root / "corpus.txt"
     reference = root / "reference.h5"
     capture(reference, model)
     expected = contents(reference)
@@ -193,7 +221,7 @@ def _check(path: Path, heard: Heard, expected: dict[str, Any], reference: Path) 
     """What is there opens, and holds every layer that was said to be committed."""
     from hgviz.store import open_capture
 
-    committed = {index for stage, index in heard.said if stage == "layer"}
+    committed = {index for stage, index in heard.said if stage in ("layer", "text")}
     part = path.with_name(path.name + ".part")
     if path.exists():
         assert open_capture(path).complete
@@ -204,12 +232,22 @@ def _check(path: Path, heard: Heard, expected: dict[str, Any], reference: Path) 
         assert not committed, "nothing is there"
         return "nothing yet"
     opened, good = open_capture(part), open_capture(reference)
-    for index in committed:
+    if good.items:
+        assert committed <= {one.number for one in opened.items}, "a text is lost"
+        for number in committed:
+            _alike(open_capture(part, number), open_capture(reference, number), None)
+        return "in part"
+    _alike(opened, good, committed)
+    return "in part"
+
+
+def _alike(opened: Any, good: Any, committed: set[int] | None) -> None:
+    """The maps of some layers, or of all, are those of the uninterrupted capture."""
+    for index in range(len(good.maps)) if committed is None else committed:
         one = opened.maps[index]
         assert one is not None, f"layer {index} is lost"
         for head in one.heads:
             assert np.array_equal(one.read(head), good.maps[index].read(head)), f"layer {index}"
-    return "in part"
 
 
 if __name__ == "__main__":

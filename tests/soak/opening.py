@@ -90,6 +90,8 @@ def _capture(path: Path) -> None:
 
     json.dumps(tasks.info(path))
     opened = open_capture(path)
+    if len(opened.items) > 1:
+        opened = open_capture(path, 1)
     str(opened.main.digest), [opened.prompt.label(i) for i in range(len(opened.prompt))]
     for layer, one in enumerate(opened.maps):
         if one is None:

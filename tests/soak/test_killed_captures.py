@@ -15,10 +15,10 @@ FEW, MANY = 6, 200
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes fork on POSIX systems")
 
 
-def killed(folder, count, seed):
+def killed(folder, count, seed, kind):
     """What became of so many captures; see tests/soak/killing.py."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak.killing", str(folder), str(seed), str(count)],
+        [sys.executable, "-m", "tests.soak.killing", str(folder), str(seed), str(count), kind],
         capture_output=True, text=True, cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
@@ -26,15 +26,17 @@ def killed(folder, count, seed):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_some_killed_captures_lose_nothing(tmp_path):
-    found = killed(tmp_path, FEW, 0)
+@pytest.mark.parametrize("kind", ["text", "corpus"])
+def test_some_killed_captures_lose_nothing(tmp_path, kind):
+    found = killed(tmp_path, FEW, 0, kind)
     assert not found["wrong"], "\n".join(found["wrong"])
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_two_hundred_killed_captures_lose_nothing(tmp_path, capsys):
-    found = killed(tmp_path, MANY, 1)
+@pytest.mark.parametrize("kind", ["text", "corpus"])
+def test_two_hundred_killed_captures_lose_nothing(tmp_path, capsys, kind):
+    found = killed(tmp_path, MANY, 1, kind)
     with capsys.disabled():
         print(f"\n{found['tally']}")
     assert not found["wrong"], "\n".join(found["wrong"])
