@@ -99,12 +99,12 @@ def test_an_early_score_does_not_depend_on_the_order_of_the_file():
     prompts = [Prompt("", np.array([row]), ("a",), np.array([[0, 1]])) for row in range(1000)]
     asked = []
 
-    def run(ids, mask):
-        asked.extend(ids[:, 0])
-        return np.tile([1.0, 0.0], (len(ids), 1))
+    def answer(batch):
+        asked.extend(batch.ids[:, 0])
+        return np.zeros(len(batch.rows)), np.zeros(len(batch.rows), np.int64)
 
     texts = examples.labelled(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
-    steps = evaluation.evaluate(run, texts)
+    steps = evaluation.evaluate(answer, texts)
     first = next(steps).value
     assert first.low < 0.5 < first.high
     assert min(asked) < 500 < max(asked)

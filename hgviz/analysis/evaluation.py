@@ -20,7 +20,7 @@ from hgviz.examples import Batch, Examples
 
 METRICS = {"classes": "accuracy", "next": "bits_per_byte", "masked": "masked_accuracy"}
 
-Run = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]  # ids, mask (B, n) -> logits
+Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and given (places,), as in Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,13 @@ class Answers:
         places = int(examples.places[-1])
         return cls(np.zeros(places, np.float32), np.full(places, -1, np.int64))
 
-    def put(self, examples: Examples, batch: Batch, logits: NDArray[Any]) -> None:
-        """Take in the logits of a batch, (B, classes) or (B, n, vocabulary)."""
-        at, asked = examples.where(batch), batch.asked
-        self.loss[at] = scores.surprise(logits[asked], batch.wanted[asked])
-        self.given[at] = logits[asked].argmax(-1)
+    def put(self, examples: Examples, batch: Batch, found: tuple[Floats, Integers]) -> None:
+        """Take in what was answered at the places of a batch."""
+        at = examples.where(batch)
+        self.loss[at], self.given[at] = found
 
 
-def evaluate(run: Run, examples: Examples, off: Off = frozenset()) -> Task[Evaluation]:
+def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task[Evaluation]:
     """Accuracy of a classifier, bits per byte of a language model, masked accuracy.
 
     Each Step carries the Score so far.
@@ -84,7 +83,7 @@ def evaluate(run: Run, examples: Examples, off: Off = frozenset()) -> Task[Evalu
     answers, looked_at = Answers.none(examples), np.zeros(len(examples), bool)
     for block in examples.blocks():
         for batch in block:
-            answers.put(examples, batch, run(batch.ids, batch.mask))
+            answers.put(examples, batch, answer(batch))
             looked_at[batch.rows] = True
         score = scored(examples, answers, looked_at, off)
         yield Step(score.seen, score.total, told(score), score)

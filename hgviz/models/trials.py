@@ -7,7 +7,6 @@ begins at the first layer that differs from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,34 +19,28 @@ from hgviz.models.blocks import Known, Tokens
 from hgviz.models.model import Model
 from hgviz.models.variants import Variants, Whole
 
-MOST_BYTES = 1 << 30  # of what is kept of all batches together
+KEEP = 1 << 30  # bytes
 CELLS = 1 << 24  # places x vocabulary whose probabilities are held at once
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a model answers to a batch, by place: loss (places,) in nats, given (places,) its
-    likeliest class or token."""
-
-    loss: Floats
-    given: Integers
+Answer = tuple[Floats, Integers]  # (places,) each: nats of surprise, the likeliest class or token
 
 
 class Trials:
     """The answers of a model to examples, whole and with heads off.
 
     off: heads that are off in the whole model already. blocks: batches in the order of the
-    examples; a score is fair after each block. Texts are cut where the examples cut them.
+    examples; a score is fair after each block. keep: bytes for parts of the whole model's passes.
     """
 
     def __init__(
-        self, model: Model, examples: Examples, off: Off = frozenset(), most: int = MOST_BYTES
+        self, model: Model, examples: Examples, off: Off = frozenset(), keep: int = KEEP
     ) -> None:
         self.model, self.examples = model, examples
         self.blocks = tuple(map(tuple, examples.blocks()))
         self._variants = Variants(model.module, off)
         self._kept: dict[int, tuple[Whole, Answer]] = {}
-        self._room = most
+        self._room = keep
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
@@ -122,7 +115,7 @@ def answered(logits: Tensor, batch: Batch) -> Answer:
     ):
         loss.append(F.cross_entropy(part.double(), right, reduction="none"))
         given.append(part.argmax(-1))
-    return Answer(_numpy(torch.cat(loss).float()), _numpy(torch.cat(given)))
+    return _numpy(torch.cat(loss).float()), _numpy(torch.cat(given))
 
 
 def _numpy(x: Tensor) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hgviz.analysis.evaluation import Evaluation
     from hgviz.examples import Examples
     from hgviz.models.model import Model
@@ -38,13 +36,12 @@ def evaluate(
     interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
     """
     from hgviz.analysis import evaluation
-
-    def run(ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
-        return model.run(ids, mask if not mask.all() else None, off=off).logits
+    from hgviz.models.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column)
-    return (yield from evaluation.evaluate(run, examples, off))
+    trials = Trials(model, examples, off, keep=0)
+    return (yield from evaluation.evaluate(trials.whole, examples, off))
 
 
 def examples_from(
