@@ -50,7 +50,8 @@ class Session:
     second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
     of a text, "" for the text. activation: what the attention of the checkpoint
     was exchanged for, "" for its own. written: the first token of the text that the model wrote
-    itself, None where it wrote none. grew: whether the capture is the one before, gone on with.
+    itself, None where it wrote none. grew: whether the capture is the one before, gone on with;
+    stepped: whether it is another text of the same corpus.
     """
 
     changed = Signal(str)
@@ -74,7 +75,7 @@ class Session:
         self.checkpoint = ""
         self.activation = ""
         self.written: int | None = None
-        self.grew = False
+        self.grew = self.stepped = False
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property
@@ -159,7 +160,11 @@ class Session:
 
     def _take_capture(self, old: Capture | None, fields: Mapping[str, Any]) -> None:
         new = self.capture
-        self.grew = new is not None and old is not None and goes_on(old, new)
+        self.grew = self.stepped = False
+        if old is not None and new is not None:
+            self.grew = goes_on(old, new)
+            same = (old.path, old.spec) == (new.path, new.spec)
+            self.stepped = same and bool(new.items) and not self.grew
         if not self.grew and "written" not in fields:
             self.written = None if new is None else first_written(new)
         if new is None:

@@ -150,8 +150,10 @@ def write_on(
     except HgvizError as error:
         raise UnreadError(error, wish, model) from None
     first = len(prompt if target is None else target)
-    how = {"seed": writing.seed, "temperature": writing.temperature}
-    task = tasks.generate(model, prompt, writing.count, off=wish.off, target=target, **how)
+    task = tasks.generate(
+        model, prompt, writing.count, off=wish.off, target=target,
+        seed=writing.seed, temperature=writing.temperature,
+    )  # fmt: skip
     with closing(task):
         while True:
             try:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
-from hgviz.core import Capture, Display, HeadId, Selection
+from hgviz.core import Capture, Display, HeadId, Item, Selection
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
 from hgviz.maps import DenseMap, LazyMap
@@ -502,6 +502,26 @@ def test_another_head_of_a_text_that_grew_is_shown_whole(app, small):
         session.select(layer=3)
         view.settle()
         assert view.canvas.view.whole
+
+
+def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
+    items = tuple(Item(n, "", 1) for n in range(3))
+    first = replace(small, items=items, path="many.h5")
+    longer = replace(make_capture("Another text. " * 12), items=items, item=1, path="many.h5")
+    with shown(MapView, capture=first, selection=Selection(0, 1, 30)) as (view, session):
+        view.canvas.zoom(9, view.canvas.map_rect.topLeft())
+        scale = view.canvas.view.down.scale
+        for capture in (longer, first):
+            session.put(capture=capture)
+            view.settle()
+            assert view.canvas.view.down.scale == view.canvas.view.across.scale == scale
+            assert view.canvas.view.down.cells == len(capture.prompt)
+            row = session.selection.query  # what is chosen is in sight
+            assert view.canvas.view.down.shown()[0] <= row < view.canvas.view.down.shown()[1]
+        tiny = replace(make_capture("ab"), items=items, item=2, path="many.h5")
+        session.put(capture=tiny)
+        view.settle()
+        assert view.canvas.view.whole and view.canvas.view.down.scale > scale
 
 
 def grown(capture, tokens):

@@ -146,7 +146,8 @@ class MapView(View):
             self.canvas.drop_block()
         self._entitle()
         self._present()
-        self._follow(reveal=old is not result and not grown)
+        stays = grown and self.session is not None and self.session.grew
+        self._follow(reveal=old is not result and not stays)
         self._fetch()
 
     def noticed(self, name: str) -> None:
@@ -157,7 +158,8 @@ class MapView(View):
             self.scale.choose(self.session.display.scale)
             self._present()
         elif name == "capture" and self.session is not None and not self.session.grew:
-            self._pointed = self._opened = None
+            self._pointed = None
+            self._opened = self._opened if self.session.stepped else None
 
     def figure(self, session: Session) -> Spec | None:
         """The same map on paper."""

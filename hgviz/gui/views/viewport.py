@@ -176,12 +176,17 @@ class Viewport:
         return replace(self, down=down.moved_to(down.start), across=across.moved_to(across.start))
 
     def of(self, shape: tuple[int, int], wide: int = 1, grown: bool = False) -> Viewport:
-        """This view of a map of the same shape, or of the same map grown; the whole of another."""
+        """This view of a map of the same shape; the whole of another, or the same part of it.
+
+        grown: the map goes on where this one ended, or is the same head's in another text.
+        """
         if shape == (self.down.cells, self.across.cells):
             return self
         if grown and not self.whole:
             down, across = replace(self.down, cells=shape[0]), replace(self.across, cells=shape[1])
-            return replace(self, down=down, across=across)
+            down, across = down.moved_to(down.start), across.moved_to(across.start)
+            if not (down.whole and across.whole):
+                return replace(self, down=down, across=across)
         return Viewport.fitted(shape, self._room, self.ratio, wide)
 
     def part(self, box: Box) -> Viewport:
