@@ -24,8 +24,8 @@ from pathlib import Path
 
 SHORT = ("tiles", "fluid", "lengths", "exactness", "capture", "peers", "device", "startup")
 LONG = (
-    "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "hourglass",
-    "sample", "classifiers", "sst2",
+    "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
+    "hourglass", "sample", "classifiers", "sst2",
 )  # fmt: skip
 MINUTES = 15  # a script that takes longer is stopped, and said to be; 40 with --all
 KEPT = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
