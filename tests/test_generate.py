@@ -129,6 +129,22 @@ def test_captures_of_a_text_under_way_are_no_more_than_can_be_seen(tmp_path, mon
     assert 2 < len(shown) < 16 and len(steps) > 40
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_was_shown_last_can_be_kept(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(generating, "SHOWN_EVERY", 0.0)
+    monkeypatch.setattr(generating, "SHARE", 0.0)
+    model, prompt, target = made(name, tmp_path, "float32")
+    steps = list(tasks.generate(model, prompt, 6, target=target))
+    shown = [step.value for step in steps if step.value is not None][-1]
+    finish(tasks.save(shown, tmp_path / "a.h5"))
+    kept = open_capture(tmp_path / "a.h5")
+    assert kept.complete and kept.main.digest == shown.main.digest
+    for one, two in zip(kept.maps, shown.maps, strict=True):
+        assert one.verify_max_abs < 1e-5
+        for head in one.heads:
+            assert np.abs(one.read(head) - two.read(head)).max() < 1e-6
+
+
 def test_an_interrupted_one_goes_on_and_ends_alike(tmp_path):
     model, prompt, _ = made("hourglass", tmp_path, "float32")
     out = tmp_path / "a.h5"
