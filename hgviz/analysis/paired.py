@@ -1,0 +1,96 @@
+"""A model with heads off beside the whole one, on the same texts: what was lost and what won."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.analysis import scores
+from hgviz.analysis.evaluation import Answer, Answers
+from hgviz.core import Off, Score, Step, Task
+from hgviz.examples import Batch, Examples
+
+SHARES = {"classes": "accuracy", "next": "next_token_accuracy", "masked": "masked_accuracy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Answers with heads off against those of the whole model, on the places seen so far.
+
+    score, whole: shares of right answers, with Wilson's intervals. low, high: the interval of
+    their difference (Bonett and Price 2012). lost, won: places right before and wrong now, and the
+    other way. loss, whole_loss: nats per place. All of 95 %, not corrected for looking early.
+    """
+
+    score: Score
+    whole: Score
+    lost: int
+    won: int
+    low: float
+    high: float
+    loss: float
+    whole_loss: float
+
+    @property
+    def difference(self) -> float:
+        """What the share of right answers changed by."""
+        return (self.won - self.lost) / self.score.seen if self.score.seen else 0.0
+
+    @property
+    def p(self) -> float:
+        """McNemar's exact p that nothing but chance made the difference."""
+        return scores.mcnemar(self.lost, self.won)
+
+    @property
+    def done(self) -> bool:
+        """Whether every place was seen."""
+        return self.score.seen == self.score.total
+
+
+def paired(
+    examples: Examples,
+    whole: Answers,
+    answers: Answers,
+    places: NDArray[np.bool_],
+    off: Off = frozenset(),
+) -> Paired:
+    """The two sets of answers at some places (places,)."""
+    wanted, total = examples.wanted[places], len(places)
+    before, now = whole.given[places] == wanted, answers.given[places] == wanted
+    seen, lost, won = len(wanted), int((before & ~now).sum()), int((now & ~before).sum())
+    metric = SHARES[examples.asked]
+
+    def share(right: NDArray[np.bool_], heads: Off) -> Score:
+        count = int(right.sum())
+        return Score(metric, count / max(seen, 1), *scores.wilson(count, seen), seen, total, heads)
+
+    losses = (one.loss[places].mean(dtype=float) if seen else 0.0 for one in (answers, whole))
+    interval = scores.paired_difference(lost, won, seen) if seen else (-1.0, 1.0)
+    return Paired(
+        share(now, off), share(before, frozenset()), lost, won, *interval, *map(float, losses)
+    )
+
+
+def try_heads(
+    examples: Examples,
+    blocks: Iterable[Sequence[Batch]],
+    whole: Answer,
+    without: Answer,
+    off: Off,
+) -> Task[tuple[Paired, Answers]]:
+    """Answer block after block; each Step carries the Paired so far."""
+    before, now = Answers.none(examples), Answers.none(examples)
+    places = np.zeros(len(examples.wanted), bool)
+    found = paired(examples, before, now, places, off)
+    for block in blocks:
+        for batch in block:
+            at = examples.where(batch)
+            before.loss[at], before.given[at] = whole(batch)
+            now.loss[at], now.given[at] = without(batch)
+            places[at] = True
+        found = paired(examples, before, now, places, off)
+        yield Step(found.score.seen, found.score.total, "", found)
+    return found, now
