@@ -152,7 +152,7 @@ class Provenance:
     """How a capture was made; stored with it and printed into figures.
 
     seed: what was drawn at random; generated: how much of the text the model itself wrote after
-    how much, and how, "" for a text as it was given.
+    how much, and how, "" for a text as it was given. dense: whether weights were kept themselves.
     """
 
     producer: str = ""
@@ -164,6 +164,7 @@ class Provenance:
     checkpoint: str = ""
     masking: str = "strict"
     seconds: float = 0.0
+    dense: bool = False
     generated: str = ""
 
 

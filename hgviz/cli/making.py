@@ -54,6 +54,12 @@ def capture(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Off = "",
+    dense: Annotated[
+        bool,
+        typer.Option(
+            "--dense", help="Keep the weights themselves: every one of them, for short texts."
+        ),
+    ] = False,
     masking: Annotated[
         Literal["compat", "strict"] | None,
         typer.Option(help="Treat masks as the model's own package does, or strictly."),
@@ -91,16 +97,16 @@ def capture(
     chosen = tasks.heads_from(off, loaded.spec)
     kept = f"What was done is kept in {out}.part; the same command goes on from there"
     if corpus is not None:
-        many = tasks.capture_corpus(loaded, corpus, out, chosen, force)
+        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept)))
         return
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     if generate is None:
-        task = tasks.capture(loaded, prompt, out, chosen, force, second)
+        task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)
         terminal.say(_closing(out, terminal.run(task, "Capturing", kept)))
         return
     task = tasks.generate(
-        loaded, prompt, generate, out, chosen, force, second, seed, temperature or 1.0
+        loaded, prompt, generate, out, chosen, force, second, seed, temperature or 1.0, dense
     )
     made = terminal.run(task, "Writing", "The same command writes the same text and goes on")
     given = len(prompt if second is None else second)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.maps.rule import Factors, Rule
+from hgviz.models.dense import Weights, attend_by_maps
 from hgviz.models.positions import Bias, distance_features, rotate
 from hgviz.models.tap import Sums, Tap, factors
 from hgviz.models.weighing import (
@@ -40,15 +41,20 @@ def attend(
     relative: Bias | None = None,
     off: Collection[int] = (),
     tap: Callable[[Factors], None] | None = None,
+    maps: Callable[[Weights], None] | None = None,
 ) -> Tensor:
     """Context (B, H, Q, D) of q (B, H, Q, D) over k, v (B, H, K, D).
 
     rule says scale, activation and norm per head, and which keys a query sees; keep (B, K) is
     False for padded keys; off lists the positions of heads whose context is set to zero; tap is
-    given what is needed to compute any weight again (one text at a time).
+    given what is needed to compute any weight again, maps the weights themselves (both for one
+    text at a time).
     """
     sums: Sums | None = None if tap is None else {}
-    if rule.windowed:
+    if maps is not None:
+        context, found = attend_by_maps(q, k, v, rule, keep, relative)
+        maps(found)
+    elif rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)

@@ -69,7 +69,7 @@ class Pass:
     past: of the tokens that these follow, to which what is read now is added. gates: by layer,
     (B, H) factors of what its heads give. known: parts of another pass of the same texts, taken as
     they are. record: gets the parts of this one. readout: only positions that a classifier reads
-    leave its last block, and no map is whole there.
+    leave its last block, and no map is whole there. dense: the tap is for weights themselves.
     """
 
     off: Off = frozenset()
@@ -79,6 +79,7 @@ class Pass:
     known: Known | None = None
     record: Known | None = None
     readout: bool = False
+    dense: bool = False
 
     @property
     def first(self) -> int:
@@ -161,9 +162,10 @@ class Attention(nn.Module):
         if past is not None:
             out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
         else:
+            given = None if tap is None else partial(tap, layer.index)
             out = attend(
                 q, k, v, self.rule, keep=keep, relative=relative, off=off,
-                tap=None if tap is None else lambda found: tap(layer.index, found),
+                **{"maps" if run.dense else "tap": given},
             )  # fmt: skip
         if (gates := run.gates.get(layer.index)) is not None:
             out = out * gates[:, :, None, None]

@@ -179,13 +179,15 @@ class Model:
         off: Collection[HeadId] = frozenset(),
         tap: Tap | None = None,
         past: Past | None = None,
+        dense: bool = False,
     ) -> Trace:
         """One text, layer by layer: yields the index of each layer when it is done.
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
-        states. tap(index, factors) gets what each layer attended with. past: of the tokens that
-        these follow (see models.generation). Returns what the model gives: logits (n, vocabulary)
-        or (classes,), or states. Errors as run, from the first step.
+        states. tap(index, factors) gets what each layer attended with, dense: tap(index, weights)
+        its maps. past: of the tokens that these follow (see models.generation). Returns what the
+        model gives: logits (n, vocabulary) or (classes,), or states. Errors as run, from the first
+        step.
         """
         if self.spec.two_texts != (target is not None):
             what = "needs a second text for its decoder" if target is None else "reads one text"
@@ -193,7 +195,7 @@ class Model:
         given = self._of(prompt)
         if target is not None:
             given = replace(self._of(target), source=given)
-        logits = yield from self._trace(given, Pass(self._off(off), tap, past))
+        logits = yield from self._trace(given, Pass(self._off(off), tap, past, dense=dense))
         return logits[0]
 
     def _trace(self, given: Tokens, run: Pass) -> Trace:

@@ -34,7 +34,7 @@ from hgviz.models.weighing import (
 PROOF_ROWS = 8
 NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
-Tap = Callable[[int, Factors], None]
+Tap = Callable[[int, Any], None]  # by layers: Factors, or dense.Weights where these are wanted
 Sums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
 
 
@@ -65,7 +65,7 @@ def factors(
         in_order(rule, [getattr(one, name) for one in kinds]) if kinds else whole
         for name, whole in (("q", q), ("k", k))
     )
-    operands = [_numpy(one[0]) for one in heads]
+    operands = [to_numpy(one[0]) for one in heads]
     proof = _proof(found, kinds, rule, keep, at) if kinds else k.new_zeros(0, len(rows), k.shape[2])
     complete = replace(
         rule,
@@ -75,13 +75,13 @@ def factors(
     return Factors(
         q=operands[0],
         k=operands[1],
-        stat=_numpy(found.stat),
+        stat=to_numpy(found.stat),
         rule=complete,
         proof_rows=rows,
-        proof_values=_numpy(proof.float()),
+        proof_values=to_numpy(proof.float()),
         dtype=str(q.dtype).removeprefix("torch."),
-        norm=None if found.norm is None else _numpy(found.norm),
-        threshold=None if found.threshold is None else _numpy(found.threshold),
+        norm=None if found.norm is None else to_numpy(found.norm),
+        threshold=None if found.threshold is None else to_numpy(found.threshold),
         kept=None if found.threshold is None else _pairs(found.kept),
     )
 
@@ -184,7 +184,7 @@ def _proof(
             weights = weigh(scores, seen, one.activation, None, all_keys)
             parts[one.places[0]] = weights[0].float()
     proof = torch.cat([parts[place] for place in sorted(parts)])
-    return _filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
+    return filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
 
 
 def _singly(kind: Alike) -> Iterator[Alike]:
@@ -210,11 +210,11 @@ def _chosen(found: Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
     return chosen
 
 
-def _filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
+def filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
     """Rows without keys as the packages compute them that mask by a large negative number."""
     columns = torch.arange(proof.shape[-1], device=proof.device)
     empty = ~visible(rule, rows, columns, keep)[0].any(-1, keepdim=True)
-    whole = visible(replace(rule, causal=False), rows, columns, None)[0]
+    whole = visible(replace(rule, causal=False), rows, columns, None)[0].to(proof.dtype)
     return torch.where(empty, whole / whole.sum(-1, keepdim=True), proof)
 
 
@@ -238,11 +238,12 @@ def _wider(one: Alike, dtype: torch.dtype) -> Alike:
 
 
 def _numpy_relative(one: Bias) -> Relative:
-    found: Any = one.each(lambda part: _numpy(part.detach()))
+    found: Any = one.each(lambda part: to_numpy(part.detach()))
     return Relative(found.weight, found.bias, found.content, found.position, found.unit)
 
 
-def _numpy(x: Tensor) -> Any:
+def to_numpy(x: Tensor) -> Any:
+    """The same on the CPU, bfloat16 as its bits."""
     x = x.contiguous().cpu()
     if x.dtype == torch.bfloat16:  # numpy has no bfloat16: its bits, named by Factors.dtype
         return x.view(torch.int16).numpy().view(np.uint16)

@@ -21,6 +21,7 @@ from hgviz.store.interrupted import left_beside, read_manifest
 
 OLDEST = (1, 2)  # the oldest version whose parts can be put into a file of this one
 VERSION = "format version"
+UNSAID = {"kind of maps": "factors"}  # by manifests of 1.2
 Identity = dict[str, Any]
 
 
@@ -38,6 +39,7 @@ def identity_of(spec: ModelSpec, off: Off, made: Provenance, **of: Any) -> Ident
         "set of heads switched off": sorted(map(str, off)),
         "masking": made.masking,
         "number format": made.dtype,
+        "kind of maps": "weights" if made.dense else "factors",
         **of,
     }
 
@@ -79,6 +81,7 @@ def begin(
 
 
 def _same(part: Path, found: Identity, identity: Identity, force: bool) -> bool:
+    found = {**UNSAID, **found}
     other = [name for name in identity if name != VERSION and found.get(name) != identity[name]]
     if not other and _fits(found.get(VERSION)):
         return True

@@ -18,7 +18,8 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hgviz.maps import Factors
+    from hgviz.maps import DenseMap, Factors
+    from hgviz.models.dense import Weights
     from hgviz.models.model import Model
 
 
@@ -30,12 +31,15 @@ def capture(
     force: bool = False,
     target: Prompt | None = None,
     made: Provenance | None = None,
+    dense: bool = False,
 ) -> Task[Capture]:
     """Run a model on a prompt and keep what every layer attended with.
 
     Without `out` everything stays in memory and each Step carries the Capture so far; with it each
     layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
-    nothing it had committed. made: its provenance, where there is more to say of it.
+    nothing it had committed. made: its provenance, where there is more to say of it. dense: keep
+    the weights themselves, as the model computed them in its own precision, in place of what they
+    are computed from. Errors: HgvizError, for dense also where maps would not fit the memory.
     """
     started = time.perf_counter()
     blank = Capture(
@@ -44,7 +48,7 @@ def capture(
         spans=model.spans(prompt, target),
         maps=(None,) * len(model.spec.layers),
         off=off,
-        made=made or provenance(model),
+        made=replace(made or provenance(model), dense=dense),
         target=target,
     )
     if out is None:
@@ -53,14 +57,17 @@ def capture(
 
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
-    from hgviz.maps import ROUNDED, LazyMap, settled
+    from hgviz.maps import ROUNDED, Factors, LazyMap, settled
 
     maps: list[Map | None] = list(blank.maps)
     layers = _Traced(model, blank)
-    for index, factors in layers:
-        # in half precision kernels take exponentials roughly, in float64 more is expected of tiles
-        rounded = ROUNDED if factors.dtype == "float32" else None
-        maps[index] = LazyMap(settled(factors, rounded), model.spec.layers[index].heads)
+    for index, one in layers:
+        if isinstance(one, Factors):
+            # kernels of half precision take exponentials roughly; of float64 tiles more is expected
+            rounded = ROUNDED if one.dtype == "float32" else None
+            maps[index] = LazyMap(settled(one, rounded), model.spec.layers[index].heads)
+        else:
+            maps[index] = one
         so_far = replace(blank, maps=tuple(maps))
         yield Step(index + 1, len(maps), f"layer {index}", so_far)
     made = replace(blank.made, seconds=time.perf_counter() - started)
@@ -77,9 +84,9 @@ def _capture_to_file(
         out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
     ) as writer:
         layers = _Traced(model, blank)
-        for index, factors in layers:
+        for index, one in layers:
             if index not in writer.committed:
-                writer.add(index, factors, settle=True)
+                writer.add(index, one, settle=True)
             yield Step(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)
@@ -92,17 +99,26 @@ class _Traced:
         self.model, self.blank = model, blank
         self.logits: NDArray[Any] | None = None
 
-    def __iter__(self) -> Iterator[tuple[int, Factors]]:
-        tapped: dict[int, Factors] = {}
-        blank = self.blank
-        steps = self.model.trace(blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__)
+    def __iter__(self) -> Iterator[tuple[int, Factors | DenseMap]]:
+        tapped: dict[int, Any] = {}
+        blank, dense = self.blank, self.blank.made.dense
+        steps = self.model.trace(
+            blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense
+        )
         while True:
             try:
                 index = next(steps)
             except StopIteration as end:
                 self.logits = end.value
                 return
-            yield index, tapped.pop(index)
+            found = tapped.pop(index)
+            yield index, self._map(index, found) if dense else found
+
+    def _map(self, index: int, found: Weights) -> DenseMap:
+        from hgviz.maps import DenseMap
+
+        heads = self.model.spec.layers[index].heads
+        return DenseMap(found.values, heads, found.signed, found.causal)
 
 
 def provenance(model: Model) -> Provenance:

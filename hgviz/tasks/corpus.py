@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,13 @@ def capture_corpus(
     out: Path_,
     off: Off = frozenset(),
     force: bool = False,
+    dense: bool = False,
 ) -> Task[Capture]:
     """Run a model on every text of a file and keep what every layer attended with, in one file.
 
     A text that cannot be read is refused before anything is captured. What was done when it is
-    interrupted stays in OUT.part, and the same call goes on from there. Returns the first text's
-    capture, which lists them all. Errors: HgvizError, naming the line of a text.
+    interrupted stays in OUT.part, and the same call goes on from there. dense: as capture. Returns
+    the first text's capture, which lists them all. Errors: HgvizError, naming the line of a text.
     """
     from hgviz.models import corpora
     from hgviz.store import CorpusWriter, open_capture
@@ -40,7 +42,7 @@ def capture_corpus(
     yield Step(0, 1, f"reading {Path(corpus).name}")
     read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
     items = yield from _items(model, read)
-    total, made = len(items), provenance(model)
+    total, made = len(items), replace(provenance(model), dense=dense)
     with CorpusWriter(out, model.spec, items, read.digest, off, made, force) as writer:
         for number in range(total):
             if number not in writer.done:
@@ -70,7 +72,7 @@ def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: i
     prompt, target = read.prompts(model, number)
     spans = model.spans(prompt, target)
     maps = (None,) * len(model.spec.layers)
-    blank = Capture(model.spec, prompt, spans, maps, writer.off, target=target)
+    blank = Capture(model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target)
     told = time.monotonic()
     with writer.item(number, prompt, spans, target) as one:
         layers = _Traced(model, blank)

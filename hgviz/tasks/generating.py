@@ -30,6 +30,7 @@ def generate(
     target: Prompt | None = None,
     seed: int | None = None,
     temperature: float = 1.0,
+    dense: bool = False,
 ) -> Task[Capture]:
     """Let a model write up to count tokens after a text, and keep what every layer attended with.
 
@@ -64,7 +65,7 @@ def generate(
     said = f"{tokens} after {len(writing.given):,}, {how}{stopped}"
     made = replace(provenance(model), seed=seed, generated=said)
     texts = (text, None) if target is None else (prompt, text)
-    task = capture(model, texts[0], out, off, force, texts[1], made=made)
+    task = capture(model, texts[0], out, off, force, texts[1], made=made, dense=dense)
     return (yield from _after(task, written))
 
 

@@ -1,0 +1,88 @@
+"""Attention by maps that are kept as they are, for captures of the weights themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import HgvizError
+from hgviz.maps.rule import Rule
+from hgviz.models.positions import Bias
+from hgviz.models.tap import filled, to_numpy
+from hgviz.models.weighing import Alike, alike, in_order, scored, weigh
+
+CELLS = 1 << 20  # of all heads, weighed at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The maps of one layer: values (heads, queries, keys) in the dtype of the model, bfloat16 as
+    its bits; causal: row i has none right of column i.
+    """
+
+    values: NDArray[Any]
+    signed: bool
+    causal: bool
+
+
+def attend_by_maps(
+    q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
+) -> tuple[Tensor, Weights]:
+    """Context (1, H, Q, D) of q (1, H, Q, D) over k, v (1, H, K, D), and the weights that gave it.
+
+    Errors: HgvizError where the maps would not fit the memory.
+    """
+    if len(q) != 1:
+        raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
+    shape = (*q.shape[:3], k.shape[2])
+    _require_room(shape[1:], q.dtype.itemsize)
+    uniform = keep is not None and rule.empty_rows == "uniform"
+    maps, parts = torch.empty(shape, dtype=q.dtype), []
+    # no row is summed in less than float32, as in fused kernels
+    exact = torch.promote_types(q.dtype, torch.float32)
+    terms = None if relative is None else relative.each(lambda part: part.to(exact))
+    kinds = tuple(alike(q.to(exact), k.to(exact), rule, terms))
+    step = max(1, CELLS // max(1, shape[1] * shape[3]))
+    for rows in torch.arange(shape[2], device=q.device).split(step) if kinds else ():
+        found = in_order(rule, [_weights(one, rows, keep) for one in kinds])
+        if uniform:
+            found = filled(found[0], rule, keep, rows)[None]
+        found = found.to(q.dtype)
+        parts.append(found @ v)
+        maps[:, :, int(rows[0]) : int(rows[-1]) + 1] = found.detach()
+    square = rule.stride_q == rule.stride_k and shape[2] == shape[3]
+    signed = any(ACTIVATIONS[name].signed for name in rule.activations)
+    context = torch.cat(parts, dim=2) if parts else torch.zeros_like(q)
+    return context, Weights(to_numpy(maps[0]), signed, rule.causal and square and not uniform)
+
+
+def _weights(one: Alike, rows: Tensor, keep: Tensor | None) -> Tensor:
+    scores, seen = scored(one, rows, keep)
+    return weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
+
+
+def _require_room(shape: tuple[int, ...], itemsize: int) -> None:
+    """What is free is known on Linux alone; elsewhere torch says when there is none."""
+    heads, queries, keys = shape
+    needed, free = heads * queries * keys * itemsize, _free()
+    if free is not None and needed > free:
+        raise HgvizError(
+            f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free",
+            f"{heads} heads have {queries:,} x {keys:,} weights",
+            "Leave --dense out: q and k are kept then, from which any weight is computed",
+        )
+
+
+def _free() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = {name: rest.split()[0] for name, rest in (line.split(":", 1) for line in lines)}
+    return int(found["MemAvailable"]) * 1024 if "MemAvailable" in found else None
