@@ -79,9 +79,10 @@ def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
             return np.zeros((0, 0), np.float32)
         return np.zeros((-(-queries >> zoom), -(-keys >> zoom)), np.float32)
 
+    total, weighted, top, lowest = (np.zeros(queries) for _ in range(4))
     whole = _Rows(
-        *(np.zeros(queries) for _ in range(4)), cells(wanted.largest),
-        cells(wanted.sums), np.zeros((len(wanted.rows), keys)),
+        total, weighted, top, lowest, cells(wanted.largest), cells(wanted.sums),
+        np.zeros((len(wanted.rows), keys)),
     )  # fmt: skip
     look = _look_at_logs if maps.by_softmax(place) else _look_at_weights
 

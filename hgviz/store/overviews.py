@@ -109,8 +109,8 @@ def _write_chunks(target: h5py.Dataset, place: int, codes: Codes) -> None:
 
 
 def _packed(codes: Codes) -> bytes:
-    """As HDF5's own filters read it (single bytes are not shuffled). Codes of weights seldom repeat otherwise than in runs:
-    to look for that alone takes half the time of level 1 and fewer bytes.
+    """As HDF5's own filters read it (single bytes are not shuffled). Codes of weights seldom
+    repeat but in runs: to look for these alone takes half the time of level 1 and fewer bytes.
     """
     pack = zlib.compressobj(1, strategy=zlib.Z_RLE)
     return pack.compress(codes.data) + pack.flush()
