@@ -69,8 +69,8 @@ def _fold(
     values: NDArray[Any], zoom: int, join: np.ufunc, outside: float, exact: bool = True
 ) -> NDArray[Any]:
     step = 1 << zoom
-    over = [(0, -size % step) for size in values.shape]
-    if any(after for _, after in over):
+    if any(size % step for size in values.shape):
+        over = [(0, -size % step) for size in values.shape]
         values = np.pad(values, over, constant_values=outside)
     # rows first: these are contiguous
     if zoom < 2 or (exact and join is np.add):

@@ -84,8 +84,8 @@ class Tiled(ABC):
             else:
                 sums = self._assembled(self._summed, place, window, inner, np.float64)
                 found = fold_sum(sums, zoom - inner) / counts((bottom - top, right - left), zoom)
-        found += 0.0  # turns -0 into 0; in place, since fresh pages cost more than the sum
-        return found.astype(np.float32, copy=False)
+                found = found.astype(np.float32) + np.float32(0)
+        return found
 
     def overview(
         self,
@@ -171,7 +171,9 @@ class Tiled(ABC):
                     target[:] = 0
                 else:
                     cut = part[max(-above, 0) :, max(-before, 0) :]
-                    target[:] = cut[: target.shape[0], : target.shape[1]]
+                    cut = cut[: target.shape[0], : target.shape[1]]
+                    # adding 0 turns -0 into 0; while copying, since a pass of its own is dear
+                    np.add(cut, 0, out=target, dtype=dtype, casting="same_kind")
         return cells
 
 
