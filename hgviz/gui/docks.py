@@ -139,11 +139,6 @@ class DockTabs(QWidget):
 
     def take(self, panels: Sequence[View]) -> None:
         """Take the panels from the column, as far as they have something to say."""
-        while self.bar.count():
-            self.bar.removeTab(0)
-            scroll = self.stack.widget(0)
-            self.stack.removeWidget(scroll)
-            scroll.deleteLater()
         for panel in panels:
             scroll = QScrollArea()
             scroll.setWidgetResizable(True)
@@ -151,6 +146,16 @@ class DockTabs(QWidget):
             panel.show()
             self.stack.addWidget(scroll)
             self.bar.addTab(panel.title)
+
+    def release(self) -> None:
+        """Let go of the panels: an area that only lost its widget would go on resizing it."""
+        while self.bar.count():
+            self.bar.removeTab(0)
+            scroll = self.stack.widget(0)
+            assert isinstance(scroll, QScrollArea)
+            scroll.takeWidget()
+            self.stack.removeWidget(scroll)
+            scroll.deleteLater()
 
     def show_tab(self, title: str, there: bool) -> None:
         """Show or hide one tab."""

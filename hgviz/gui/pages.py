@@ -101,6 +101,7 @@ class InspectPage(QWidget):
         if tabbed != self._tabbed:
             self._tabbed = tabbed
             home = self.tabs if tabbed else self.column
+            self.tabs.release()
             home.take(self.panels)
             for title, there in self._there.items():
                 self._show(title, there)

@@ -137,7 +137,8 @@ def made_words(capture: Capture | None) -> str:
         other += " states" if capture.prompt.states is not None else ""
     noun += other
     done = sum(one is not None for one in capture.maps)
-    parts = [f"{tokens:,} {noun if tokens != 1 or other else noun[:-1]} captured"]
+    together = f", one of {len(capture.items):,} texts" if capture.items else ""
+    parts = [f"{tokens:,} {noun if tokens != 1 or other else noun[:-1]}{together} captured"]
     if not capture.complete:
         parts = [f"{done} of {len(capture.maps)} layers of {tokens:,} {noun}"]
     elif made.seconds:

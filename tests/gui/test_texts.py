@@ -173,6 +173,7 @@ def test_the_panel_is_there_for_many_texts_only(opened, many):
     assert opened.inspect.texts.isVisible()
     assert opened.frame.windowTitle() == "made for tests · text 2 of 300 · hgviz"
     assert opened.inspect.strip.head.title.text() == "Text 2 of 300"
+    assert opened.frame.made_words.full.startswith("11 bytes, one of 300 texts captured")
     opened.session.put(capture=make_capture("Alone"))
     opened.settle()
     assert not opened.inspect.texts.isVisible()

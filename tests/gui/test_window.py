@@ -202,3 +202,15 @@ def test_the_window_opens_where_it_was(program):
     place(other, settings.load())
     assert other.size().toTuple() == (900, 720)
     other.deleteLater()
+
+
+def test_the_docks_fill_their_column_again_after_a_narrow_window(opened):
+    column = opened.inspect.column
+    for size in ((900, 600), (1600, 1000), (1100, 960), (1600, 1000)):
+        opened.frame.resize(*size)
+        QApplication.processEvents()
+        opened.settle()
+    for section in column.sections.values():
+        if section.isVisible() and section.panel.isVisible():
+            assert section.panel.geometry().top() == section.head.height()
+            assert section.panel.width() == section.width() == column.viewport().width()
