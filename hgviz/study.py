@@ -1,0 +1,172 @@
+"""What was measured of a model's heads on some data: every report is made from it, without a model.
+
+numpy only. Losses are in nats, heads stand in order of computation (HeadId sorts). What a running
+study has not reached yet is NaN (changes of right and wrong: UNKNOWN), so it can be kept as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Floats, HeadId, Integers, ModelSpec, Off, Provenance, Score, readonly
+from hgviz.examples import Asked
+
+Signs = NDArray[np.int8]
+
+UNKNOWN = -128  # in `change`: not measured yet
+UNASKED = -1  # in `given`: not answered yet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A score along an order in which heads are switched off, the first of order first.
+
+    method names the score that made the order ("random": none did, drawn with seed). key: what it
+    was sorted by, "score", "parameters" or "flops" (score per saved one); how: "one-shot",
+    "iterative" or "greedy". removed (points,) how many heads were off, ascending, the whole model's
+    0 among them; values, low, high (points,) the metric there with its interval of 95 %, loss
+    (points,) mean nats. change, change_low, change_high (points,) the metric's paired change to the
+    whole model, 0 where none is off. rows (n,): the examples it was measured on, not those of the
+    order. unit: what the metric is, as in Score.metric.
+    """
+
+    method: str
+    order: tuple[HeadId, ...]
+    removed: Integers
+    values: Floats
+    low: Floats
+    high: Floats
+    loss: Floats
+    change: Floats
+    change_low: Floats
+    change_high: Floats
+    rows: Integers
+    seed: int = 0
+    unit: str = "accuracy"
+    key: str = "score"
+    how: str = "one-shot"
+
+    def __post_init__(self) -> None:
+        _close(self)
+
+    def off(self, removed: int) -> Off:
+        """The heads that are off after so many steps."""
+        return frozenset(self.order[:removed])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What training gave each head, high where it is needed: runs (runs, heads), one per seed.
+
+    method "gates": hard-concrete gates at test time, 0 to 1; "subset": the logits w of
+    differentiable subset pruning; "causal-on" and "causal-off": gates, 0 to 1, fitted while a
+    regulariser pushes all of them on, or off. note: how, for people.
+    """
+
+    method: str
+    runs: Floats
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _close(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Heads switched off under a name, and what the model then scored."""
+
+    name: str
+    off: Off
+    score: Score | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """Measurements of all heads of one model on one set of examples. E examples, P places, H heads.
+
+    spec.digest is the checkpoint's, data_digest Examples.digest, data the name of the file. off:
+    heads off all along, whose columns stay NaN. metric as in Score. seed: of whatever is drawn.
+
+    places (E + 1,), wanted (P,): as in Examples; lengths (E,) tokens; sizes (E,) bytes of what is
+    wanted, 0 where nobody counts them. loss (P,), given (P,): the whole model's answers, UNASKED
+    where there is none yet.
+
+    gradient (E, H): G, the slope of an example's loss, the sum over its places, with the gate of
+    a head (pruning.md). token_gradient (E, H): the sum over tokens of abs(context . dL/dcontext).
+    loss_change (P, H): D, loss with the head off - loss; change (P, H): C, 1 wrong to right, -1
+    right to wrong, 0 neither. alone (P, H): loss with only this head on in its layer - loss.
+    shapley (permutations, H): what switching the head on did to the mean loss, in a random order
+    each; every row sums to L(all) - L(none).
+
+    parameters (H,): weights that go with the head; flops (H,): multiplications and additions that
+    go with it in a mean example.
+    """
+
+    spec: ModelSpec
+    heads: tuple[HeadId, ...]
+    asked: Asked
+    metric: str
+    places: Integers
+    wanted: Integers
+    lengths: Integers
+    loss: Floats
+    given: Integers
+    data: str = ""
+    data_digest: str = ""
+    labels: tuple[str, ...] = ()
+    seed: int = 0
+    off: Off = frozenset()
+    sizes: NDArray[np.float64] | None = None
+    gradient: Floats | None = None
+    token_gradient: Floats | None = None
+    loss_change: Floats | None = None
+    change: Signs | None = None
+    alone: Floats | None = None
+    shapley: Floats | None = None
+    parameters: NDArray[np.float64] | None = None
+    flops: NDArray[np.float64] | None = None
+    learned: tuple[Learned, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    masks: tuple[Mask, ...] = ()
+    made: Provenance = field(default_factory=Provenance)
+    path: str = ""
+
+    def __post_init__(self) -> None:
+        _close(self)
+
+    def __len__(self) -> int:
+        """How many examples it is about."""
+        return len(self.places) - 1
+
+    @property
+    def counts(self) -> Integers:
+        """(E,): how many places each example has."""
+        return readonly(np.diff(self.places))
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """(P,): whether the whole model gave what was wanted."""
+        return readonly(self.given == self.wanted)
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """(P,): whether the whole model has been asked."""
+        return readonly(self.given != UNASKED)
+
+    def places_of(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """(P,): which places belong to some examples, given by number or as a mask (E,)."""
+        chosen = np.zeros(len(self), bool)
+        chosen[rows] = True
+        return np.repeat(chosen, self.counts)
+
+
+def _close(one: Any) -> None:
+    """Every array read-only."""
+    for each in fields(one):
+        value = getattr(one, each.name)
+        if isinstance(value, np.ndarray):
+            object.__setattr__(one, each.name, readonly(value))
