@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-SIZES = {32_768: (6, 8), 131_072: (2, 2)}  # layers and heads
+SIZES = {32_768: (4, 6), 131_072: (2, 2)}  # layers and heads
 WIDTH = 64
 ROOM = 800, 1000  # of the map, height and width
 STEP = 13  # px a frame
@@ -64,7 +64,7 @@ def made(folder, length):
     import numpy as np
 
     from hgviz.core import Layer, Level, ModelSpec, Prompt
-    from hgviz.maps import Factors, Rule
+    from hgviz.maps import Factors, Rule, settled
     from hgviz.store import Writer
 
     path, (layers, heads) = folder / f"{length}.h5", SIZES[length]
@@ -90,7 +90,7 @@ def made(folder, length):
             print(f"making layer {layer + 1} of {layers} of {path}", file=sys.stderr, flush=True)
             q, k = (draw.normal(size=(heads, length, WIDTH)).astype(np.float32) for _ in range(2))
             stat = np.zeros((heads, length), np.float32)
-            writer.add(layer, Factors(q, k, stat, rule, *none), settle=True)
+            writer.add(layer, settled(Factors(q, k, stat, rule, *none)))
         return writer.finish()
 
 
@@ -129,14 +129,17 @@ def shown(path):
 
 def turn(until, seconds=60):
     """Turn the event loop until something is so."""
-    from PySide6.QtCore import QEventLoop
+    from PySide6.QtCore import QEventLoop, QTimer
     from PySide6.QtWidgets import QApplication
 
     end = time.perf_counter() + seconds
+    beat = QTimer(interval=2)  # so that it wakes up and looks; it sleeps in between, as exec does
+    beat.start()
     while not until():
         if time.perf_counter() > end:
             raise TimeoutError("it did not happen")
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 2)
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    beat.stop()
 
 
 def wait(seconds):
@@ -207,6 +210,7 @@ def flips(view):
         exact(view)
         first, last = [], []
         for head in heads[times - 1 :: 2]:
+            wait(0.1)
             view._supply._rest.stop()  # nothing is read ahead: it would not be cold
             start = time.perf_counter()
             view.session.put(selection=view.session.at(head))

@@ -117,13 +117,15 @@ def place(values: Any, limits: Limits, scale: str = "sqrt", signed: bool = False
     Values outside limits go to the ends; NaN stays NaN. Signed: 0 lies at 1/2, the limit is the
     larger magnitude of limits, and the scale is applied to the magnitude on both sides.
     """
-    values = np.asarray(values, np.float64)
+    values = np.asarray(values)
+    if values.dtype != np.float32:  # a map on screen is large, and float32 places it well enough
+        values = values.astype(np.float64)
     if signed:
         limit = max(abs(limits[0]), abs(limits[1]))
         bent = _bend(_part(np.abs(values), 0.0, limit), scale)
-        sided: Floats = (0.5 + 0.5 * np.sign(values) * bent).astype(np.float32)
+        sided: Floats = (0.5 + 0.5 * np.sign(values) * bent).astype(np.float32, copy=False)
         return sided
-    placed: Floats = _bend(_part(values, *limits), scale).astype(np.float32)
+    placed: Floats = _bend(_part(values, *limits), scale).astype(np.float32, copy=False)
     return placed
 
 

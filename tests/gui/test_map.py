@@ -10,9 +10,10 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
-from hgviz.core import Capture, Display, HeadId, Item, Selection
+from hgviz.core import Capture, Display, HeadId, Item, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
+from hgviz.gui.views.tiles import wanted
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
@@ -534,3 +535,64 @@ def grown(capture, tokens):
     weights[1, : len(old), : len(old)] = old
     weights[1, len(old) :, 0] = 1e-9
     return with_weights(longer, 0, weights)
+
+
+# --- what has not come yet ------------------------------------------------------------------------
+
+
+def test_moving_the_picture_along_paints_what_painting_it_anew_would(app):
+    capture = make_capture("The sand runs. " * 80, heads=1, strides=(1,))
+    random = np.random.default_rng(0)
+    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
+        canvas = view.canvas
+        for turns in (2, 9, -4):
+            canvas.zoom(turns, canvas.map_rect.center())
+            view.settle()
+            for step in random.integers(-40, 41, (12, 2)):
+                canvas.pan(QPointF(*map(int, step)))
+                view.settle()
+                moved = canvas.pixels
+                canvas.compose(afresh=True)
+                assert np.array_equal(moved, canvas.pixels)
+
+
+def test_it_says_how_true_it_is_until_it_is_exact(app, small, qtbot):
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
+        note = view.canvas._footnote
+        assert view.canvas.quality == "exact" and not note.words
+        note.judge("near", signed=False)
+        assert not note.words  # what is over in a moment is not worth a word
+        qtbot.waitUntil(lambda: note.words == "within 2.8 % so far")
+        note.judge("near", signed=True)
+        assert note.words == "within 5.6 % so far"
+        note.judge("coarse", signed=False)
+        assert note.words == "coarser than it will be"
+        note.judge("exact", signed=False)
+        assert not note.words
+
+
+def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
+    capture = make_capture("The sand runs. " * 160, heads=3, strides=(1,))
+    with shown(MapView, capture=capture, selection=Selection(0, 1)) as (view, _):
+        asked = []
+        view._supply._readers.want = lambda work: asked.append(list(work))
+        view.canvas.zoom(20, view.canvas.map_rect.center())
+        view.tiles.clear()
+        view.canvas.compose(afresh=True)
+        beside = finish(view._opener.beside(view._opened))
+        assert [one.head for one in beside] == [HeadId(0, 2), HeadId(0, 0), HeadId(1, 1)]
+        view._supply._read(beside)
+        here = view._opened.source
+        sources = [part.key.source for part in asked[-1]]
+        on_screen = len(wanted(here, view.canvas.view))
+        assert all(source is here for source in sources[:on_screen])
+        assert set(sources) == {here, *(one.source for one in beside)}
+
+
+def test_a_window_closes_while_tiles_are_on_their_way(app):
+    capture = make_capture("The sand runs. " * 200, heads=1, strides=(1,))
+    with shown(MapView, visible=False, capture=capture, selection=Selection(0, 0)) as (view, _):
+        view.show()
+        for _ in range(4):
+            QApplication.processEvents()
+    assert view._supply._readers is None

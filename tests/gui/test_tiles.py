@@ -1,12 +1,17 @@
 """Putting a picture together from the pieces of a map."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hgviz.gui.views import mosaic, tiles
 from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
-from hgviz.maps import DenseMap, LazyMap, Rule
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
+from hgviz.maps.pyramid import UNSIGNED_ERROR
+from hgviz.maps.summary import pyramid_of, to_store
+from hgviz.maps.survey import survey
 from tests.making import make_capture
 
 CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)
@@ -163,3 +168,86 @@ def test_tiles_of_a_lazy_map_are_its_own_reads():
     source = Source(layer, 1, tiles.rule_of(capture, 0))
     view = Viewport.fitted(layer.shape[1:], (700, 700))
     assert np.array_equal(whole(source, view), layer.read(1))
+
+
+# --- what is kept in the capture ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """A source of 8,192 tokens with stored levels."""
+    random, rows = np.random.default_rng(0), 8192
+    q, k = (random.normal(size=(1, rows, 8)).astype(np.float32) for _ in range(2))
+    rule = Rule(0.5, ("softmax",), (None,), causal=True)
+    none = np.zeros(0, np.int64), np.zeros((1, 0, rows), np.float32)
+    factors = settled(Factors(q, k, np.zeros((1, rows), np.float32), rule, *none))
+    bare = LazyMap(factors, (0,))
+    found = survey(bare, 0, to_store(bare))
+    pyramid = pyramid_of(bare, found)
+    layer = LazyMap(factors, (0,), pyramids=lambda place: pyramid)
+    return Source(layer, 0, rule, bare.fold(found.cells, 3))
+
+
+def at_scale(scale, start=3000):
+    view = Viewport.fitted((8192, 8192), (200, 300))
+    down, across = (one.at(scale, 0).moved_to(round(start * scale)) for one in (
+        view.down, view.across))  # fmt: skip
+    return replace(view, down=down, across=across)
+
+
+def test_what_is_stored_is_shown_first_and_close_to_what_comes(kept):
+    view, cache = at_scale(1 / 20), Tiles()
+    keys = tiles.wanted(kept, view)
+    for part in cache.sketches(keys):
+        cache.read(part)
+    near = mosaic.compose(cache, kept, view)
+    assert mosaic.quality(cache, kept, view) == "near"
+    fill(cache, keys)
+    assert mosaic.quality(cache, kept, view) == "exact"
+    exact = mosaic.compose(cache, kept, view)
+    assert not np.isnan(near).any() and not np.array_equal(near, exact)
+    assert np.allclose(near, exact, rtol=UNSIGNED_ERROR, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [3, 1, 1 / 2, 1 / 5])
+def test_finer_than_what_is_stored_nothing_is_empty_either(kept, scale):
+    view, cache = at_scale(scale), Tiles()
+    for part in cache.sketches(tiles.wanted(kept, view)):
+        assert part.key.zoom == 3
+        cache.read(part)
+    assert len(cache) == 1
+    assert mosaic.quality(cache, kept, view) == "coarse"
+    coarse = mosaic.compose(cache, kept, view)
+    exact = whole(kept, view)
+    assert not np.isnan(coarse).any()
+    assert (coarse >= exact * (1 - UNSIGNED_ERROR) - 1e-7).all()
+
+
+def test_a_tile_becomes_exact_part_by_part(kept):
+    key, cache = Key(kept, 4, 1, 0), Tiles()
+    parts = list(cache.parts([key]))
+    assert len(parts) == 4 and tiles.side(4) == 128
+    for number, part in enumerate(parts):
+        assert np.count_nonzero(cache.get(key).exact if number else 0) == number
+        cache.read(part)
+    assert np.array_equal(cache.get(key).values, kept.map.read(0, *key.ranges, zoom=4))
+
+
+def test_the_cache_is_bounded_for_all_sources_together():
+    cache = Tiles(limit=2**20)
+    for seed in range(3):
+        source = source_of(random_map(1024, seed=seed))
+        fill(cache, tiles.wanted(source, Viewport.fitted((1024, 1024), (1100, 1100))))
+        assert cache.size <= cache.limit
+        assert cache.size == sum(tile.values.nbytes for tile in cache._tiles.values())
+
+
+def test_the_ring_around_a_view_is_what_lies_next_to_it():
+    source = source_of(random_map(2048, causal=False), FREE)
+    view = Viewport.fitted((2048, 2048), (200, 200)).zoomed(60, 0, 0)
+    view = replace(view, down=view.down.at(1.0, 0).moved_to(600), across=view.across.at(
+        1.0, 0).moved_to(600))  # fmt: skip
+    here = {(key.i, key.j) for key in tiles.wanted(source, view)}
+    around = {(key.i, key.j) for key in tiles.around(source, view)}
+    assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
+    assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here

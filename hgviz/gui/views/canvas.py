@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -26,7 +26,6 @@ from hgviz.gui.views.viewport import Viewport
 LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
 PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
 ROOMY = 420  # px that a sentence is at ease in
-CARD = 22  # px between a cell and what is said about it
 
 Cell = tuple[int | None, int | None]
 Block = tuple[int, int, int, int]
@@ -165,17 +164,11 @@ class Canvas(QWidget):
 
     def stretch(self, start: QPointF, end: QPointF) -> None:
         """A block from one place to another, as far as the map goes."""
-        rect = self.map_rect
-        most = rect.bottomRight() - QPointF(0.01, 0.01)
-        corners = [
-            self.cell_at(
-                QPointF(
-                    min(max(one.x(), rect.left()), most.x()),
-                    min(max(one.y(), rect.top()), most.y()),
-                )
-            )
-            for one in (start, end)
-        ]
+        low, high = self.map_rect.topLeft(), self.map_rect.bottomRight() - QPointF(0.01, 0.01)
+        corners = []
+        for one in (start, end):
+            x, y = max(one.x(), low.x()), max(one.y(), low.y())
+            corners.append(self.cell_at(QPointF(min(x, high.x()), min(y, high.y()))))
         rows, columns = [one[0] for one in corners], [one[1] for one in corners]
         if None not in rows + columns:
             self.block = min(rows), max(rows) + 1, min(columns), max(columns) + 1  # type: ignore[type-var, operator, assignment]
@@ -254,10 +247,11 @@ class Canvas(QWidget):
             return
         with QPainter(self) as painter:
             rect, source = self.map_rect, self.scene.source
+            corner = (rect.topLeft() * self._ratio).toPoint()
             painter.drawPixmap(0, 0, self._drawn_ground())
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
-            painter.drawImage(self._corner(), self._picture.image())
+            painter.drawImage(corner, self._picture.image())
             painter.restore()
             if self.scene.off:
                 ink.switched_off(painter, rect, self._ratio)
@@ -266,10 +260,8 @@ class Canvas(QWidget):
             ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
-            corner, signed = self._corner(), self.scene.signed
-            crosshair.draw(
-                painter, self.cross, self.view, corner, signed=signed, causal=source.rule.causal
-            )
+            signed, causal = self.scene.signed, source.rule.causal
+            crosshair.draw(painter, self.cross, self.view, corner, signed=signed, causal=causal)
             if self.block is not None:
                 crosshair.frame(painter, self.block, self.view, corner)
             painter.restore()
@@ -296,9 +288,6 @@ class Canvas(QWidget):
                 self._sides(painter, rect)
             self._ground = key, out
         return self._ground[1]
-
-    def _corner(self) -> QPoint:
-        return (self.map_rect.topLeft() * self._ratio).toPoint()
 
     def _marked(self, side: str, chosen: int | None) -> Marks:
         assert self.scene is not None and self.view is not None
@@ -339,7 +328,8 @@ class Canvas(QWidget):
         """Chips on the map, how much a pixel stands for, the whole in a corner."""
         assert self.scene is not None and self.view is not None
         place = rect.topRight() + QPointF(-PAD, PAD)
-        said = "off: this head adds nothing" if self.scene.off else self.hidden_words
+        hidden = not self._picture.pixels[::8, ::-8].all()  # looked at here and there
+        said = "off: this head adds nothing" if self.scene.off else self.hidden_words * hidden
         if said:
             ink.chip(painter, place, said, rect.width() - 2 * PAD)
         self._footnote.draw(painter, rect, self.view)
@@ -379,18 +369,10 @@ class Canvas(QWidget):
             self.card.hide()
             return
         cell = self.cell_rect(row, column)
-        if not self.map_rect.intersects(cell):
+        if self.map_rect.intersects(cell):
+            self.card.stand(cell, self.sentence.geometry())
+        else:
             self.card.hide()
-            return
-        size = self.card.sizeHint()
-        for x in (cell.right() + CARD, cell.left() - CARD - size.width()):
-            for y in (cell.bottom() + CARD, cell.top() - CARD - size.height()):
-                place = QRect(QPoint(round(x), round(y)), size)
-                if self.rect().contains(place) and not place.intersects(self.sentence.geometry()):
-                    self.card.setGeometry(place)
-                    self.card.show()
-                    return
-        self.card.hide()
 
     # --- size and theme ---------------------------------------------------------------------------
 

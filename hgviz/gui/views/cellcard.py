@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
 
 RADIUS = 8
+APART = 22  # px between a cell and what is said about it
 
 
 class CellCard(QWidget):
@@ -38,6 +39,20 @@ class CellCard(QWidget):
         """HTML with everything from a text escaped."""
         self._label.setFont(theme.font())
         self._label.setText(text)
+
+    def stand(self, cell: QRectF, taken: QRect) -> None:
+        """Beside a cell, off its row and column, in the parent and off what is taken there; hidden
+        where there is no such place.
+        """
+        size, room = self.sizeHint(), self.parentWidget().rect()
+        for x in (cell.right() + APART, cell.left() - APART - size.width()):
+            for y in (cell.bottom() + APART, cell.top() - APART - size.height()):
+                place = QRect(QPoint(round(x), round(y)), size)
+                if room.contains(place) and not place.intersects(taken):
+                    self.setGeometry(place)
+                    self.show()
+                    return
+        self.hide()
 
     def sizeHint(self) -> QSize:
         """As large as its words."""

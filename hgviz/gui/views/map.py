@@ -144,6 +144,7 @@ class MapView(View):
             self.canvas.grow(result.source.shape, result.grid.wide)
         elif old is not result:
             self.canvas.drop_block()
+        self._fetch()  # it is read while what is there already is drawn
         self._entitle()
         self._present()
         stays = grown and self.session is not None and self.session.grew

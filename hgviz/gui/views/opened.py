@@ -109,7 +109,7 @@ class Opened:
 
 
 class Opener:
-    """Opens heads, and keeps those opened last as long as their capture is on screen. Any thread."""
+    """Opens heads, in any thread, and keeps those opened last while their capture is on screen."""
 
     def __init__(self, tiles: Tiles) -> None:
         self.tiles = tiles

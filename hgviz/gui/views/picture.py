@@ -73,8 +73,9 @@ class Picture:
         """Show a part of a scene; the boxes that had to be painted for it, all or what came in."""
         look = scene.source, scene.limits, scene.display, dark
         boxes = self._kept(view) if look == self._look else None
-        if boxes is None:
+        if self.pixels.shape != view.size:
             self.pixels, self._spare = (np.empty(view.size, np.uint32) for _ in range(2))
+        if boxes is None:
             boxes = [(0, view.size[0], 0, view.size[1])]
         self.view, self._look = view, look
         for box in boxes:

@@ -31,7 +31,8 @@ class Supply(QObject):
         super().__init__(canvas)
         self._canvas, self._opener = canvas, opener
         self._opened: Opened | None = None
-        self._screen: tuple[object, ...] = ()  # the tiles last asked for
+        self._screen: tuple[object, ...] = ()  # what was asked for last,
+        self._ahead = False  # and whether more than that
         self._lanes: Lanes | None = None
         self._readers: Readers | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST)
@@ -64,11 +65,10 @@ class Supply(QObject):
                     on_error=self._on_error, post=self._lanes.bridge.post,
                 )  # fmt: skip
         view = self._canvas.view
-        if self._canvas.quality != "exact" and view is not None:
-            screen = tiles.screen(opened.source, view)
-            if screen != self._screen:
-                self._screen = screen
-                self._read([])
+        screen = () if view is None else tiles.screen(opened.source, view)
+        if screen != self._screen or self._ahead:
+            self._screen = screen
+            self._read([])
         self._rest.start()
 
     @property
@@ -77,6 +77,7 @@ class Supply(QObject):
 
     def _read(self, beside: list[Opened]) -> None:
         """What is on screen first, then around it, then the same part of other heads."""
+        self._ahead = bool(beside)
         cache, view = self._canvas.cache, self._canvas.view
         if self._readers is None or self._opened is None or view is None:
             return

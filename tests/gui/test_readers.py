@@ -1,0 +1,142 @@
+"""Reading tiles in threads: what comes first, what is never read, and the end."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hgviz.gui.views.readers import Readers
+from hgviz.gui.views.tiles import Key, Part, Source, Tiles, wanted
+from hgviz.gui.views.viewport import Viewport
+from hgviz.maps import Rule
+
+FREE = Rule(1.0, ("tanh",), (None,))
+
+
+class Slow:
+    """A map of 2,048 x 2,048 cells whose reads wait to be let go."""
+
+    shape, heads, signed = (1, 2048, 2048), (0,), False
+
+    def __init__(self):
+        self.asked, self.go, self.begun = [], threading.Event(), threading.Event()
+
+    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+        self.asked.append((rows[0] // 256, columns[0] // 256))
+        self.begun.set()
+        assert self.go.wait(10)
+        return np.ones((rows[1] - rows[0], columns[1] - columns[0]), np.float32)
+
+
+@pytest.fixture
+def slow():
+    return Slow()
+
+
+@pytest.fixture
+def readers():
+    cache, came, wrong = Tiles(), [], []
+    one = Readers(cache, lambda call: call(), came.extend, wrong.append, count=1)
+    one.came, one.wrong = came, wrong
+    yield one
+    one.close()
+
+
+def keys_of(slow, row):
+    source = Source(slow, 0, FREE)
+    return [Key(source, 0, row, column) for column in range(8)]
+
+
+def until(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_what_was_asked_for_last_comes_first_and_what_nobody_wants_is_not_read(readers, slow):
+    readers.want(readers.tiles.parts(keys_of(slow, 0)))
+    assert slow.begun.wait(10)
+    readers.want(readers.tiles.parts(keys_of(slow, 1)))
+    readers.want(readers.tiles.parts(keys_of(slow, 5)))
+    slow.go.set()
+    until(lambda: len(readers.came) == 9)
+    assert slow.asked == [(0, 0), *((5, column) for column in range(8))]
+
+
+def test_a_part_that_is_being_read_is_not_read_twice(slow):
+    cache, came = Tiles(), []
+    both = Readers(cache, lambda call: call(), came.extend, print, count=2)
+    keys = keys_of(slow, 0)[:1]
+    both.want(cache.parts(keys))
+    assert slow.begun.wait(10)
+    both.want(cache.parts(keys))
+    slow.go.set()
+    until(lambda: came)
+    both.close()
+    assert slow.asked == [(0, 0)]
+
+
+def test_nothing_is_said_and_no_thread_stays_after_closing(readers, slow):
+    readers.want(readers.tiles.parts(keys_of(slow, 0)))
+    assert slow.begun.wait(10)
+    threading.Timer(0.05, slow.go.set).start()
+    readers.close()
+    assert len(slow.asked) == 1 and not readers.came
+    assert not any(thread.is_alive() for thread in readers._threads)
+    readers.want(readers.tiles.parts(keys_of(slow, 1)))
+    assert len(slow.asked) == 1
+
+
+def test_parts_that_come_faster_than_they_are_heard_come_together(slow):
+    cache, calls, came = Tiles(), [], []
+    one = Readers(cache, calls.append, came.append, print, count=1)
+    slow.go.set()
+    one.want(cache.parts(keys_of(slow, 0)))
+    until(lambda: len(slow.asked) == 8 and len(cache) == 8 and len(one._unheard) == 8)
+    assert len(calls) == 1
+    calls[0]()
+    assert [part.key.j for part in came[0]] == list(range(8))
+    one.close()
+
+
+def test_a_map_that_cannot_be_read_says_so_once(readers):
+    class Broken(Slow):
+        def read(self, *args, **named):
+            raise ValueError("damaged")
+
+    readers.want(readers.tiles.parts(keys_of(Broken(), 0)))
+    until(lambda: readers.wrong)
+    time.sleep(0.05)
+    assert [str(one) for one in readers.wrong] == ["damaged"]
+
+
+def test_what_threads_read_is_what_is_read_at_once():
+    random = np.random.default_rng(0)
+
+    class Random(Slow):
+        weights = random.random((2048, 2048), np.float32)
+
+        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+            return self.weights[slice(*rows), slice(*columns)].copy()
+
+    source = Source(Random(), 0, FREE)
+    keys = wanted(source, Viewport.fitted((2048, 2048), (2048, 2048)))
+    cache, came = Tiles(), []
+    many = Readers(cache, lambda call: call(), came.extend, print, count=4)
+    many.want(cache.parts(keys))
+    until(lambda: len(came) == 64)
+    many.close()
+    for key in keys:
+        (top, bottom), (left, right) = key.ranges
+        assert np.array_equal(cache.get(key).values, Random.weights[top:bottom, left:right])
+        assert cache.get(key).whole
+
+
+def test_a_part_of_a_coarse_tile_is_read_alone(readers, slow):
+    slow.go.set()
+    key = Key(Source(slow, 0, FREE), 0, 1, 1)
+    readers.want(iter([Part(key, 0, 0)]))
+    until(lambda: readers.came)
+    assert readers.came == [Part(key, 0, 0)]
