@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import torch
+from table import line
 
 from hgviz.models.checkpoint import build
 from hgviz.models.generation import Writing
@@ -17,28 +18,24 @@ from hgviz.models.model import Model
 from hgviz.models.own import parse_config
 from hgviz.models.text import Bare
 
-LENGTHS, ROUNDS, TOKENS = (512, 2048), 5, 8
+LENGTHS, ROUNDS, TOKENS = (512, 2048), 3, 8
 SHARED = {"vocab_size": 1000, "d_model": 768, "n_heads": 12}
 MODELS = {
     "gpt2, 12 layers": {
         **SHARED, "family": "gpt2", "form": "decoder", "n_layers": 12, "max_positions": 4096,
     },
-    "hourglass 4@1 8@4 4@1": {**SHARED, "hierarchy": "4@1 8@4 4@1"},
+    "hourglass, 4@1 8@4 4@1": {**SHARED, "hierarchy": "4@1 8@4 4@1"},
 }  # fmt: skip
 
 
 def main():
     """Print a table."""
     torch.set_num_threads(1)
-    print(f"{'':24}{'tokens':>8}{'a token':>12}{'whole pass':>14}{'ratio':>10}")
     for name, keys in MODELS.items():
         for length in LENGTHS:
             token, whole = compared(made(keys), length)
-            print(
-                f"{name:24}{length:8,}{token * 1000:9.1f} ms{whole * 1000:11.0f} ms"
-                f"{whole / token:9.0f}x",
-                flush=True,
-            )
+            line(f"{name}: a token after {length:,}", f"{token * 1000:.0f} ms")
+            line(f"{name}: a pass over {length:,} beside it", f"{whole / token:.0f} x")
 
 
 def made(keys):
