@@ -80,14 +80,14 @@ def summarise(maps: Tiled, head: int) -> Summary:
     """The summary of a head, tile by tile: memory does not grow with the map."""
     place, (_, queries, keys) = maps.place(head), maps.shape
     zoom = min(thumb_zoom(queries, keys), TILE_ZOOM)
-    return summary_of(maps, place, survey(maps, place, Wanted(largest=zoom)), zoom)
+    return summary_of(maps, survey(maps, place, Wanted(largest=zoom)), zoom)
 
 
-def summary_of(maps: Tiled, place: int, found: Survey, zoom: int) -> Summary:
-    """The summary of the head stored at a place, surveyed in cells of 2^zoom."""
+def summary_of(maps: Tiled, found: Survey, zoom: int) -> Summary:
+    """The summary of a head that was surveyed in cells of 2^zoom."""
     _, queries, keys = maps.shape
     thumb: Floats = maps.fold(found.cells, thumb_zoom(queries, keys) - zoom) + np.float32(0)
-    return Summary(thumb, maps.rowmax(place, found.top), found.entropy)
+    return Summary(thumb, found.top.astype(np.float32) + np.float32(0), found.entropy)
 
 
 def to_store(maps: Tiled, rows: tuple[int, ...] = ()) -> Wanted:

@@ -269,7 +269,9 @@ def test_parts_of_an_older_version_are_gone_on_with_where_they_fit(tmp_path, tex
         writer.add(0, text.maps[0].factors)
         raise KeyboardInterrupt
     manifest = tmp_path / "b.h5.part" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format version": version}))
+    said = json.loads(manifest.read_text()) | {"format version": version}
+    said.pop("kind of maps", None)  # which 1.2 did not say
+    manifest.write_text(json.dumps(said))
     if fits:
         assert Writer(tmp_path / "b.h5", *parts).committed == {0}
         return
