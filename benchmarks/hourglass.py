@@ -19,7 +19,7 @@ from pydoc_data.topics import topics
 
 import numpy as np
 import torch
-from table import line
+from table import heading, line
 
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens, finish_steps
@@ -87,7 +87,7 @@ def package():
         Path(folder, "config.json").write_text(json.dumps(config))
         torch.save(theirs.state_dict(), Path(folder, "model.pt"))
         ours = open_model(folder).module
-    print("forward, hgviz / hourglass-transformer-pytorch, depth (2, 4, 2), k = 4, width 256")
+    heading("forward, hgviz / hourglass-transformer-pytorch, depth (2, 4, 2), k = 4, width 256")
     for length in (512, 2048):
         ids = torch.randint(256, (1, length))
         with torch.inference_mode():

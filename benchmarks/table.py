@@ -30,6 +30,14 @@ LONG = (
 MINUTES = 15  # a script that takes longer is stopped, and said to be; 40 with --all
 KEPT = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
 PACKAGES = ("torch", "numpy", "h5py", "PySide6_Essentials")
+_under = ""
+
+
+def heading(words):
+    """Print what the lines from here on are about."""
+    global _under
+    _under = f"{words}: "
+    print(words, flush=True)
 
 
 def line(name, value, limit=""):
@@ -38,7 +46,7 @@ def line(name, value, limit=""):
     verdict = "" if found is None else "yes" if found else "NO"
     print(f"  {name:52}{value:>14}   {limit:16} {verdict}".rstrip(), flush=True)
     if path := os.environ.get(KEPT):
-        record = {"name": name, "value": value, "limit": limit, "holds": found}
+        record = {"name": _under + name, "value": value, "limit": limit, "holds": found}
         with Path(path).open("a") as file:
             print(json.dumps(record), file=file)
 
