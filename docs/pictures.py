@@ -18,11 +18,13 @@ sys.path.insert(0, str(HERE.parent))
 
 THEMES = ("light", "dark")
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
+TEXTS = 120
+BEGINNING = "The hourglass was turned, "
 
 
 def main() -> None:
-    """Draw every mode in both themes, then a classifier whose weights have signs."""
-    from hgviz.gui.opening import CLASSIFIERS, FIRST, REVIEW
+    """Draw every mode in both themes, signed weights, many texts, and a text being written."""
+    from hgviz.gui.opening import CLASSIFIERS, FIRST, REVIEW, SAMPLE
     from hgviz.gui.proof import window_picture
     from hgviz.resources import resource
 
@@ -34,6 +36,47 @@ def main() -> None:
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
         for dark in (False, True):
             keep(f"signed-{THEMES[dark]}", window_picture(signed, dark))
+        many = captured_texts(resource(CLASSIFIERS[0]), Path(folder))
+        for dark in (False, True):
+            keep(f"texts-{THEMES[dark]}", searched(many, "great label:negative", dark))
+        story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
+        keep("written-light", window_picture(story))
+
+
+def captured_texts(model: Path, folder: Path) -> Path:
+    """The first of the bundled reviews, captured into one file."""
+    from hgviz import tasks
+    from hgviz.core import finish
+    from hgviz.resources import resource
+
+    lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[: TEXTS + 1]
+    some = folder / "reviews.tsv"
+    some.write_text("\n".join(lines) + "\n", "utf-8")
+    opened = finish(tasks.load(model, "cpu"))
+    finish(tasks.capture_corpus(opened, some, folder / "reviews.h5"))
+    return folder / "reviews.h5"
+
+
+def searched(file: Path, query: str, dark: bool) -> QImage:
+    """The window on a capture of many texts while somebody looks for one."""
+    from hgviz.gui.proof import opened
+
+    with opened(file, dark) as (program, frame):
+        program.settle()
+        program.inspect.texts.field.setText(query)
+        program.settle()
+        return frame.grab().toImage()
+
+
+def written(model: Path, text: str, file: Path) -> Path:
+    """A capture of a text that the model went on with."""
+    from hgviz import tasks
+    from hgviz.core import finish
+
+    opened = finish(tasks.load(model, "cpu"))
+    prompt, _ = tasks.prompt_from(opened, text)
+    finish(tasks.generate(opened, prompt, 96, out=file, seed=4, temperature=0.7))
+    return file
 
 
 def captured(model: Path, text: str, file: Path) -> Path:
