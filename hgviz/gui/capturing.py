@@ -87,7 +87,7 @@ class Capturing:
         session = self.session
         wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
         self._newest, self._first = None, None if session.stale else session.written
-        self._stopped = self._keep_written
+        self._stopped = partial(self._keep_written, writing)
         self.working.start(
             self.lanes.engine,
             "capture",
@@ -214,9 +214,9 @@ class Capturing:
         first = written.first if self._first is None else self._first
         self._take(written.capture, written=first)
 
-    def _keep_written(self) -> None:
+    def _keep_written(self, writing: Writing) -> None:
         if self._newest is not None:
-            self._grow(self._newest)
+            self._grow(opening.stopped(self._newest, writing))
             self.measure()
 
     def _written(self, result: tuple[opening.Wish, Model, opening.Written]) -> None:

@@ -164,6 +164,17 @@ def write_on(
             yield replace(step, value=so_far)
 
 
+def stopped(written: Written, writing: Writing) -> Written:
+    """What was written before it was stopped; the capture says so, as those of tasks do."""
+    capture = written.capture
+    count = len(capture.main) - written.first
+    how = "greedy" if writing.seed is None else f"seed {writing.seed}"
+    how += "" if writing.seed is None else f", temperature {writing.temperature:g}"
+    said = f"{count} tokens after {written.first}, {how}; stopped by hand"
+    made = replace(capture.made, seed=writing.seed, generated=said)
+    return replace(written, capture=replace(capture, made=made))
+
+
 def load(wish: Wish) -> Task[Model]:
     """The checkpoint, its attention exchanged where that is wished for."""
     exchanged = {"activation": wish.activation} if wish.activation else {}

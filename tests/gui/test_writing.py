@@ -17,6 +17,7 @@ from hgviz.gui.views.cells import Line
 from hgviz.gui.views.strip import Strip
 from hgviz.gui.working import GOING
 from hgviz.gui.writing import WriteDialog, Writing
+from hgviz.store import open_capture
 from tests.gui.kinds import KINDS
 from tests.making import byte_prompt, make_capture
 
@@ -102,7 +103,33 @@ def test_stop_keeps_what_is_written(ready, until):
     assert 3 < written < 24
     assert ready.session.text == GIVEN + ADDED[:written]
     assert ready.session.written == len(GIVEN)
+    said = ready.session.capture.made.generated
+    assert said == f"{written} tokens after {len(GIVEN)}, greedy; stopped by hand"
     assert not errors(ready)
+
+
+def test_what_the_model_wrote_until_it_was_stopped_can_be_saved(
+    program, checkpoint, until, tmp_path
+):
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    given = len(program.session.capture.main)
+    program.commands.prompting.write_so(Writing(100_000, seed=1))
+    until(lambda: len(program.session.capture.main) > given + 20)
+    program.commands.run("stop")
+    until(lambda: not program.lanes.engine.jobs and not busy(program))
+    kept = program.session.capture
+    program.commands._save(str(tmp_path / "kept.h5"))
+    until(lambda: not busy(program))
+    again = open_capture(tmp_path / "kept.h5")
+    assert again.prompt.digest == kept.prompt.digest and again.complete
+    for mine, other in zip(kept.maps, again.maps, strict=True):
+        assert np.array_equal(mine.read(mine.heads[0]), other.read(other.heads[0]))
+    program.session.put(capture=make_capture("Something else"))
+    program.commands.open_path(str(tmp_path / "kept.h5"))
+    until(lambda: program.session.capture.path and not busy(program))
+    assert program.session.written == given
+    assert not errors(program)
 
 
 def test_what_is_written_after_what_was_written_is_all_marked(ready, monkeypatch, until):
