@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 LENGTHS = (8192, 32_768)
+SHORT = 4096
 ROUNDS = 3
 WIDTH = 64
 
@@ -28,9 +29,30 @@ def main():
             times(Path(folder), length)
             peaks(Path(folder), length)
             sizes(Path(folder) / "capture.h5")
+    if not sys.argv[1:]:
+        kinds()
 
 
-def write(folder, length):
+def kinds():
+    """Heads that no fused kernel knows whole, on a shorter text."""
+    print(f"{SHORT:,} tokens, capture in memory and to a file over the forward pass")
+    relative = {
+        "family": "hourglass", "hierarchy": "2@1", "positions": "relative", "form": "official",
+        "max_positions": None,
+    }  # fmt: skip
+    cases = {
+        "padded": {}, "relative": relative, "ymish": {"activations": ["ymish"]},
+        "tanh": {"activations": ["tanh"]}, "topk": {"activations": ["topk"], "top_k": 32},
+        "linear": {"activations": ["linear"]},
+    }  # fmt: skip
+    for name, keys in cases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder) / "model", SHORT, **keys)
+            _, memory, file = timed(Path(folder), SHORT, padding=7 if name == "padded" else 0)
+            line(name, f"{memory:.2f} {file:.2f}")
+
+
+def write(folder, length, **keys):
     """A checkpoint of random weights."""
     import torch
 
@@ -39,10 +61,13 @@ def write(folder, length):
 
     layers, heads = shape(length)
     width = heads * WIDTH
-    config = parse_config({
+    plain = {
         "family": "transformer", "form": "decoder", "vocab_size": 256, "d_model": width,
         "n_heads": heads, "d_ff": 4 * width, "n_layers": layers, "max_positions": length,
-    })  # fmt: skip
+    }  # fmt: skip
+    if "hierarchy" in keys:
+        del plain["n_layers"]
+    config = parse_config({name: one for name, one in (plain | keys).items() if one is not None})
     torch.manual_seed(0)
     save(folder, config, build(config).state_dict())
 
@@ -54,16 +79,22 @@ def shape(length):
 
 def times(folder, length):
     """Forward pass, capture in memory (statistics alone) and to a file (with the pyramid)."""
-    model, prompt = opened(folder, length)
+    forward, memory, file = timed(folder, length)
+    line("forward pass", f"{forward:.2f} s")
+    line("capture without the pyramid / forward", f"{memory:.2f}", "1.3")
+    line("capture with the pyramid / forward", f"{file:.2f}", "2")
+
+
+def timed(folder, length, padding=0):
+    """Seconds of the forward pass, and what the two captures take over it."""
+    model, prompt = opened(folder, length, padding)
     rounds = ROUNDS if length < 131_072 else 1
     if rounds > 1:
         seconds(plain, model, prompt, folder)  # what is loaded once
     runs = plain, kept, written
     found = [[seconds(run, model, prompt, folder) for run in runs] for _ in range(rounds)]
     forward, memory, file = (statistics.median(one) for one in zip(*found, strict=True))
-    line("forward pass", f"{forward:.2f} s")
-    line("capture without the pyramid / forward", f"{memory / forward:.2f}", "1.3")
-    line("capture with the pyramid / forward", f"{file / forward:.2f}", "2")
+    return forward, memory / forward, file / forward
 
 
 def peaks(folder, length):
@@ -106,8 +137,8 @@ def line(name, value, limit=""):
 # --- what is measured -----------------------------------------------------------------------------
 
 
-def opened(folder, length):
-    """The model and a random text."""
+def opened(folder, length, padding=0):
+    """The model and a random text, whose first tokens may be padding."""
     import numpy as np
     import torch
 
@@ -115,12 +146,13 @@ def opened(folder, length):
 
     torch.set_num_threads(1)
     model = open_model(folder / "model")
-    return model, model.from_ids(np.random.default_rng(0).integers(0, 256, length))
+    mask = np.arange(length) >= padding if padding else None
+    return model, model.from_ids(np.random.default_rng(0).integers(0, 256, length), mask)
 
 
 def plain(model, prompt, folder):
     """The forward pass alone."""
-    model.run(prompt.ids)
+    model.run(prompt.ids, prompt.attention_mask)
 
 
 def kept(model, prompt, folder):

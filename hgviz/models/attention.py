@@ -5,7 +5,7 @@ Shapes: B batch, H heads, Q queries, K keys, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -95,8 +95,8 @@ def _attend(
     parts = []
     for one in alike(q, k, rule, relative):
         form = _form(one)
-        if sums is not None and form is _fused and _whole(one, keep) and q.device.type == "cpu":
-            context, sums[one.places] = _fused_and_summed(one, one.of(v))
+        if sums is not None and form is _fused and _gives_sums(one, keep):
+            context, sums[one.places] = _fused_and_summed(one, one.of(v), keep)
             parts.append(context)
         else:
             parts.append(form(one, one.of(v), keep))
@@ -145,10 +145,48 @@ def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
 
 def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Softmax by the fused kernel, whole where it knows the mask itself."""
+    parts = [
+        F.scaled_dot_product_attention(
+            q, k, v[..., : k.shape[-2], :], mask, is_causal=causal, scale=one.rule.scale
+        )
+        for q, k, mask, causal in _calls(one, keep)
+    ]
+    return _joined(parts)
+
+
+def _fused_and_summed(one: Alike, v: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The same with the log-sum-exp (B, h, Q) that the kernel comes by on its way."""
+    parts = [
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            q, k, v[..., : k.shape[-2], :], 0.0, causal, scale=one.rule.scale,
+            attn_mask=None if mask is None else _added(mask, q.dtype),
+        )
+        for q, k, mask, causal in _calls(one, keep)
+    ]  # fmt: skip
+    context, sums = (_joined(part) for part in zip(*parts, strict=True))
+    if keep is not None:
+        sums = sums.masked_fill(_empty(one.rule, sums.shape[-1], keep)[..., 0], torch.inf)
+    return context, sums
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """(B, h, Q, ...) of parts of the rows."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=2)  # which would copy one
+
+
+def _gives_sums(one: Alike, keep: Tensor | None) -> bool:
+    """Whether the kernel's log-sum-exp is that of the scores; in half precision not of those that
+    come as a mask.
+    """
+    return one.q.device.type == "cpu" and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
+
+
+def _calls(one: Alike, keep: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Tensor | None, bool]]:
+    """What the fused kernel is called with: queries, keys, a mask, whether it is causal."""
     q, k, rule, relative = one.q, one.k, one.rule, one.relative
     if _whole(one, keep):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=rule.causal, scale=rule.scale)
-    parts = []
+        yield q, k, None, rule.causal
+        return
     for rows, reach in row_blocks(one):
         part = q[..., rows, :]
         seen = visible(rule, rows, torch.arange(reach, device=q.device), keep)
@@ -158,25 +196,20 @@ def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
             scores = rule.scale * one.distances.scores(part, rows, reach)
             mask = scores.masked_fill(~mask, -torch.inf)
             part = part + relative.content[:, None]
-        near, values = k[..., :reach, :], v[..., :reach, :]
-        parts.append(
-            F.scaled_dot_product_attention(part, near, values, attn_mask=mask, scale=rule.scale)
-        )
-    return torch.cat(parts, dim=-2)
+        yield part, k[..., :reach, :], mask, False
+
+
+def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask as what is added to scores."""
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -torch.inf)
 
 
 def _whole(one: Alike, keep: Tensor | None) -> bool:
     """Whether the fused kernel knows the mask itself."""
     square = one.rule.stride_q == one.rule.stride_k and one.q.shape[-2] == one.k.shape[-2]
     return keep is None and one.relative is None and (square or not one.rule.causal)
-
-
-def _fused_and_summed(one: Alike, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The same with the log-sum-exp (B, h, Q) that the kernel comes by on its way."""
-    context, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        one.q, one.k, v, 0.0, one.rule.causal, scale=one.rule.scale
-    )
-    return context, sums
 
 
 def _linear(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
