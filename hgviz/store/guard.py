@@ -131,42 +131,51 @@ def dataset(group: h5py.Group, name: str, row: Row, sizes: dict[str, int]) -> h5
     if not required and not has(group, name):
         return None
     found = plain_dataset(group, name, kinds)
-    where = _named(group, name)
     if len(found.shape) != len(dimensions):
-        raise Refused(f"{where} has {len(found.shape)} dimensions instead of {len(dimensions)}")
+        many = f"{len(found.shape)} dimensions instead of {len(dimensions)}"
+        raise Refused(f"{_named(group, name)} has {many}")
     for dimension, size in zip(dimensions, found.shape, strict=True):
         if sizes.setdefault(dimension, size) != size:
             expected = ", ".join(str(sizes.get(one, one)) for one in dimensions)
             shape = ", ".join(map(str, found.shape))
+            where = _named(group, name)
             raise Refused(f"{where} has the shape ({shape}) instead of ({expected})")
     return found
 
 
 def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.Dataset:
     """A dataset of plain numbers that all lie in this file, as many as it declares."""
-    found, where = _child(group, name), _named(group, name)
+    found = _child(group, name)
+    if wrong := _wrong(found, kinds, name.split("/")[0] in PACKED):
+        raise Refused(f"{_named(group, name)} {wrong}")
+    dataset: h5py.Dataset = found
+    return dataset
+
+
+def _wrong(found: Any, kinds: tuple[str, ...], packs: bool) -> str:
+    """What is wrong with a dataset in words, "" for nothing; packs: it is to be compressed."""
     if not isinstance(found, h5py.Dataset):
-        raise Refused(f"{where} is not a dataset")
-    plist = found.id.get_create_plist()
+        return "is not a dataset"
+    plist, dtype, shape = found.id.get_create_plist(), found.dtype, found.shape
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL or plist.get_external_count():
-        raise Refused(f"{where} takes its data from another file, which is not read")
+        return "takes its data from another file, which is not read"
     filters = {plist.get_filter(at)[0] for at in range(plist.get_nfilters())}
     if not filters <= _FILTERS:
-        raise Refused(f"{where} is packed by a filter that captures do not use")
-    if found.dtype.str[1:] not in kinds or found.dtype.byteorder == ">" or found.shape is None:
-        raise Refused(f"{where} holds {found.dtype}, not {' or '.join(kinds)}")
+        return "is packed by a filter that captures do not use"
+    if dtype.str[1:] not in kinds or dtype.byteorder == ">" or shape is None:
+        return f"holds {dtype}, not {' or '.join(kinds)}"
     if layout == h5py.h5d.CHUNKED:
         chunk = math.prod(plist.get_chunk())
-        if chunk * found.dtype.itemsize > LARGEST_CHUNK:
-            raise Refused(f"{where} has chunks of {chunk} numbers")
-    declared = math.prod(found.shape)
+        if chunk * dtype.itemsize > LARGEST_CHUNK:
+            return f"has chunks of {chunk} numbers"
+    declared = math.prod(shape)
     packed = h5py.h5z.FILTER_DEFLATE in filters
-    if packed != (name.split("/")[0] in PACKED):  # those alone are unpacked with a limit
-        raise Refused(f"{where} is{'' if packed else ' not'} compressed")
-    if not packed and declared * found.dtype.itemsize > found.id.get_storage_size():
-        raise Refused(f"{where} declares {declared} numbers, more than the file holds")
-    return found
+    if packed != packs:  # those alone are unpacked with a limit
+        return f"is{'' if packed else ' not'} compressed"
+    if not packed and declared * dtype.itemsize > found.id.get_storage_size():
+        return f"declares {declared} numbers, more than the file holds"
+    return ""
 
 
 def numbers(found: h5py.Dataset) -> NDArray[Any]:
@@ -198,21 +207,21 @@ def parsed(group: h5py.Group, name: str) -> Any:
 
 def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
     """An attribute of the type of `like`: a str, an int, a float, a bool, or a tuple of int."""
-    where = f"the attribute {name} of {found.name}"
-    if name not in found.attrs:
-        raise Refused(f"{where} is missing")
+    if not h5py.h5a.exists(found.id, name.encode()):
+        raise Refused(f"the attribute {name} of {found.name} is missing")
     one = h5py.h5a.open(found.id, name.encode())
-    kind, is_text = one.get_type().get_class(), isinstance(like, str)
+    stored, is_text = one.get_type(), isinstance(like, str)
+    kind = stored.get_class()
     wanted = {h5py.h5t.STRING} if is_text else {h5py.h5t.INTEGER, h5py.h5t.FLOAT}
     if (
         kind not in wanted
         or one.shape is None
-        or math.prod(one.shape) * one.get_type().get_size() > LARGEST_ATTRIBUTE
-        or (is_text and one.get_type().is_variable_str())
+        or math.prod(one.shape) * stored.get_size() > LARGEST_ATTRIBUTE
+        or (is_text and stored.is_variable_str())
         or (one.shape != ()) is not isinstance(like, tuple)
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
     ):
-        raise Refused(f"{where} is not what a capture has there")
+        raise Refused(f"the attribute {name} of {found.name} is not what a capture has there")
     value = np.empty(one.shape, one.dtype)
     one.read(value)
     if is_text:
