@@ -51,7 +51,7 @@ def model(monkeypatch, capture):
         asked.prompt = (text, text_file, ids_file)
         return capture.prompt, None
 
-    def capture_(model, prompt, out, off, force, target):
+    def capture_(model, prompt, out, off, force, target, dense):
         asked.capture = (out, off, force)
         yield Step(1, 1)
         return capture
@@ -152,7 +152,7 @@ def test_a_head_that_does_not_exist_is_one_line(run, model, tmp_path):
 
 
 def test_ctrl_c_says_in_one_line_what_is_kept(run, model, monkeypatch, tmp_path):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         yield Step(1, 13)
         raise KeyboardInterrupt
 
