@@ -109,13 +109,17 @@ class Canvas(QWidget):
         scene, view, ratio = self.scene, self._picture.view, self._ratio
         if scene is None or view is None:
             return
-        for part in parts:
-            top, bottom, left, right = box = view.box(*part.ranges)
-            if part.key.source is scene.source and top < bottom and left < right:
-                self._picture.renew(scene, self.cache, box, theme.current().dark)
-                spot = QRectF(left, top, right - left, bottom - top)
-                corner = self.map_rect.topLeft() + spot.topLeft() / ratio
-                self.update(QRectF(corner, spot.size() / ratio).toAlignedRect())
+        on_screen = (view.box(*one.ranges) for one in parts if one.key.source is scene.source)
+        boxes = [one for one in on_screen if one[0] < one[1] and one[2] < one[3]]
+        if len(boxes) > 3:  # one large box is sooner painted than many small ones
+            low, high = np.min(boxes, axis=0), np.max(boxes, axis=0)
+            boxes = [(int(low[0]), int(high[1]), int(low[2]), int(high[3]))]
+        for box in boxes:
+            top, bottom, left, right = box
+            self._picture.renew(scene, self.cache, box, theme.current().dark)
+            spot = QRectF(left, top, right - left, bottom - top)
+            corner = self.map_rect.topLeft() + spot.topLeft() / ratio
+            self.update(QRectF(corner, spot.size() / ratio).toAlignedRect())
         self._judge()
 
     def _judge(self) -> None:
@@ -181,15 +185,10 @@ class Canvas(QWidget):
             self.blocked.emit(None)
             self.update()
 
-    def in_inset(self, place: QPointF) -> bool:
-        """Whether a place is on the small map in the corner."""
-        return self._inset().contains(place)
-
     def centre(self, place: QPointF) -> None:
         """Go where a place of the small map points to."""
-        box = self._inset()
-        if self.view is not None and not box.isEmpty():
-            self._look(inset.view_at(self.view, box, place))
+        if self.view is not None and not self.inset.isEmpty():
+            self._look(inset.view_at(self.view, self.inset, place))
 
     # --- where things are -------------------------------------------------------------------------
 
@@ -333,7 +332,7 @@ class Canvas(QWidget):
         if said:
             ink.chip(painter, place, said, rect.width() - 2 * PAD)
         self._footnote.draw(painter, rect, self.view)
-        box, thumb = self._inset(), self._overview()
+        box, thumb = self.inset, self._overview()
         if thumb is not None and not box.isEmpty():
             inset.draw(painter, box, thumb, self.view)
 
@@ -345,7 +344,8 @@ class Canvas(QWidget):
             self._thumb = picture.thumbnail(self.scene, theme.current().dark)
         return picture.image(self._thumb)
 
-    def _inset(self) -> QRectF:
+    @property
+    def inset(self) -> QRectF:
         """Where the whole is shown small; empty while all of it is on screen."""
         if self.view is None or self.view.whole:
             return QRectF()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -21,7 +21,8 @@ from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.supply import Supply
+from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.supply import QUICK, Supply
 from hgviz.gui.views.tiles import Tiles, rule_of, seen
 from hgviz.session import Session, step_token
 
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
 
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 LEAST_ROLE = 48  # px: less than this says nothing
-ARROWS = {
-    Qt.Key.Key_Up: (-1, "query"),
-    Qt.Key.Key_Down: (1, "query"),
-    Qt.Key.Key_Left: (-1, "key"),
-    Qt.Key.Key_Right: (1, "key"),
-}
+HELD = 10  # ms that another head may take to be there at once
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
@@ -63,6 +59,10 @@ class MapView(View):
         self._supply = Supply(self.canvas, self._opener)
         self._supply.outgrown.connect(self._present)
         self._supply.added_up.connect(self._present)
+        self._supply.came.connect(self._came)
+        self._reveal = False
+        self._held = QTimer(self, singleShot=True, interval=HELD)
+        self._held.timeout.connect(self._show_opened)
         self._build()
 
     def _build(self) -> None:
@@ -85,7 +85,7 @@ class MapView(View):
         self.fit_button = IconButton("fit", "Fit the map (F)")
         self.fit_button.clicked.connect(self.fit)
         self.export = IconButton("export", "Export figure… (Ctrl+E)")
-        self.export.clicked.connect(self._export)
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add_beside_title(self.role, self.level, self.before)
         self.head.add(self.full, self.scale, self.fit_button, self.export)
         for one in (self.role, self.level, self.before, self.full):
@@ -112,6 +112,7 @@ class MapView(View):
 
     def unbind(self) -> None:
         """Stop listening and reading."""
+        self._held.stop()
         super().unbind()
         self._supply.stop()
 
@@ -144,12 +145,29 @@ class MapView(View):
             self.canvas.grow(result.source.shape, result.grid.wide)
         elif old is not result:
             self.canvas.drop_block()
-        self._fetch()  # it is read while what is there already is drawn
-        self._entitle()
-        self._present()
         stays = grown and self.session is not None and self.session.grew
-        self._follow(reveal=old is not result and not stays)
+        self._reveal = self._reveal or (old is not result and not stays)
         self._fetch()
+        same = old is not None and old.source.shape == result.source.shape
+        if same and old is not result and not grown and self.canvas.planned.zoom <= QUICK:
+            self._held.start()
+        elif old is not result or not self._held.isActive():
+            self._show_opened()
+
+    def _show_opened(self) -> None:
+        self._held.stop()
+        if self._opened is not None:
+            self._entitle()
+            self._present()
+            self._follow(reveal=self._reveal)
+            self._reveal = False
+            self._fetch()
+
+    def _came(self) -> None:
+        """Tiles are there: of a head that is held back, perhaps all."""
+        held, opened = self._held.isActive(), self._opened
+        if held and opened and not self.tiles.lacking(opened.source, self.canvas.planned):
+            self._show_opened()
 
     def noticed(self, name: str) -> None:
         """Move the cross hair and change colours at once."""
@@ -179,7 +197,7 @@ class MapView(View):
             view = self.canvas.planned
             finish(self._opened.load(self.tiles, self.tiles.lacking(self._opened.source, view)))
             self.canvas.compose(afresh=True)
-            self._present()
+            self._show_opened()
 
     # --- showing ----------------------------------------------------------------------------------
 
@@ -200,12 +218,9 @@ class MapView(View):
         self.canvas.show_scene(scene)
 
     def _limits(self, opened: Opened, session: Session) -> tuple[float, float]:
-        signed, limits = opened.source.signed, session.display.limits
-        if limits is None:
-            shared = self._opener.most if session.display.shared else None
-            peak = opened.peak if shared is None else shared
-            limits = (-peak, peak)
-        return palettes.limits_of(*limits, signed)
+        limits, most = session.display.limits, self._opener.most
+        peak = most if session.display.shared and most is not None else opened.peak
+        return palettes.limits_of(*(limits or (-peak, peak)), opened.source.signed)
 
     def _entitle(self) -> None:
         assert self._opened is not None and self.session is not None
@@ -346,13 +361,10 @@ class MapView(View):
         self._whole = whole
         self.refresh()
 
-    def _export(self) -> None:
-        self.asked.emit("export")
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """On the map the arrows go where they point: the query runs down, the key across."""
         if isinstance(event, QKeyEvent):
-            if event.type() == QEvent.Type.ShortcutOverride and _arrow(event) is not None:
+            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
                 event.accept()
                 return True
             if event.type() == QEvent.Type.KeyPress and self._press(event):
@@ -362,7 +374,7 @@ class MapView(View):
     def _press(self, event: QKeyEvent) -> bool:
         if self.session is None:
             return False
-        arrow = _arrow(event)
+        arrow = arrow_of(event)
         if arrow is not None:
             self._choose(step_token(self.session, *arrow))
             return True
@@ -380,11 +392,6 @@ class MapView(View):
         else:
             return False
         return True
-
-
-def _arrow(event: QKeyEvent) -> tuple[int, Any] | None:
-    plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-    return None if plain else ARROWS.get(Qt.Key(event.key()))
 
 
 def _one(cell: int) -> Integers:

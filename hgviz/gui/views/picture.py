@@ -17,7 +17,7 @@ from hgviz.gui.views.tiles import Source, Tiles, seen
 from hgviz.gui.views.viewport import Box, Viewport
 from hgviz.maps import thumb_zoom
 
-AT_ONCE = 2**16  # pixels painted at a time, which stay in the processor's cache
+AT_ONCE = 2**17  # pixels painted at a time, which stay in the processor's cache
 
 Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is transparent
 

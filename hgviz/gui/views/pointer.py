@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
-from PySide6.QtGui import QHelpEvent, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QToolTip
 
 if TYPE_CHECKING:
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 NOTCH = 120  # units of the wheel for one turn
 STILL = 4  # px: a press that moves less is a click
+ARROWS = {
+    Qt.Key.Key_Up: (-1, "query"),
+    Qt.Key.Key_Down: (1, "query"),
+    Qt.Key.Key_Left: (-1, "key"),
+    Qt.Key.Key_Right: (1, "key"),
+}
 
 
 class Pointer(QObject):
@@ -54,7 +60,7 @@ class Pointer(QObject):
     def _press(self, event: QMouseEvent) -> None:
         place = event.position()
         self._grip, self._doing = place, ""
-        if self._canvas.in_inset(place):
+        if self._canvas.inset.contains(place):
             self._doing = "inset"
             self._canvas.centre(place)
         elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -64,7 +70,7 @@ class Pointer(QObject):
         canvas = self._canvas
         if self._grip is None:
             row, column = canvas.cell_at(place)
-            over = row is None or column is None or canvas.in_inset(place)
+            over = row is None or column is None or canvas.inset.contains(place)
             canvas.pointed.emit(None if over else (row, column))
         elif self._doing == "inset":
             canvas.centre(place)
@@ -98,3 +104,9 @@ class Pointer(QObject):
         self._turned -= turns * NOTCH
         if turns:
             self._canvas.zoom(turns, event.position())
+
+
+def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
+    """A step of the query or the key, where the key pressed is an arrow alone."""
+    plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+    return None if plain else ARROWS.get(Qt.Key(event.key()))

@@ -25,6 +25,7 @@ class Supply(QObject):
     """Keeps a canvas in tiles. None of it waits: what comes is shown when it is there."""
 
     outgrown = Signal()  # weights are larger than the colours allowed for
+    came = Signal()  # more was read
     added_up = Signal()  # what the rows add up to is known
 
     def __init__(self, canvas: Canvas, opener: Opener) -> None:
@@ -109,6 +110,7 @@ class Supply(QObject):
 
     def _came(self, parts: list[Part]) -> None:
         self._canvas.renew(parts)
+        self.came.emit()
         opened = self._opened
         if opened is not None:
             larger = [opened.saw(self._canvas.cache, one.key) for one in parts]  # every one of them

@@ -347,7 +347,8 @@ def _blown_up(values: Floats, corner: Range, box: Box, zoom: int, coarse: int) -
         np.minimum((first + (np.arange(start, end) << zoom)) >> coarse, most - 1)
         for first, start, end, most in zip(corner, box[::2], box[1::2], values.shape, strict=True)
     )
-    return np.ascontiguousarray(values[down[:, None], across])
+    wide = np.take(values[down[0] : down[-1] + 1], across, axis=1)  # few rows, then whole ones
+    return wide[down - down[0]]
 
 
 def _square(number: int, cells: int) -> slice:
