@@ -23,7 +23,7 @@ POSITIONS = 16_384
 LENGTHS = 8192, 32_768, 131_072
 LIMITS = 4, 2, 2, 1.5
 ROUNDS = 9
-HEADS = 4  # of the capture whose heads are opened
+HEADS = 2  # of the capture whose heads are opened
 FITTED = 5  # the zoom at which all of 32,768 positions fit 1000 cells
 
 
