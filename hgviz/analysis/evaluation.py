@@ -18,7 +18,7 @@ from hgviz.analysis import scores
 from hgviz.core import Floats, Integers, Off, Score, Step, Task
 from hgviz.examples import Batch, Examples
 
-METRICS = {"classes": "accuracy", "next": "bits_per_byte", "masked": "masked_accuracy"}
+METRIC_OF = {"classes": "accuracy", "next": "bits_per_byte", "masked": "masked_accuracy"}
 
 Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and given (places,), as in Answers
 
@@ -97,7 +97,7 @@ def scored(
     counts = np.diff(examples.places)
     places = np.repeat(looked_at, counts)
     seen, total = int(places.sum()), len(places)
-    metric = METRICS[examples.asked]
+    metric = METRIC_OF[examples.asked]
     if examples.asked == "next":
         sums = np.add.reduceat(answers.loss.astype(float), examples.places[:-1])[looked_at]
         sizes = np.array([row.size for row in examples.rows])[looked_at]

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.core import Floats, HeadId, Integers, Off
+from hgviz.core import Floats, HeadId, HgvizError, Integers, Off
 from hgviz.examples import NOTHING, Batch, Examples
 from hgviz.models.blocks import Known, Tokens
 from hgviz.models.model import Model
@@ -43,9 +43,14 @@ class Trials:
         self._room = keep
 
     @property
+    def off(self) -> Off:
+        """The heads that are off in the whole model already."""
+        return self._variants.off
+
+    @property
     def heads(self) -> tuple[HeadId, ...]:
         """The heads that can be switched off, in order of computation."""
-        return tuple(head for head in self._variants.heads if head not in self._variants.off)
+        return tuple(head for head in self._variants.heads if head not in self.off)
 
     def whole(self, batch: Batch) -> Answer:
         """What the whole model answers."""
@@ -53,7 +58,7 @@ class Trials:
 
     def without(self, batch: Batch, off: Collection[HeadId]) -> Answer:
         """What it answers with these heads off."""
-        if not frozenset(off) - self._variants.off:
+        if not frozenset(off) - self.off:
             return self.whole(batch)
         return answered(self._variants.without(self._known(batch)[0], off), batch)
 
@@ -80,6 +85,20 @@ class Trials:
 
         found = self._variants.slopes(self._tokens(batch), losses)
         return _numpy(found.gates.float()), _numpy(found.tokens.float())
+
+    def require_effect(self) -> None:
+        """Switch off each layer and see that something changes; a mask that is ignored is no mask.
+
+        Layers that add nothing (no heads, or an output matrix of zeros) are passed over. Errors:
+        HgvizError naming the layer whose heads do nothing.
+        """
+        layer = self._variants.without_effect(self._tokens(self.blocks[0][0]))
+        if layer is not None:
+            raise HgvizError(
+                f"switching off layer {layer} changes nothing",
+                "so no head of it can be tried",
+                "Report this model: its heads are not where hgviz looks for them",
+            )
 
     def _known(self, batch: Batch) -> tuple[Whole, Answer]:
         number = id(batch)

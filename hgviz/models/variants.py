@@ -88,6 +88,17 @@ class Variants:
                     logits.unflatten(0, (len(some), -1)),
                 )
 
+    def without_effect(self, tokens: Tokens) -> int | None:
+        """The first layer with heads, and weights that use them, whose absence changes no logit."""
+        whole, logits = self.whole(tokens)
+        for attention in self._attentions:
+            layer = attention.layer
+            heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
+            used = bool(attention.o.weight.any()) and bool(attention.v.weight.any())
+            if heads and used and torch.equal(self.without(whole, heads), logits):
+                return layer.index
+        return None
+
     def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
         return finish_steps(self.module.steps(tokens, run))
 

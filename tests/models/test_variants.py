@@ -126,3 +126,15 @@ def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
             ends.append(loss(finish_steps(model.steps(tokens, run))))
         difference = (ends[0] - ends[1]) / (2 * step)
         assert (found[:, at] - difference).abs().max() <= 1e-6 * max(1, found.abs().max())
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
+def test_a_layer_whose_absence_changes_nothing_is_found(name, model):
+    tokens, variants = tokens_of(model), Variants(model)
+    assert variants.without_effect(tokens) is None
+
+    class Deaf(Variants):
+        def without(self, whole, off):
+            return super().without(whole, ())
+
+    assert Deaf(model).without_effect(tokens) == 0
