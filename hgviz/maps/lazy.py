@@ -130,7 +130,7 @@ class LazyMap(Tiled):
         if exists is False:
             return None
         block = self._operands.queries(place, i, rows)
-        tile: NDArray[Any] = block.content @ self._operands.keys(place, j, columns).T
+        tile: NDArray[Any] = block.content @ self._operands.keys(place, j, columns)
         if block.position is not None:
             tile += self._operands.by_distance(place, block.position, rows, columns)
         if block.factor is not None:
