@@ -1,7 +1,7 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed captures
-# make bench what is promised, measured here, in one table: a quarter of an hour; bench-all: hours
+# make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
 # All set up all they need first: system packages (as root) and one .venv.
 
 PYTHON ?= python3

@@ -4,8 +4,8 @@ A script says line(name, value, limit); it is printed at once, and kept where th
 script. Value and limit are words whose first numbers are compared: "1.30" and "at most 1.5", "103"
 and "at least 80"; a limit without such words is one to stay under.
 
-    python benchmarks/table.py                 a quarter of an hour on two cores
-    python benchmarks/table.py --all           everything, an hour and a half
+    python benchmarks/table.py                 some twenty minutes; no script over 15
+    python benchmarks/table.py --all           hours; no script over 40 minutes
     python benchmarks/table.py tiles lengths   these
 """
 
