@@ -2,6 +2,13 @@
 
 Intervals are of 95 %: Wilson's for a share (1927), normal for a mean over windows. McNemar's test
 is exact, Bonett and Price's interval (2012) is for the difference of two shares on the same texts.
+
+How often they hold, summed exactly for N from 32 to 2,000 (tests/analysis/test_coverage.py):
+Wilson's for shares from 50 to 99 % 95.0 % of the time in the mean, but down to 89.4 % where half a
+wrong answer is expected, and under 93 % in places up to N = 140; Agresti and Coull's, which is the
+same around a wider middle, at least 93.0 %, and at most 96.7 % where both sides have 20. Bonett and
+Price's for 0.3 to 30 % that disagree at least 93.0 % where one in 50 of those is on the other side,
+92.7 % where none can be and N is under 80, and at most 96.2 % where 25 disagree.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from numpy.typing import NDArray
 
 Z95 = 1.959963984540054  # the normal quantile of 97.5 %
 Numbers = NDArray[np.int64]
+Many = NDArray[np.float64]
 
 
 # --- shares ---------------------------------------------------------------------------------------
@@ -32,6 +40,14 @@ def wilson(right: int, total: int, z: float = Z95) -> tuple[float, float]:
     return (low if right else 0.0), (high if right < total else 1.0)
 
 
+def agresti_coull(right: int, total: int, z: float = Z95) -> tuple[float, float]:
+    """Agresti and Coull's interval (1998): Wilson's middle, and never narrower; as statsmodels."""
+    n = total + z * z
+    share = (right + z * z / 2) / n
+    half = z * math.sqrt(share * (1 - share) / n)
+    return max(share - half, 0.0), min(share + half, 1.0)
+
+
 def mcnemar(lost: int, won: int) -> float:
     """The exact two-sided p of so many texts lost and won: 2 P(X <= min), X ~ B(b + c, 1/2)."""
     total, least = lost + won, min(lost, won)
@@ -45,6 +61,20 @@ def paired_difference(lost: int, won: int, total: int, z: float = Z95) -> tuple[
     middle = (c - b) / n
     half = z * math.sqrt(max((b + c) - (b - c) ** 2 / n, 0.0)) / n
     return max(middle - half, -1.0), min(middle + half, 1.0)
+
+
+def benjamini_hochberg(p: NDArray[Any]) -> NDArray[np.float64]:
+    """p (n,) adjusted for so many tests (1995): what is below q holds at a false discovery rate q.
+
+    NaN stays NaN and counts as no test.
+    """
+    found = np.full(np.shape(p), np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(np.asarray(p)[tested], kind="stable")]
+    steps = np.asarray(p, float)[order] * len(order) / np.arange(1, len(order) + 1)
+    # none may be below that of a smaller p
+    found[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return found
 
 
 # --- classes --------------------------------------------------------------------------------------
@@ -112,10 +142,22 @@ def ratio_interval(
 
     (-inf, inf) for one window, which says nothing about the others.
     """
-    x, n = np.asarray(sums, float), np.asarray(sizes, float)
-    if len(x) < 2:
-        return -math.inf, math.inf
-    ratio = x.sum() / n.sum()
-    rest = x - ratio * n
-    error = math.sqrt(float(rest @ rest) / (len(x) - 1) / len(x)) / n.mean()
-    return float(ratio - z * error), float(ratio + z * error)
+    _, low, high = ratios(np.asarray(sums)[:, None], np.asarray(sizes)[:, None], z)
+    return float(low[0]), float(high[0])
+
+
+def ratios(sums: NDArray[Any], sizes: NDArray[Any], z: float = Z95) -> tuple[Many, Many, Many]:
+    """sum(sums) / sum(sizes) over rows, both (rows, k), with its interval: (k,) each.
+
+    A row whose sum is NaN was not measured and does not count. With sizes of 1 it is the mean with
+    its normal interval.
+    """
+    seen = ~np.isnan(sums)
+    x, n = np.where(seen, sums, 0.0), np.where(seen, sizes, 0.0)
+    rows, total = seen.sum(0), n.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = x.sum(0) / total
+        squares = ((x - np.where(seen, value, 0.0) * n) ** 2).sum(0)
+        error = np.sqrt(squares / (rows - 1) * rows) / np.abs(total)
+    half = np.where(rows > 1, z * error, math.inf)
+    return value, value - half, value + half
