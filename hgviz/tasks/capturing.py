@@ -60,7 +60,7 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Cap
     from hgviz.maps import ROUNDED, Factors, LazyMap, settled
 
     maps: list[Map | None] = list(blank.maps)
-    layers = _Traced(model, blank)
+    layers = Traced(model, blank)
     for index, one in layers:
         if isinstance(one, Factors):
             # kernels of half precision take exponentials roughly; of float64 tiles more is expected
@@ -83,7 +83,7 @@ def _capture_to_file(
     with Writer(
         out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
     ) as writer:
-        layers = _Traced(model, blank)
+        layers = Traced(model, blank)
         for index, one in layers:
             if index not in writer.committed:
                 writer.add(index, one, settle=True)
@@ -92,7 +92,7 @@ def _capture_to_file(
     return open_capture(path)
 
 
-class _Traced:
+class Traced:
     """The layers of one forward pass as they are done; logits when the last one was."""
 
     def __init__(self, model: Model, blank: Capture) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HgvizError, Item, Off, Step, Task
-from hgviz.tasks.capturing import _Traced, provenance
+from hgviz.tasks.capturing import Traced, provenance
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: i
     blank = Capture(model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target)
     told = time.monotonic()
     with writer.item(number, prompt, spans, target) as one:
-        layers = _Traced(model, blank)
+        layers = Traced(model, blank)
         for index, factors in layers:
             if index not in one.committed:
                 one.add(index, factors, settle=True)
