@@ -5,7 +5,7 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -112,6 +112,31 @@ class HeadId(NamedTuple):
 
 
 Off = frozenset[HeadId]
+
+
+def heads_named(text: str, layers: Iterable[Layer]) -> Off:
+    """The heads named by "3.5,4.*"; the empty string names none. Errors: HgvizError for others."""
+    known = {layer.index: layer.heads for layer in layers}
+    chosen: set[HeadId] = set()
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        layer, dot, head = item.partition(".")
+        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
+            raise HgvizError(
+                f"{item!r} does not name a head",
+                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
+                "Separate several by commas",
+            )
+        heads = known.get(int(layer), ())
+        wanted = heads if head == "*" else (int(head),)
+        if int(layer) not in known or not set(wanted) <= set(heads):
+            raise HgvizError(
+                f"this model has no head {item}",
+                f"its layers are 0 to {len(known) - 1}"
+                + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
+                "Run `hgviz info` on it to see every layer",
+            )
+        chosen.update(HeadId(int(layer), one) for one in wanted)
+    return frozenset(chosen)
 
 
 # --- what was read and what was seen --------------------------------------------------------------
@@ -358,5 +383,5 @@ def _newest(spans: Integers, position: int) -> int | None:
 __all__ = [
     "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Item",
     "Layer", "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
-    "Selection", "Step", "Task", "finish", "readonly", "replace", "slots",
+    "Selection", "Step", "Task", "finish", "heads_named", "readonly", "replace", "slots",
 ]  # fmt: skip

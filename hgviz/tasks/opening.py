@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Prompt, Step, Task
+from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_named
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -105,27 +105,7 @@ def heads_from(text: str, spec: ModelSpec) -> Off:
 
     Raises HgvizError for a name that is no head of this model.
     """
-    known = {layer.index: layer.heads for layer in spec.layers}
-    chosen: set[HeadId] = set()
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        layer, dot, head = item.partition(".")
-        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
-            raise HgvizError(
-                f"{item!r} does not name a head",
-                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
-                "Separate several by commas",
-            )
-        heads = known.get(int(layer), ())
-        wanted = heads if head == "*" else (int(head),)
-        if int(layer) not in known or not set(wanted) <= set(heads):
-            raise HgvizError(
-                f"this model has no head {item}",
-                f"its layers are 0 to {len(spec.layers) - 1}"
-                + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
-                "Run `hgviz info` on it to see every layer",
-            )
-        chosen.update(HeadId(int(layer), one) for one in wanted)
-    return frozenset(chosen)
+    return heads_named(text, spec.layers)
 
 
 def convert(path: Path_, out: Path_, force: bool = False) -> Task[ModelSpec]:
