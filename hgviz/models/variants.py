@@ -19,6 +19,8 @@ from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps, re
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.transformer import Transformer
 
+Module = Hourglass | Transformer
+
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
 
 
@@ -30,18 +32,32 @@ class Whole:
     known: Known
 
 
+def attentions(module: Module) -> list[Attention]:
+    """What attends, in order of computation."""
+    found = {part.layer.index: part for part in module.modules() if isinstance(part, Attention)}
+    return [found[index] for index in sorted(found)]
+
+
+def gates_of(module: Module, texts: int) -> dict[int, Tensor]:
+    """Open gates of all heads by layer, (texts, H) each, that slopes can be taken of."""
+    kind = next(module.parameters())
+    return {
+        one.layer.index: torch.ones(
+            texts, len(one.layer.heads), dtype=kind.dtype, device=kind.device
+        ).requires_grad_()
+        for one in attentions(module)
+    }
+
+
 class Variants:
     """A model, and any of its heads off.
 
     Everything here runs without gradients but `slopes`, which has them for gates alone.
     """
 
-    def __init__(self, module: Hourglass | Transformer, off: Off = frozenset()) -> None:
+    def __init__(self, module: Module, off: Off = frozenset()) -> None:
         self.module, self.off = module, off
-        layers = {
-            part.layer.index: part for part in module.modules() if isinstance(part, Attention)
-        }
-        self._attentions = [layers[index] for index in sorted(layers)]
+        self._attentions = attentions(module)
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
@@ -82,7 +98,7 @@ class Variants:
                 off = [[one for one in heads if one != head] if alone else [head] for head in some]
                 known = self._known(whole, layer, self._attended(whole, attention, off), len(some))
                 run = Pass(self.off, known=known, readout=True)
-                logits = self._logits(_times(whole.tokens, len(some)), run)
+                logits = self._logits(times_of(whole.tokens, len(some)), run)
                 yield (
                     tuple(HeadId(layer, head) for head in some),
                     logits.unflatten(0, (len(some), -1)),
@@ -130,15 +146,7 @@ class Variants:
         One pass and its way back (Michel et al. 2019, eq. 2, before the absolute value); losses
         (logits) -> (B,).
         """
-        given = tokens.ids if tokens.ids is not None else tokens.states
-        assert given is not None
-        kind, known = next(self.module.parameters()), Known()
-        gates = {
-            one.layer.index: torch.ones(
-                len(given), len(one.layer.heads), dtype=kind.dtype, device=kind.device
-            ).requires_grad_()
-            for one in self._attentions
-        }
+        known, gates = Known(), gates_of(self.module, _texts(tokens))
         with torch.enable_grad():
             run = Pass(self.off, gates=gates, record=known, readout=True)
             total = losses(self._logits(tokens, run)).sum()
@@ -160,20 +168,27 @@ class Slopes:
     tokens: Tensor
 
 
+def _texts(tokens: Tokens) -> int:
+    given = tokens.ids if tokens.ids is not None else tokens.states
+    assert given is not None
+    return len(given)
+
+
 def _size(tokens: Tokens) -> int:
     given = tokens.ids if tokens.ids is not None else tokens.states
     assert given is not None
     return given.shape[0] * given.shape[1]
 
 
-def _times(tokens: Tokens, times: int) -> Tokens:
+def times_of(tokens: Tokens, times: int) -> Tokens:
+    """All texts so many times, one copy after the other."""
     if times == 1:
         return tokens
 
     def of(part: Tensor | None) -> Tensor | None:
         return None if part is None else repeated(part, times)
 
-    source = None if tokens.source is None else _times(tokens.source, times)
+    source = None if tokens.source is None else times_of(tokens.source, times)
     return replace(
         tokens, ids=of(tokens.ids), keep=of(tokens.keep), segments=of(tokens.segments),
         states=of(tokens.states), source=source,
