@@ -30,8 +30,11 @@ class Refused(Exception):
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Turns everything that goes wrong while a file is read into one HgvizError."""
+def reading(path: str, again: str = "Capture") -> Iterator[None]:
+    """Turns everything that goes wrong while a file is read into one HgvizError.
+
+    again: what makes such a file anew.
+    """
     try:
         yield
     except HgvizError:
@@ -42,14 +45,14 @@ def reading(path: str) -> Iterator[None]:
         ) from None
     except Refused as reason:
         raise HgvizError(
-            f"{path} cannot be read", str(reason), "Capture again, or ask for the file again"
+            f"{path} cannot be read", str(reason), f"{again} again, or ask for the file again"
         ) from None
     # h5py raises almost any of them for damaged files
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise HgvizError(
             f"{path} cannot be read",
             "it is damaged, cut short, or was changed while it was open",
-            "Capture again, or ask for the file again",
+            f"{again} again, or ask for the file again",
             details=f"{type(error).__name__}: {error}",
         ) from error
 
@@ -70,18 +73,38 @@ def open_file(path: str) -> h5py.File:
     return h5py.File(path, "r", locking="best-effort")
 
 
-def check_format(file: h5py.File) -> None:
-    """Raises Refused unless the file says that it is a capture of a version known here."""
-    if attribute(file, "format", "") != FORMAT:
-        raise Refused("it is an HDF5 file, but not a capture of hgviz")
-    version = attribute(file, "format_version", VERSION)
+def check_format(
+    file: h5py.File,
+    wanted: str = FORMAT,
+    known: tuple[int, int] = VERSION,
+    noun: str = "capture",
+) -> None:
+    """Raises Refused unless the file says that it is of a format, in a version known here."""
+    if attribute(file, "format", "") != wanted:
+        raise Refused(f"it is an HDF5 file, but not a {noun} of hgviz")
+    version = attribute(file, "format_version", known)
     if len(version) != 2:
         raise Refused(f"its format version is {len(version)} numbers and not 2")
-    if version[0] > VERSION[0]:
+    if version[0] != known[0]:
+        found, here = (".".join(map(str, one)) for one in (version, known))
+        which = "a newer" if version[0] > known[0] else "an older"
         raise Refused(
-            f"it has format version {'.'.join(map(str, version))} and this hgviz knows"
-            f" {VERSION[0]}.{VERSION[1]}: a newer hgviz is needed"
+            f"it has format version {found} and this hgviz knows {here}: {which} hgviz is needed"
         )
+
+
+def says_format(path: str, wanted: str) -> bool:
+    """Whether a path is an HDF5 file that says so. Errors: HgvizError where HDF5 cannot open it."""
+    try:
+        if not os.path.isfile(path):  # to open a pipe is to wait for its writer
+            return False
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                return False
+    except OSError:
+        return False
+    with reading(path), open_file(path) as opened:
+        return bool(attribute(opened, "format", "") == wanted)
 
 
 # --- groups and links -----------------------------------------------------------------------------
@@ -162,7 +185,7 @@ def _wrong(found: Any, kinds: tuple[str, ...], packs: bool) -> str:
         return "takes its data from another file, which is not read"
     filters = {plist.get_filter(at)[0] for at in range(plist.get_nfilters())}
     if not filters <= _FILTERS:
-        return "is packed by a filter that captures do not use"
+        return "is packed by a filter that hgviz does not use"
     if dtype.str[1:] not in kinds or dtype.byteorder == ">" or shape is None:
         return f"holds {dtype}, not {' or '.join(kinds)}"
     if layout == h5py.h5d.CHUNKED:
@@ -195,7 +218,7 @@ def text(group: h5py.Group, name: str) -> str:
 def parsed(group: h5py.Group, name: str) -> Any:
     """A JSON document."""
     if plain_dataset(group, name, ("u1",)).nbytes > LARGEST_DOCUMENT:
-        raise Refused(f"{_named(group, name)} is longer than any document of a capture")
+        raise Refused(f"{_named(group, name)} is longer than any document is")
     try:
         return json.loads(text(group, name))
     except (ValueError, RecursionError) as error:
@@ -221,7 +244,7 @@ def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
         or (one.shape != ()) is not isinstance(like, tuple)
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
     ):
-        raise Refused(f"the attribute {name} of {found.name} is not what a capture has there")
+        raise Refused(f"the attribute {name} of {found.name} is not what belongs there")
     value = np.empty(one.shape, one.dtype)
     one.read(value)
     if is_text:

@@ -47,13 +47,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def read_spec(file: h5py.File) -> ModelSpec:
     """The model."""
     data = parsed(file, "spec")
-    _require(isinstance(data, dict), "its spec is not a table")
+    require(isinstance(data, dict), "its spec is not a table")
     for cls, rows in ((Level, data.get("levels")), (Layer, data.get("layers"))):
-        _require(isinstance(rows, list), f"its spec has no list of {cls.__name__.lower()}s")
+        require(isinstance(rows, list), f"its spec has no list of {cls.__name__.lower()}s")
         for index, row in enumerate(rows):
             name = f"{cls.__name__.lower()} {index} of its spec"
             _typed(cls, row, name)
-            _require(row["index"] == index, f"{name} says that it is number {row['index']}")
+            require(row["index"] == index, f"{name} says that it is number {row['index']}")
     _typed(ModelSpec, data, "its spec")
     _check_levels(data)
     _check_goal(data)
@@ -79,14 +79,14 @@ def spec_from(data: dict[str, Any]) -> ModelSpec:
 
 def _build(cls: type[Built], data: dict[str, Any]) -> Built:
     known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-    return cls(**{name: _plain(value) for name, value in data.items() if name in known})
+    return cls(**{name: plain(value) for name, value in data.items() if name in known})
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A name as it can be shown anywhere: of one line, not endless, nothing that moves other text;
     other values as they are."""
     if isinstance(value, tuple) and value and isinstance(value[0], str):
-        return tuple(map(_plain, value))
+        return tuple(map(plain, value))
     if not isinstance(value, str):
         return value
     return "".join(one if one.isprintable() else "\ufffd" for one in value[:MOST_NAME])
@@ -94,45 +94,45 @@ def _plain(value: Any) -> Any:
 
 def _typed(cls: type[Any], row: Any, name: str) -> None:
     """Numbers are numbers and names are names, for every field that is there."""
-    _require(isinstance(row, dict), f"{name} is not a table")
+    require(isinstance(row, dict), f"{name} is not a table")
     for field in fields(cls):
         wanted = _TYPES.get(str(field.type))
         if wanted is None or field.name not in row:
             continue
         value = row[field.name]
         good = isinstance(value, wanted) and not isinstance(value, bool)
-        _require(good, f"{field.name} of {name} is {value!r:.40}")
+        require(good, f"{field.name} of {name} is {value!r:.40}")
 
 
 def _check_levels(data: dict[str, Any]) -> None:
     for row in data["levels"]:
         stride, shift = row.get("stride", 1), row.get("shift", 0)
         good = (stride is None or stride >= 1) and 0 <= shift < 1 << 31
-        _require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
+        require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
         sequence = row.get("sequence", "source")
-        _require(sequence in get_args(Side), f"its spec knows a sequence {sequence!r:.40}")
+        require(sequence in get_args(Side), f"its spec knows a sequence {sequence!r:.40}")
 
 
 def _check_goal(data: dict[str, Any]) -> None:
     goal, labels = data.get("goal", "next"), data.get("labels", [])
-    _require(goal in get_args(Goal), f"its spec has a goal {goal!r:.40}")
+    require(goal in get_args(Goal), f"its spec has a goal {goal!r:.40}")
     good = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
-    _require(good, "the labels of its spec are no names")
+    require(good, "the labels of its spec are no names")
 
 
 def _check_layer(row: dict[str, Any], levels: int) -> None:
     name = f"layer {row['index']} of its spec"
     for key in ("level", "key_level", "role", "name", "heads", "activations", "causal"):
-        _require(key in row, f"{name} has no {key}")
+        require(key in row, f"{name} has no {key}")
     for key in ("level", "key_level"):
-        _require(0 <= row[key] < levels, f"{name} is on level {row[key]} of {levels}")
-    _require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
+        require(0 <= row[key] < levels, f"{name} is on level {row[key]} of {levels}")
+    require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
     heads, activations = row["heads"], row["activations"]
     good = isinstance(heads, list) and all(type(one) is int and one >= 0 for one in heads)
-    _require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")
+    require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")
     good = isinstance(activations, list) and len(activations) == len(heads)
     good = good and all(isinstance(one, str) and one in ACTIVATIONS for one in activations)
-    _require(good, f"{name} has other activations than this hgviz knows")
+    require(good, f"{name} has other activations than this hgviz knows")
 
 
 def read_off(file: h5py.File) -> Off:
@@ -142,7 +142,7 @@ def read_off(file: h5py.File) -> Off:
         isinstance(row, list) and len(row) == 2 and all(type(one) is int for one in row)
         for row in rows
     )
-    _require(good, "its list of heads switched off is no list of heads")
+    require(good, "its list of heads switched off is no list of heads")
     return frozenset(HeadId(*row) for row in rows)
 
 
@@ -154,8 +154,8 @@ def read_made(file: h5py.File) -> Provenance:
     good = isinstance(versions, list) and all(
         isinstance(row, list) and [type(one) for one in row] == [str, str] for row in versions
     )
-    _require(good, "its list of versions is not one")
-    return _build(Provenance, {**data, "versions": tuple(tuple(map(_plain, v)) for v in versions)})
+    require(good, "its list of versions is not one")
+    return _build(Provenance, {**data, "versions": tuple(tuple(map(plain, v)) for v in versions)})
 
 
 def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
@@ -166,7 +166,7 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
     values = {name: None if one is None else numbers(one) for name, one in found.items()}
     content, pieces = text(group, "text"), parsed(group, "pieces")
     good = isinstance(pieces, list) and all(isinstance(one, str) for one in pieces)
-    _require(good and len(pieces) == sizes["tokens"], "it does not name every token")
+    require(good and len(pieces) == sizes["tokens"], "it does not name every token")
     spans = _spans(values["spans"], len(content))
     mask, types, states = (values[one] for one in ("attention_mask", "token_type_ids", "states"))
     return Prompt(
@@ -183,7 +183,7 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
 def read_target(file: h5py.File, spec: ModelSpec) -> Prompt | None:
     """The decoder's text, None where there is one text only."""
     there = has(file, "target")
-    _require(there == spec.two_texts, "its spec and its texts disagree about a second text")
+    require(there == spec.two_texts, "its spec and its texts disagree about a second text")
     return read_prompt(file, "target") if there else None
 
 
@@ -216,10 +216,10 @@ def _spans(values: Any, limit: int) -> Integers:
     start, end = values[:, 0], values[:, 1]
     none = (start == -1) & (end == -1)
     good = none | ((start >= 0) & (start <= end) & (end <= limit))
-    _require(bool(good.all()), "it points at text or tokens that are not there")
+    require(bool(good.all()), "it points at text or tokens that are not there")
     return readonly(values)
 
 
-def _require(good: bool, what: str) -> None:
+def require(good: bool, what: str) -> None:
     if not good:
         raise Refused(what)

@@ -10,7 +10,7 @@ from typing import Any
 from hgviz.core import Capture, HgvizError, Layer, Map
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.store import schema
-from hgviz.store.guard import MAGIC, attribute, open_file, reading
+from hgviz.store.guard import reading, says_format
 from hgviz.store.interrupted import open_part, read_manifest
 from hgviz.store.opened import open_whole
 
@@ -36,16 +36,7 @@ def is_capture(path: str | Path) -> bool:
     if os.path.isdir(path):
         return path.rstrip("/").endswith(schema.PART) or read_manifest(Path(path)) is not None
     try:
-        if not os.path.isfile(path):  # to open a pipe is to wait for its writer
-            return False
-        with open(path, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                return False
-    except OSError:
-        return False
-    try:
-        with reading(path), open_file(path) as opened:
-            return bool(attribute(opened, "format", "") == schema.FORMAT)
+        return says_format(path, schema.FORMAT)
     except HgvizError as error:
         return bool(error.details)  # HDF5 could not open it: opening says why
 

@@ -237,7 +237,7 @@ print(h5py.h5pl.size())
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60,
         env={**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path)}, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert "a filter that captures do not use" in done.stdout and done.stdout.endswith("0\n")
+    assert "a filter that hgviz does not use" in done.stdout and done.stdout.endswith("0\n")
 
 
 def test_text_of_variable_length_is_not_read(path):
@@ -245,7 +245,7 @@ def test_text_of_variable_length_is_not_read(path):
     refused(path, "holds object")
     with h5py.File(path, "r+") as file:
         file.attrs["format"] = "hgviz-capture"  # h5py writes it with variable length
-    refused(path, "not what a capture has there")
+    refused(path, "not what belongs there")
 
 
 def test_a_deep_nest_of_groups_is_not_walked(path):
