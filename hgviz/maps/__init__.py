@@ -4,11 +4,11 @@ from hgviz.maps.dense import DenseMap
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.pooling import pool
 from hgviz.maps.rule import Factors, Relative, Rule
-from hgviz.maps.statistic import ROUNDED, settled
+from hgviz.maps.statistic import ROUNDED, measured, settled
 from hgviz.maps.summary import Summary, thumb_zoom
 from hgviz.maps.tiles import TILE, Tiled
 
 __all__ = [
     "ROUNDED", "TILE", "DenseMap", "Factors", "LazyMap", "Relative", "Rule", "Summary", "Tiled",
-    "pool", "settled", "thumb_zoom",
+    "measured", "pool", "settled", "thumb_zoom",
 ]  # fmt: skip

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.operands import plain
-from hgviz.maps.rule import Factors
-from hgviz.maps.survey import totals
+from hgviz.maps.rule import Factors, Rule
+from hgviz.maps.survey import lengths, log_sums, totals
 
 ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itself or to 1
 HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
@@ -35,6 +35,36 @@ def settled(factors: Factors, rounded: float | None = None) -> Factors:
             rows = None if rounded is None else _doubtful(factors, place, rounded)
             stat[place] = settled_row(factors, place, totals(maps, place, rows))
     return replace(factors, stat=stat)
+
+
+def measured(factors: Factors) -> Factors:
+    """The same factors with the statistics and norms of their rows, whatever was there; not of
+    topk. One pass over the tiles, two where scores are normalised before they are summed.
+    """
+    stat, heads = np.zeros(factors.q.shape[:2]), tuple(range(len(factors.q)))
+    norm, both = np.zeros(stat.shape, np.float32), False
+    for place in heads:
+        rule = factors.rule
+        kind = ACTIVATIONS[rule.activations[place]].statistic
+        if rule.norms[place] is not None:
+            found = lengths(
+                LazyMap(replace(factors, stat=stat, rule=_scores(rule, place)), heads), place
+            )
+            both = both or kind != "none"
+            (stat if kind == "none" else norm)[place] = found
+        normal = replace(factors, stat=stat, norm=norm)
+        if kind == "lse":
+            stat[place] = log_sums(LazyMap(normal, heads), place)
+        elif kind == "sum":
+            stat[place] = settled_row(normal, place, totals(LazyMap(normal, heads), place))
+    return replace(factors, stat=stat, norm=norm if both else None)
+
+
+def _scores(rule: Rule, place: int) -> Rule:
+    """The rule under which the `logs` of a head are its scaled scores."""
+    count = len(rule.activations)
+    scale = rule.scale_of(place)
+    return replace(rule, scale=scale, activations=("softmax",) * count, norms=(None,) * count)
 
 
 def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -117,6 +117,45 @@ def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> ND
     return found
 
 
+def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
+    """The log-sum-exp of each row of what a head's `logs` are (queries,); +inf for none."""
+    found = np.full(maps.shape[1], np.inf)
+
+    def block(i: int) -> None:
+        rows = found[i * TILE : (i + 1) * TILE]
+        top, total = np.full(len(rows), -np.inf), np.zeros(len(rows))
+        for j in maps.tiles_in(i):
+            logs = maps.logs(place, i, j)
+            if logs is None:
+                continue
+            before, top = top, np.maximum(top, logs.max(1))
+            base = np.where(np.isfinite(top), top, 0.0)
+            logs -= base.astype(logs.dtype)[:, None]
+            raised = np.exp(logs, out=logs)
+            total = total * np.exp(before - base) + raised @ np.ones(logs.shape[1], logs.dtype)
+        some = total > 0
+        rows[some] = top[some] + np.log(total[some])
+
+    _run(block, -(-maps.shape[1] // TILE))
+    return found
+
+
+def lengths(maps: Tiled, place: int) -> NDArray[np.float64]:
+    """The Euclidean length of each row of what a head's `logs` are (queries,), -inf as 0."""
+    found = np.zeros(maps.shape[1])
+
+    def block(i: int) -> None:
+        part = slice(i * TILE, (i + 1) * TILE)
+        for j in maps.tiles_in(i):
+            logs = maps.logs(place, i, j)
+            if logs is not None:
+                np.copyto(logs, 0.0, where=np.isneginf(logs))
+                found[part] += np.vecdot(logs, logs, dtype=np.float64)
+
+    _run(block, -(-maps.shape[1] // TILE))
+    return np.sqrt(found)
+
+
 def _run(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none

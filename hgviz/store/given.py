@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
 
-ROWS = 256
 PROOFS = 8
 KNOWN = ("q", "k", "weights", "scale", "activation", "norm", "causal", "keep", "name")
 LAZY = tuple(name for name in ACTIVATIONS if name != "topk")  # its choices are not in q and k
@@ -75,7 +74,7 @@ def _layer(index: int, given: Mapping[str, Any], tokens: int) -> tuple[Layer, Ma
     factors = _factors(index, given, tokens, causal)
     heads = tuple(range(len(factors.q)))
     layer = Layer(index, name, "self", 0, 0, heads, factors.rule.activations, causal)
-    return layer, LazyMap(settled(factors), heads)
+    return layer, LazyMap(factors, heads)
 
 
 def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) -> Factors:
@@ -104,20 +103,15 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
         keep=None if keep is None else np.asarray(keep, bool),
     )
     proofs = np.unique(np.linspace(0, tokens - 1, min(PROOFS, tokens)).round().astype(np.int64))
+    proven = np.stack([_weighed(q, k, rule, place, proofs) for place in range(len(q))])
     stat = np.zeros(q.shape[:2])
-    proven = np.zeros((len(q), len(proofs), tokens), np.float32)
-    for place in range(len(q)):
-        for start in range(0, tokens, ROWS):
-            rows = np.arange(start, min(start + ROWS, tokens))
-            stat[place, rows] = _weighed(q, k, rule, place, rows)[0]
-        proven[place] = _weighed(q, k, rule, place, proofs)[1]
-    return Factors(q, k, stat, rule, proofs, proven, q.dtype.name)
+    return measured(Factors(q, k, stat, rule, proofs, proven, q.dtype.name))
 
 
 def _weighed(
     q: NDArray[Any], k: NDArray[Any], rule: Rule, place: int, rows: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The statistic (rows,) and the weights (rows, keys) of some rows, in float64."""
+) -> NDArray[np.float32]:
+    """The weights (rows, keys) of some rows, computed in float64."""
     act, norm = ACTIVATIONS[rule.activations[place]], rule.norms[place]
     scores = q[place, rows].astype(np.float64) @ k[place].astype(np.float64).T
     seen = rule.sees(rows, np.arange(k.shape[1]))
@@ -137,8 +131,7 @@ def _weighed(
         stat = np.where(seen, scores, 0.0).sum(1, keepdims=True)
     else:
         stat = length if norm else np.zeros_like(length)
-    weights = np.where(seen, act.apply(scores, stat, np), 0.0)
-    return stat[:, 0], weights
+    return np.where(seen, act.apply(scores, stat, np), 0.0).astype(np.float32)
 
 
 def _array(index: int, given: Mapping[str, Any], name: str) -> NDArray[Any]:

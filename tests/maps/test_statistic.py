@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.maps import ROUNDED, LazyMap, Rule, settled
+from hgviz.maps import ROUNDED, LazyMap, Rule, measured, settled
 from tests.maps.reference import scores, statistic, visible, whole_map
 from tests.maps.test_lazy import make
 
@@ -39,3 +39,34 @@ def test_rows_without_keys_are_no_matter():
     stat[:, :3] = np.inf
     found = settled(replace(factors, stat=stat), ROUNDED)
     assert np.isinf(found.stat[0, :3]).all() and (LazyMap(found, (0,)).read(0)[:3] == 0).all()
+
+
+@pytest.mark.parametrize("spread", [1, 10, 1e-3, 1e3])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("width", [64, 40])
+def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, causal):
+    rule = Rule(width**-0.5, ("softmax",), (None,), causal=causal, keep=np.arange(600) % 7 > 0)
+    factors = make(rule, 600, 600, width=width)
+    factors = replace(factors, q=np.float32(spread) * factors.q)
+    exact = whole_map(factors.q[0], factors.k[0], rule, 0)
+    raw = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
+    raw[~visible(rule, 600, 600)] = -np.inf
+    with np.errstate(invalid="ignore"):
+        raised = np.nan_to_num(np.exp(raw - raw.max(1, keepdims=True)))
+        plain = np.nan_to_num(raised / raised.sum(1, keepdims=True))
+    error = np.abs(LazyMap(measured(factors), (0,)).read(0) - exact).max()
+    assert error <= max(2 * np.abs(plain - exact).max(), 5e-7)
+
+
+@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh"])
+@pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_measured_of_any_rule_gives_its_maps(activation, norm, dtype):
+    rule = Rule(0.3, (activation,) * 2, (norm,) * 2, causal=True, keep=np.arange(300) > 2)
+    factors = make(rule, 300, 300, width=16)
+    q, k = (np.abs(one.astype(dtype)) for one in (factors.q, factors.k))
+    found = measured(replace(factors, q=q, k=k, stat=None, norm=None, dtype=dtype))
+    for head in range(2):
+        exact = whole_map(q[head], k[head], rule, head)
+        error = LazyMap(found, (0, 1)).read(head) - exact
+        assert np.abs(error).max() < 5e-7 * max(1, np.abs(exact).max())

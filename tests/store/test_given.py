@@ -53,6 +53,13 @@ def test_signed_activations(tmp_path):
     assert capture.maps[0].signed
 
 
+@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish"])
+@pytest.mark.parametrize("norm", ["l2", "l2-literal"])
+def test_scores_of_any_activation_may_be_normalised(tmp_path, activation, norm):
+    capture = written(tmp_path, q=Q, k=K, activation=activation, norm=norm, causal=True)
+    assert capture.maps[0].verify_max_abs < 1e-6
+
+
 def test_linear_attention(tmp_path):
     capture = written(tmp_path, q=Q, k=K, activation="linear")
     phi = lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1  # noqa: E731
