@@ -5,7 +5,7 @@ is exact, Bonett and Price's interval (2012) is for the difference of two shares
 
 How often they hold, summed exactly for N from 32 to 2,000 (tests/analysis/test_coverage.py):
 Wilson's for shares from 50 to 99 % 95.0 % of the time in the mean, but down to 89.4 % where half a
-wrong answer is expected, and under 93 % in places up to N = 140; Agresti and Coull's, which is the
+wrong answer is expected, and under 93 % in places up to N = 260; Agresti and Coull's, which is the
 same around a wider middle, at least 93.0 %, and at most 96.7 % where both sides have 20. Bonett and
 Price's for 0.3 to 30 % that disagree at least 93.0 % where one in 50 of those is on the other side,
 92.7 % where none can be and N is under 80, and at most 96.2 % where 25 disagree.
@@ -42,6 +42,8 @@ def wilson(right: int, total: int, z: float = Z95) -> tuple[float, float]:
 
 def agresti_coull(right: int, total: int, z: float = Z95) -> tuple[float, float]:
     """Agresti and Coull's interval (1998): Wilson's middle, and never narrower; as statsmodels."""
+    if total == 0:
+        return 0.0, 1.0
     n = total + z * z
     share = (right + z * z / 2) / n
     half = z * math.sqrt(share * (1 - share) / n)

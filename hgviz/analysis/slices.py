@@ -70,7 +70,7 @@ def table(study: Study, given: NDArray[Any], which: tuple[Slice, ...]) -> tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Of:
+class Worth:
     """The heads of a level, or of the layers between two: their scores together.
 
     mean of the scores; harmful, needed: heads whose whole interval lies below or above 0.
@@ -83,7 +83,7 @@ class Of:
     harmful: int
 
 
-def levels(study: Study, found: Importance) -> tuple[Of, ...]:
+def levels(study: Study, found: Importance) -> tuple[Worth, ...]:
     """Scores level by level; layers that go down, up or across stand by themselves."""
     grouped, spec = groups(study.spec, "level"), study.spec
     turned = found.method.needed
@@ -94,7 +94,7 @@ def levels(study: Study, found: Importance) -> tuple[Of, ...]:
         layer = spec.layers[found.heads[int(np.argmax(grouped == number))].layer]
         away = "" if layer.role == "self" else f", {layer.role}"
         result.append(
-            Of(
+            Worth(
                 spec.levels[layer.level].label + away,
                 tuple(found.heads[i] for i in at),
                 float(found.score[at].mean()) if len(at) else float("nan"),

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 
 from hgviz.analysis import scores
 
@@ -36,6 +40,74 @@ def test_wilsons_interval_of_a_published_example():
 
 def test_nothing_seen_says_nothing():
     assert scores.wilson(0, 0) == (0.0, 1.0)
+    assert scores.agresti_coull(0, 0) == (0.0, 1.0)
+
+
+@given(COUNTS)
+def test_intervals_of_a_share_are_those_of_statsmodels_and_scipy(counts):
+    right, total = counts
+    for name, interval in (("wilson", scores.wilson), ("agresti_coull", scores.agresti_coull)):
+        found = interval(right, total)
+        assert found == pytest.approx(proportion_confint(right, total, method=name), abs=1e-12)
+    scipys = stats.binomtest(right, total).proportion_ci(method="wilson")
+    assert scores.wilson(right, total) == pytest.approx((scipys.low, scipys.high), abs=1e-12)
+
+
+@given(COUNTS)
+def test_agresti_and_coulls_interval_lies_around_wilsons(counts):
+    low, high = scores.wilson(*counts)
+    wide_low, wide_high = scores.agresti_coull(*counts)
+    assert wide_low <= low + 1e-12 and high - 1e-12 <= wide_high
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_mcnemars_p_is_that_of_statsmodels_and_scipy(lost, won):
+    found = scores.mcnemar(lost, won)
+    assert found == pytest.approx(mcnemar([[1, lost], [won, 1]], exact=True).pvalue, rel=1e-9)
+    if lost + won:
+        assert found == pytest.approx(stats.binomtest(lost, lost + won).pvalue, rel=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_adjusted_ps_are_those_of_statsmodels_and_scipy(p):
+    found = scores.benjamini_hochberg(np.array(p))
+    assert found == pytest.approx(multipletests(p, method="fdr_bh")[1])
+    assert found == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_what_was_not_tested_is_no_test():
+    p = np.array([0.01, np.nan, 0.04, np.nan])
+    found = scores.benjamini_hochberg(p)
+    assert found == pytest.approx([0.02, np.nan, 0.04, np.nan], nan_ok=True)
+    assert np.isnan(scores.benjamini_hochberg(np.array([np.nan]))).all()
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 300))
+def test_a_paired_difference_has_bonett_and_prices_interval(lost, won, same):
+    # with one more pair on each side, and Wald's interval of what the pairs then changed by
+    total = lost + won + same + 1
+    changes = np.repeat([-1.0, 1.0, 0.0], [lost + 1, won + 1, same + 1])
+    half = scores.Z95 * stats.sem(changes, ddof=0)
+    low, high = scores.paired_difference(lost, won, total)
+    assert low == pytest.approx(max(changes.mean() - half, -1))
+    assert high == pytest.approx(min(changes.mean() + half, 1))
+
+
+@given(st.integers(2, 60), st.integers(0, 99))
+def test_rows_of_one_size_have_the_normal_interval_of_a_mean(count, seed):
+    values = np.random.default_rng(seed).normal(3, 2, (count, 2))
+    found, low, high = scores.ratios(values, np.ones((count, 1)))
+    assert found == pytest.approx(values.mean(0))
+    ends = stats.norm.interval(0.95, values.mean(0), stats.sem(values))
+    assert (low, high) == (pytest.approx(ends[0]), pytest.approx(ends[1]))
+
+
+def test_rows_that_were_not_measured_do_not_count():
+    values = np.array([[1.0, np.nan, np.nan], [3.0, 2.0, np.nan], [8.0, 6.0, np.nan]])
+    found, low, high = scores.ratios(values, np.ones((3, 1)))
+    assert found == pytest.approx([4, 4, np.nan], nan_ok=True)
+    alone = scores.ratios(values[1:, 1:2], np.ones((2, 1)))
+    assert (low[1], high[1]) == (alone[1][0], alone[2][0])
 
 
 @given(st.integers(0, 12), st.integers(0, 12))

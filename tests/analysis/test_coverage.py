@@ -1,0 +1,98 @@
+"""How often intervals of 95 % hold what they are of: summed exactly, and drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hgviz.analysis import scores
+
+SIZES = (32, 33, 38, 44, 48, 64, 100, 140, 250, 500, 1000, 2000)
+SHARES = np.linspace(0.5, 0.99, 197)
+ONE_SIDED = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of those that disagree, how many the other way
+DISCORDANT = np.geomspace(0.003, 0.3, 21)
+
+
+def share_coverage(interval, total):
+    """(shares,): P(the interval of Binomial(total, share) holds the share), summed exactly."""
+    right = np.arange(total + 1)
+    low, high = np.array([interval(int(one), total) for one in right]).T
+    held = (low <= SHARES[:, None] + 1e-12) & (SHARES[:, None] <= high + 1e-12)
+    return (stats.binom.pmf(right, total, SHARES[:, None]) * held).sum(1)
+
+
+def paired_coverage(total, discordant, other):
+    """P(the interval holds the change), over all outcomes but one in ten million."""
+    count = stats.binom(total, discordant)
+    most = int(count.isf(1e-8)) + 1
+    lost, won = np.meshgrid(np.arange(most), np.arange(most), indexing="ij")
+    kept = (lost + won <= most) & (count.pmf(lost + won) > 1e-12)
+    lost, won = lost[kept], won[kept]
+    chance = count.pmf(lost + won) * stats.binom.pmf(won, lost + won, other)
+    lost, won, chance = (part[chance > 1e-12] for part in (lost, won, chance))
+    b, c, n = lost + 1, won + 1, total + 2
+    half = scores.Z95 * np.sqrt((b + c) - (b - c) ** 2 / n) / n
+    truth = discordant * (2 * other - 1)
+    return float(chance[np.abs((c - b) / n - truth) <= half + 1e-12].sum())
+
+
+def test_the_interval_of_a_share_holds_it():
+    least, mean, most = 1.0, [], 0.0
+    for total in SIZES:
+        found = share_coverage(scores.agresti_coull, total)
+        both = total * (1 - SHARES) >= 20
+        least, most = min(least, found.min()), max(most, found[both].max(initial=0.0))
+        mean.append(found.mean())
+    assert least >= 0.93
+    assert most <= 0.97
+    assert 0.95 <= np.mean(mean) <= 0.96
+
+
+def test_wilsons_interval_holds_its_share_but_where_hardly_anything_is_wrong():
+    found = {total: share_coverage(scores.wilson, total) for total in SIZES}
+    assert 0.949 <= np.mean(list(found.values())) <= 0.953
+    assert all(found[total].min() >= 0.93 for total in SIZES if total > 260)
+    assert min(one.min() for one in found.values()) == pytest.approx(0.895, abs=0.002)
+    for total, one in found.items():
+        both = total * (1 - SHARES) >= 20
+        assert one[both].max(initial=0.0) <= 0.97
+
+
+def test_the_interval_of_a_paired_difference_holds_it():
+    for total in (32, 40, 64, 128, 300, 1000, 2000):
+        for discordant in DISCORDANT:
+            for other in ONE_SIDED:
+                found = paired_coverage(total, discordant, other)
+                # nothing ever goes the other way: 92.7 % at N = 32
+                assert found >= (0.93 if other else 0.926), (total, discordant, other)
+                if total * discordant >= 25:
+                    assert found <= 0.97, (total, discordant, other)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_that_are_drawn_are_held_as_often(seed):
+    """Whole models of 50 to 99 % and variants of them, at random: 400 pairs, 1,000 draws each."""
+    random = np.random.default_rng(seed)
+    held_shares, held_changes, draws = [], [], 1000
+    for _ in range(400):
+        total = int(np.exp(random.uniform(np.log(32), np.log(2000))))
+        right, discordant = random.uniform(0.5, 0.99), np.exp(random.uniform(*np.log([0.003, 0.3])))
+        # no more can be won than was wrong
+        won = discordant * random.uniform(0, min(1, (1 - right) / discordant))
+        lost = discordant - won
+        drawn = random.multinomial(total, [right - lost, lost, won, 1 - right - won], draws)
+        ends = {
+            (int(b), int(c)): scores.paired_difference(int(b), int(c), total)
+            for b, c in np.unique(drawn[:, 1:3], axis=0)
+        }
+        low, high = np.array([ends[int(b), int(c)] for b, c in drawn[:, 1:3]]).T
+        held_changes.append(((low <= won - lost) & (won - lost <= high)).mean())
+        counts = drawn[:, 0] + drawn[:, 1]
+        ends = {int(one): scores.agresti_coull(int(one), total) for one in np.unique(counts)}
+        low, high = np.array([ends[int(one)] for one in counts]).T
+        held_shares.append(((low <= right) & (right <= high)).mean())
+    noise = 3.5 * np.sqrt(0.95 * 0.05 / draws)  # 3.5 standard errors of each of 400
+    for held in (held_shares, held_changes):
+        assert min(held) >= 0.93 - noise
+        assert np.mean(held) >= 0.95

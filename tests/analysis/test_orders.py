@@ -1,0 +1,237 @@
+"""Orders of heads and what heads cost: sorted by hand, by brute force and by closed forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgviz.analysis import orders
+from hgviz.core import HeadId, Layer, Level, ModelSpec
+from tests.making import make_spec
+
+HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
+NUMBERS = st.lists(st.integers(-5, 5), min_size=12, max_size=12)
+
+
+# --- costs ----------------------------------------------------------------------------------------
+
+
+def spec_of(layers, levels=(Level(0),), width=24):
+    return ModelSpec("test", "test", levels, tuple(layers), width, 10)
+
+
+def layer(index, role="self", level=0, key_level=0, heads=(0, 1, 2, 3), window=None):
+    return Layer(
+        index, f"l.{index}", role, level, key_level, heads, ("softmax",) * len(heads), False, window
+    )
+
+
+@given(st.integers(1, 40), st.sampled_from([1, 2, 4]))
+def test_a_head_of_self_attention_costs_what_the_closed_form_says(positions, factor):
+    spec = spec_of([layer(0, level=1, key_level=1)], (Level(0), Level(1, factor)))
+    tokens, d, d_h = positions * factor, 24, 6
+    parameters, flops = orders.costs(spec, np.array([tokens]))
+    assert (parameters == 4 * d * d_h).all()
+    t = tokens / factor
+    assert flops == pytest.approx(8 * t * d * d_h + 4 * t**2 * d_h)
+
+
+def test_going_down_and_up_counts_both_levels_and_the_cells_of_windows():
+    levels = (Level(0), Level(1, 4))
+    for window, pairs in ((None, 3 * 10), (4, 3 * 4)):
+        spec = spec_of(
+            [layer(0, "down", 1, 0, window=window), layer(1, "up", 0, 1, window=window)], levels
+        )
+        _, flops = orders.costs(spec, np.array([10]))  # 3 groups of 4
+        assert flops == pytest.approx(4 * 24 * 6 * (10 + 3) + 4 * pairs * 6)
+
+
+def test_texts_are_counted_one_by_one_and_then_in_the_mean():
+    spec = spec_of([layer(0)])
+    each = [orders.costs(spec, np.array([tokens]))[1] for tokens in (3, 90)]
+    assert orders.costs(spec, np.array([3, 90]))[1] == pytest.approx(np.mean(each, axis=0))
+
+
+def test_a_decoder_counts_the_other_text_where_its_keys_are():
+    levels = (Level(0), Level(1, sequence="target"))
+    spec = spec_of([layer(0), layer(1, "self", 1, 1), layer(2, "cross", 1, 0)], levels)
+    _, flops = orders.costs(spec, np.array([7]), np.array([20]))
+    around, inside = 4 * 24 * 6, 4 * 6
+    assert flops[[0, 4, 8]] == pytest.approx([
+        around * 40 + inside * 400, around * 14 + inside * 49, around * 27 + inside * 140,
+    ])  # fmt: skip
+
+
+def test_a_layer_without_most_of_its_heads_keeps_their_width():
+    spec = spec_of([layer(0, heads=(3,)), layer(1, heads=())])
+    parameters, flops = orders.costs(spec, np.array([5]))
+    assert parameters.tolist() == [4 * 24 * 6] and len(flops) == 1
+    assert orders.costs(spec, np.array([5]), head_width=12)[0].tolist() == [4 * 24 * 12]
+
+
+def test_slots_and_levels_of_no_stride_can_be_told():
+    spec = spec_of([layer(0, "cross", 0, 1)], (Level(0), Level(1, sequence="slots")))
+    _, flops = orders.costs(spec, np.array([50]), positions={1: 8})
+    assert flops == pytest.approx(4 * 24 * 6 * 58 + 4 * 50 * 8 * 6)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_resampling_is_a_group_of_its_own_at_every_level():
+    spec = make_spec((1, 2), 2)  # two outside, down, three inside, up, two outside
+    assert orders.groups(spec, "layer").tolist() == [n for n in range(9) for _ in range(2)]
+    names = [0, 0, 1, 2, 2, 2, 3, 0, 0]
+    assert orders.groups(spec, "level").tolist() == [n for n in names for _ in range(2)]
+
+
+def test_a_group_divided_by_its_length_has_length_one():
+    scores = np.array([3.0, 4.0, 0.0, 0.0, -5.0, np.nan])
+    grouped = np.array([0, 0, 1, 1, 2, 2])
+    lengths = orders.norms(scores, grouped)
+    assert lengths == pytest.approx([5, 5, 1e-20, 1e-20, 5, 5])
+    assert (scores / lengths)[:4] == pytest.approx([0.6, 0.8, 0, 0])
+
+
+# --- one-shot -------------------------------------------------------------------------------------
+
+
+@given(NUMBERS)
+def test_all_heads_go_from_the_least_needed_on_and_ties_in_order(needs):
+    order = orders.one_shot(np.array(needs), orders.Limits(HEADS))
+    assert order == tuple(sorted(HEADS, key=lambda head: (needs[HEADS.index(head)], head)))
+
+
+@given(NUMBERS, st.integers(0, 5), st.sets(st.sampled_from(HEADS)), st.sets(st.sampled_from(HEADS)))
+def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, protected, off):
+    limits = orders.Limits(HEADS, least, protected, frozenset(off))
+    order = orders.one_shot(np.array(needs), limits)
+    assert len({*order}) == len(order)
+    assert not {*order} & (protected | off)
+    on = Counter(head.layer for head in HEADS if head not in off)
+    for head in order:
+        assert on[head.layer] > least
+        on[head.layer] -= 1
+    for head in set(HEADS) - set(order) - protected - off:
+        assert on[head.layer] <= least
+
+
+@given(NUMBERS, st.integers(0, 3), st.integers(1, 11))
+def test_no_other_heads_within_the_limits_are_needed_less(needs, least, count):
+    limits = orders.Limits(HEADS[:8], least)
+    order = orders.one_shot(np.array(needs[:8]), limits)[:count]
+    need = dict(zip(HEADS, needs, strict=True))
+    others = [
+        some for some in combinations(HEADS[:8], len(order))
+        if all(4 - sum(h.layer == i for h in some) >= least for i in range(2))
+    ]  # fmt: skip
+    best = min(sum(need[head] for head in some) for some in others)
+    assert sum(need[head] for head in order) == best
+
+
+def test_heads_that_were_not_measured_stay():
+    needs = np.arange(12.0)
+    needs[[0, 5]] = np.nan
+    assert set(orders.one_shot(needs, orders.Limits(HEADS))) == {*HEADS} - {HEADS[0], HEADS[5]}
+
+
+def test_what_a_head_saves_can_turn_the_order_around():
+    needs, flops = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 12.0])
+    limits = orders.Limits(HEADS[:3])
+    assert orders.one_shot(needs, limits) == HEADS[:3]
+    assert orders.one_shot(needs, limits, flops) == HEADS[2::-1]
+
+
+# --- iterative ------------------------------------------------------------------------------------
+
+
+def followed(order, needs):
+    """The order, and what was off before each of its steps."""
+    task, seen = orders.asking(order, needs), []
+    while True:
+        try:
+            seen.append(next(task))
+        except StopIteration as end:
+            return end.value, seen
+
+
+@given(NUMBERS, st.integers(1, 5), st.integers(0, 2))
+def test_scores_that_never_change_make_the_one_shot_order(needs, step, least):
+    limits = orders.Limits(HEADS, least)
+    order, seen = followed(orders.iterative(limits, step), lambda off: np.array(needs))
+    assert order == orders.one_shot(np.array(needs), limits)
+    assert [len(off) for off in seen] == list(range(0, len(order), step))
+
+
+@given(st.integers(0, 99))
+def test_one_at_a_time_by_the_exact_loss_is_the_greedy_order(seed):
+    heads = HEADS[:6]
+    pairs = np.random.default_rng(seed).normal(size=(6, 6))
+
+    def loss(off):
+        on = np.array([head not in off for head in heads], float)
+        return float(on @ pairs @ on)
+
+    def needs(off):
+        rises = [np.nan if one in off else loss(off | {one}) - loss(off) for one in heads]
+        return np.array(rises)
+
+    order, _ = followed(orders.iterative(orders.Limits(heads)), needs)
+    off = frozenset()
+    for head in order:
+        assert loss(off | {head}) == min(loss(off | {one}) for one in heads if one not in off)
+        off |= {head}
+    assert set(order) == set(heads)
+
+
+def test_heads_off_from_the_start_are_off_in_every_question():
+    limits = orders.Limits(HEADS, off=frozenset(HEADS[:2]))
+    order, seen = followed(orders.iterative(limits, 4), lambda off: np.arange(12.0))
+    assert seen[0] == {*HEADS[:2]} and all({*HEADS[:2]} <= off for off in seen)
+    assert order == HEADS[2:]
+
+
+def test_an_order_ends_where_nothing_more_is_measured():
+    order, seen = followed(orders.iterative(orders.Limits(HEADS)), lambda off: np.full(12, np.nan))
+    assert (order, len(seen)) == ((), 1)
+
+
+def test_nothing_may_go_where_all_is_protected():
+    assert followed(orders.iterative(orders.Limits(HEADS, protected=HEADS)), None) == ((), [])
+
+
+# --- chance ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 999), st.integers(0, 3))
+def test_a_seed_is_an_order(seed, least):
+    limits = orders.Limits(HEADS, least)
+    order = orders.shuffled(limits, seed)
+    assert order == orders.shuffled(limits, seed)
+    assert len(order) == 3 * (4 - least)
+
+
+def test_every_head_comes_first_about_as_often():
+    firsts = Counter(orders.shuffled(orders.Limits(HEADS), seed)[0] for seed in range(1200))
+    assert set(firsts) == set(HEADS) and max(firsts.values()) < 150 and min(firsts.values()) > 60
+
+
+@given(st.integers(2, 300), st.integers(0, 99), st.floats(0.05, 0.95))
+def test_order_and_curve_share_no_example_and_leave_none_out(rows, seed, share):
+    first, second = orders.split(rows, seed, share)
+    assert sorted([*first, *second]) == list(range(rows))
+    assert len(first) and len(second) and abs(len(first) - share * rows) <= 1
+    again = orders.split(rows, seed, share)
+    assert (first == again[0]).all() and (second == again[1]).all()
+
+
+@given(st.sets(st.sampled_from(HEADS)), st.sets(st.sampled_from(HEADS)))
+def test_overlap_is_a_share(one, other):
+    found = orders.overlap(one, other)
+    assert found == orders.overlap(other, one) and 0 <= found <= 1
+    assert (found == 1) == (one == other)
