@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from hgviz.store.guard import Refused, reading
 
+RUN = 256  # rows that have a checksum of their own, those of a tile
+
 
 class Stored:
     """A dataset (heads, ...) that is read where it is sliced. Errors: HgvizError.
@@ -42,6 +44,11 @@ def checksum(parts: Iterable[NDArray[Any]]) -> int:
     return found
 
 
+def run_checksums(values: NDArray[Any]) -> list[int]:
+    """The crc32 of every run of RUN rows."""
+    return [checksum([values[top : top + RUN]]) for top in range(0, len(values), RUN)]
+
+
 class Checksums:
     """The crc32 of each head over some datasets, compared once, when the head is first read."""
 
@@ -56,6 +63,32 @@ class Checksums:
         if checksum(one[place] for one in self._datasets) != self._expected[place]:
             raise Refused(f"{self._datasets[0].parent.name} is not what was written to it")
         self._good.add(place)
+
+
+class StoredRuns(Stored):
+    """A dataset (heads, rows, ...) whose runs of RUN rows are each compared with their checksum
+    (heads, runs) when they are first read.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, path: str, expected: NDArray[np.uint32]) -> None:
+        super().__init__(dataset, path)
+        self._expected = expected
+        self._good = np.zeros(expected.shape, bool)
+
+    def __getitem__(self, at: Any) -> NDArray[Any]:
+        if at is Ellipsis:
+            return np.stack([self[place] for place in range(self.shape[0])])
+        place, rows = at if isinstance(at, tuple) else (at, slice(None))
+        start, stop, _ = rows.indices(self.shape[1])
+        first, last = start // RUN, -(-stop // RUN)
+        with reading(self._path):
+            values: NDArray[Any] = self._dataset[place, first * RUN : last * RUN]
+            for run in first + np.flatnonzero(~self._good[place, first:last]):
+                part = values[(run - first) * RUN : (run - first + 1) * RUN]
+                if checksum([part]) != self._expected[place, run]:
+                    raise Refused(f"{self._dataset.name} is not what was written to it")
+                self._good[place, run] = True
+            return values[start - first * RUN : stop - first * RUN]
 
 
 class Packed:

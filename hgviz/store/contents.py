@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
 from hgviz.maps import DenseMap, Factors, LazyMap, Summary
+from hgviz.maps.pyramid import lowest_zoom
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import checksum
 from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
@@ -99,9 +100,10 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     """q, k, statistic, relative terms and proof; returns the attributes that go with them."""
     rule = factors.rule
     crc = [0] * factors.q.shape[0]
+    runs: list[list[int]] = [[] for _ in crc]
     for name in schema.SUMMED:
         if (values := getattr(factors, name)) is not None:
-            made = store_heads(group, name, values, 1, crc)
+            made = store_heads(group, name, values, 1, crc, runs)
             dtype = factors.dtype if name in ("q", "k") else values.dtype.name
             store_attributes(made, {"dtype": dtype})
     if factors.kept is not None:
@@ -111,7 +113,9 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     if rule.relative is not None:
         for name in ("weight", "bias", "content", "position"):
             values = getattr(rule.relative, name)
-            store_heads(group, f"relative/{name}", values, len(values.shape) - 1, crc)
+            store_heads(group, f"relative/{name}", values, len(values.shape) - 1, crc, runs)
+    if lowest_zoom(factors.q.shape[1], factors.k.shape[1]) is not None:
+        store(group, "runs", np.array(runs, "<u4"), axis=0)
     store(group, "proof/rows", np.asarray(factors.proof_rows[...], "<i8"))
     store(group, "proof/values", np.asarray(factors.proof_values[...], "<f4"), 2, checked=False)
     return {

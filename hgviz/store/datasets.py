@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.store.arrays import run_checksums
+
 CHUNK_BYTES = 64 << 10
 
 
@@ -37,9 +39,11 @@ def store(
 
 
 def store_heads(
-    group: h5py.Group, name: str, values: Any, axis: int, crc: list[int] | None = None
+    group: h5py.Group, name: str, values: Any, axis: int, crc: list[int], runs: list[list[int]]
 ) -> h5py.h5d.DatasetID:
-    """(heads, rows, ...) head by head, cut along one axis; each head's checksum goes on in crc."""
+    """(heads, rows, ...) head by head, cut along one axis; each head's checksum goes on in crc,
+    those of its runs of rows follow in runs.
+    """
     dtype = np.dtype(values.dtype).newbyteorder("<")
     small = int(np.prod(values.shape)) * dtype.itemsize <= CHUNK_BYTES
     if small:
@@ -50,8 +54,8 @@ def store_heads(
     for place in range(values.shape[0]):
         part = np.ascontiguousarray(values[place], dtype)
         (whole if small else target)[place] = part
-        if crc is not None:
-            crc[place] = zlib.crc32(part.data, crc[place])
+        crc[place] = zlib.crc32(part.data, crc[place])
+        runs[place] += run_checksums(part)
     return _whole(group, name, whole) if small else target.id
 
 

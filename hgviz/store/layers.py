@@ -16,7 +16,7 @@ from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Norm
 from hgviz.maps.summary import THUMB, Histogram
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import Checksums, Packed, Stored, checksum
+from hgviz.store.arrays import RUN, Checksums, Packed, Stored, StoredRuns, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
 
 Found = dict[str, h5py.Dataset]
@@ -72,8 +72,7 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         raise Refused(f"{group.name} has {len(crc)} checksums for {len(layer.heads)} heads")
     terms = [name for name in schema.RELATIVE if name in data]
     summed = [*(name for name in schema.SUMMED if name in data), *terms]
-    check = Checksums([data[name] for name in summed], crc).check
-    parts: dict[str, Any] = {name: Stored(data[name], path, check) for name in summed}
+    parts = _checked(group, data, path, summed, crc)
     relative = None
     if terms:
         weight, bias, content, position = (parts[name] for name in terms)
@@ -92,6 +91,23 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         threshold=parts.get("threshold"),
         kept=None if kept is None else _list(kept, path),
     )
+
+
+def _checked(
+    group: h5py.Group, data: Found, path: str, names: list[str], crc: tuple[int, ...]
+) -> dict[str, Any]:
+    """The factors, compared run by run where the file has checksums of runs, else head by head."""
+    if "runs" not in data:
+        check = Checksums([data[name] for name in names], crc).check
+        return {name: Stored(data[name], path, check) for name in names}
+    runs = numbers(data["runs"])
+    ends = np.cumsum([-(-data[name].shape[1] // RUN) for name in names])
+    if runs.shape[1] != ends[-1]:
+        raise Refused(f"{group.name} has checksums of {runs.shape[1]} runs instead of {ends[-1]}")
+    parts = np.split(runs, ends[:-1], axis=1)
+    return {
+        name: StoredRuns(data[name], path, part) for name, part in zip(names, parts, strict=True)
+    }
 
 
 def _list(kept: h5py.Dataset, path: str) -> Any:

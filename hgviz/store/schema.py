@@ -57,6 +57,8 @@ rowmax, entropy and hist; optional).
     kept  (pairs, 3) int32           head (its place), row and column of every key of such a row
     keep  (keys,) uint8              0 for padded keys; optional
     relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
+    runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
+                                     that head's q, then k, and so on, in the order of crc32
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
     weights (heads, queries, keys)   dense layers only: shuffle + deflate, chunks (1, 256, 256);
                                      chunks that were never written are zeros
@@ -137,6 +139,7 @@ LAZY: dict[str, Row] = {
     "threshold": (("heads", "queries"), ("f4", "f8"), False),
     "kept": (("pairs", "three"), ("i4",), False),
     "keep": (("keys",), ("u1",), False),
+    "runs": (("heads", "runs"), ("u4",), False),
     "proof/rows": (("rows",), ("i8",), True),
     "proof/values": (("heads", "rows", "keys"), ("f4",), True),
     **SUMMARY,

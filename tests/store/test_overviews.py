@@ -93,6 +93,26 @@ def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
     np.testing.assert_allclose(one.read(0).sum(1), 1, atol=1e-6)
 
 
+def test_a_changed_number_is_noticed_by_what_is_computed_from_it(path):
+    with h5py.File(path, "r+") as file:  # fletcher32 is written anew, so only the crc can tell
+        file["layers/000/q"][1, 300, 2] += 1
+    one = open_capture(path).maps[0]
+    one.read(0), one.read(1, (0, 256)), one.read(1, (512, TOKENS))
+    for rows in ((290, 291), (0, 257), None):
+        with pytest.raises(HgvizError, match="not what was written"):
+            one.read(1, rows)
+
+
+def test_a_file_without_checksums_of_runs_compares_whole_heads(path, written):
+    with h5py.File(path, "r+") as file:
+        del file["layers/000/runs"]
+        file["layers/000/q"][1, 300, 2] += 1
+    one, same = (open_capture(one).maps[0] for one in (path, written))
+    assert (one.read(0, (5, 9)) == same.read(0, (5, 9))).all()
+    with pytest.raises(HgvizError, match="not what was written"):
+        one.read(1, (5, 9))
+
+
 def test_a_file_without_levels_reads_as_one_of_a_small_map(path):
     with h5py.File(path, "r+") as file:
         for name in ("max", "mean", "ranges"):
@@ -124,12 +144,20 @@ def no_number(file):
     file["layers/000/ranges"][1, 1] = np.nan
 
 
+def too_few_runs(file):
+    runs = file["layers/000/runs"][:, 1:]
+    del file["layers/000/runs"]
+    file["layers/000/runs"] = runs
+
+
 def a_dataset(file):
     del file["layers/000/max"]
     file["layers/000/max"] = np.zeros(3)
 
 
-@pytest.mark.parametrize("harm", [link, shape, plain, upside_down, no_number, a_dataset])
+@pytest.mark.parametrize(
+    "harm", [link, shape, plain, upside_down, no_number, too_few_runs, a_dataset]
+)
 def test_levels_that_are_not_as_they_should_be_are_refused(path, harm):
     with h5py.File(path, "r+") as file:
         harm(file)
