@@ -136,11 +136,11 @@ class Attention(nn.Module):
             self.k = nn.Linear(width, inner, bias=bias)
             self.v = nn.Linear(width, inner, bias=bias)
             self.o = nn.Linear(inner, width)
+            # windows are as the package computes them: no positions inside
+            self.relative = positions == "relative" and layer.window is None
+            if self.relative:
+                self.r = nn.Linear(width, inner)
         self.rotary = positions == "rotary"
-        # windows are as the package computes them: no positions inside
-        self.relative = positions == "relative" and layer.window is None
-        if self.relative:
-            self.r = nn.Linear(width, inner)
 
     def forward(
         self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
@@ -185,10 +185,14 @@ class Attention(nn.Module):
     def _bias(self, rel: Relative) -> Bias:
         heads = (len(self.layer.heads), self.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
+        content: Tensor = rel.content_bias
+        position: Tensor = rel.position_bias
+        if len(content) > len(self.layer.heads):  # shared by the number of a head
+            numbers = list(self.layer.heads)
+            content, position = content[numbers], position[numbers]
         return Bias(
-            self.r.weight.unflatten(0, heads), self.r.bias.view(heads),
-            rel.content_bias, rel.position_bias, unit,
-        )  # fmt: skip
+            self.r.weight.unflatten(0, heads), self.r.bias.view(heads), content, position, unit
+        )
 
 
 class FeedForward(nn.ModuleDict):

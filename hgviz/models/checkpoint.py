@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from hgviz.models.readers import (
     weights_of,
 )
 from hgviz.models.shards import read_weights
+from hgviz.models.source import Source
 from hgviz.models.text import TOKENIZER
 from hgviz.models.transformer import Transformer
 
@@ -37,13 +38,20 @@ from hgviz.models.transformer import Transformer
 class Checkpoint:
     """A model as read: its configuration, and its weights by neutral names (models.md D).
 
-    digest: sha256 of both, whatever file they came from. folder: where a tokenizer.json may lie.
+    digest: sha256 of both, whatever file they came from.
+    weights: the file they came from, or the index of several; sources: where it keeps each tensor.
     """
 
     config: Config
     tensors: dict[str, Tensor]
     digest: str
-    folder: Path
+    weights: Path
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where its config.json lies, and maybe a tokenizer.json."""
+        return self.weights.parent
 
 
 def save(
@@ -101,21 +109,19 @@ def read_own(path: Path) -> Checkpoint:
 def read_package(path: Path) -> Checkpoint:
     """A state dict of hourglass-transformer-pytorch. Errors: HgvizError as read_own."""
     where, weights = located(path)[0], weights_of(path)
-    found = package.stripped(read_weights(weights))
+    held = read_weights(weights)
+    found = package.stripped(held)
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     settled = package.settle(read_config(where), shapes, shown(where))
     require_depth(weights, settled.config, found)
     wanted = shapes_of(settled.config)
-    sources = {name: package.source(name, settled.config) for name in wanted}
-    expected = {
-        source: (parts * wanted[name][0], *wanted[name][1:])
-        for name, (source, _, parts) in sources.items()
-    }
+    sources = {name: Source(*package.source(name, settled.config)) for name in wanted}
+    expected = {one.name: one.shape(wanted[name]) for name, one in sources.items()}
     require_fit(weights, expected, shapes, settled.why, settled.do)
-    tensors = {
-        name: found[source].chunk(parts)[part] for name, (source, part, parts) in sources.items()
-    }
-    return checked(settled.config, tensors, weights)
+    tensors = {name: one.take(found[one.name]) for name, one in sources.items()}
+    named = dict(zip(found, held, strict=True))  # as the file does, prefixes and all
+    kept = {name: replace(one, name=named[one.name]) for name, one in sources.items()}
+    return checked(settled.config, tensors, weights, kept)
 
 
 # --- inside ---------------------------------------------------------------------------------------
@@ -146,16 +152,25 @@ def build(config: Config) -> Hourglass | Transformer:
     return Hourglass(config) if isinstance(config, HourglassConfig) else Transformer(config)
 
 
-def checked(config: Config, tensors: dict[str, Tensor], weights: Path) -> Checkpoint:
-    """The checkpoint of a configuration and its tensors. Errors: HgvizError for NaN."""
+def checked(
+    config: Config,
+    tensors: dict[str, Tensor],
+    weights: Path,
+    sources: Mapping[str, Source] | None = None,
+) -> Checkpoint:
+    """The checkpoint of a configuration and its tensors; sources: where the file keeps them, under
+    their neutral names where left out. Errors: HgvizError for NaN."""
     require_finite(weights, tensors)
-    return Checkpoint(config, tensors, digest_of(config, tensors), weights.parent)
+    found = sources or {name: Source(name) for name in tensors}
+    return Checkpoint(config, tensors, digest_of(config, tensors), weights, found)
 
 
 def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     """sha256 of a configuration and its tensors, by their neutral names."""
     # keys that came later are left out where they say nothing: captures made before them still fit
     later: dict[str, Any] = {"norms": {}, "top_k": None}
+    if isinstance(config, HourglassConfig):
+        later["kept"] = ()
     kept = {
         key: value
         for key, value in config_json(config).items()

@@ -48,6 +48,16 @@ def head_width(d_model: int, n_heads: int, d_head: int) -> int:
     return d_head or d_model // n_heads
 
 
+def _require_kept(kept: tuple[tuple[int, ...], ...], layers: int, heads: int) -> None:
+    if kept and len(kept) != layers:
+        why = f"kept needs the heads of each of the {layers} layers that attend"
+    elif any([*one] != sorted({*one} & {*range(heads)}) for one in kept):
+        why = f"kept lists the numbers of heads, each once, from 0 to {heads - 1}"
+    else:
+        return
+    raise HgvizError("this model cannot be built", why, "Correct its configuration")
+
+
 def _require_even(positions: str, d_head: int) -> None:
     if positions == "rotary" and d_head % 2:
         raise HgvizError(
@@ -69,7 +79,7 @@ class HourglassConfig:
     the bases that resampling attention starts from. positions: learned | relative | rotary | none.
     activations: see spread; norms: {activation: l2 | l2-literal | none}; top_k: how many keys the
     activation topk keeps. masking "compat" computes masks as hourglass-transformer-pytorch does
-    (models.md A.9).
+    (models.md A.9). kept: the numbers of the heads that each layer still has, all where empty.
     """
 
     vocab_size: int
@@ -90,6 +100,7 @@ class HourglassConfig:
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
     masking: Literal["strict", "compat"] = "strict"
+    kept: tuple[tuple[int, ...], ...] = ()
     shift_offset: int = field(
         default=0, repr=False
     )  # added to the shift k - 1; tests show the leak
@@ -102,6 +113,7 @@ class HourglassConfig:
             raise HgvizError(f"relative positions need an even width, not {self.d_model}")
         if self.positions == "learned" and not self.max_positions:
             raise HgvizError("learned positions need max_positions, the longest text")
+        _require_kept(self.kept, len(self._places()), self.n_heads)
 
     @property
     def family(self) -> str:
@@ -111,35 +123,37 @@ class HourglassConfig:
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that attends, in order of computation."""
-        found: list[Layer] = []
-
-        def add(name: str, role: Any, level: int, key_level: int, window: int | None) -> None:
-            heads, index = self.n_heads, len(found)
-            causal = self.causal and window is None
-            names = spread(self.activations, index, heads)
+        found = []
+        for index, (name, role, level, key_level, window) in enumerate(self._places()):
+            heads = self.kept[index] if self.kept else tuple(range(self.n_heads))
+            names = spread(self.activations, index, self.n_heads)
             found.append(
                 Layer(
-                    index, name, role, level, key_level, tuple(range(heads)), names, causal, window
+                    index, name, role, level, key_level, heads,
+                    tuple(names[head] for head in heads),
+                    self.causal and window is None, window,
                 )
-            )
+            )  # fmt: skip
+        return tuple(found)
 
-        windowed = self.form == "windowed"
-        shape = self.hierarchy
+    def _places(self) -> list[tuple[str, Any, int, int, int | None]]:
+        """(name, role, level, key level, window) of every layer that attends."""
+        found: list[tuple[str, Any, int, int, int | None]] = []
+        windowed, shape = self.form == "windowed", self.hierarchy
         for level, count in enumerate(shape.pre):
-            for i in range(count):
-                add(f"pre.{level}.{i}", "self", level, level, None)
+            found += [(f"pre.{level}.{i}", "self", level, level, None) for i in range(count)]
             if self.downsampling == "attention":
                 window = shape.factors[level] if windowed else None
-                add(f"down.{level}", "down", level + 1, level, window)
-        for i in range(shape.middle):
-            add(f"middle.{i}", "self", len(shape.pre), len(shape.pre), None)
+                found.append((f"down.{level}", "down", level + 1, level, window))
+        inner = len(shape.pre)
+        found += [(f"middle.{i}", "self", inner, inner, None) for i in range(shape.middle)]
         for level in reversed(range(len(shape.post))):
             if self.upsampling == "attention":
                 window = shape.factors[level] if windowed else None
-                add(f"up.{level}", "up", level, level + 1, window)
-            for i in range(shape.post[level]):
-                add(f"post.{level}.{i}", "self", level, level, None)
-        return tuple(found)
+                found.append((f"up.{level}", "up", level, level + 1, window))
+            count = shape.post[level]
+            found += [(f"post.{level}.{i}", "self", level, level, None) for i in range(count)]
+        return found
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -257,15 +271,11 @@ class TransformerConfig:
              "a classifier is an encoder with labels"),
             (self.goal == "masked" and not encoder, "only an encoder fills in masked tokens"),
             (self.goal == "next" and encoder, "an encoder sees later tokens, so none is the next"),
-            (self.kept and len(self.kept) != len(self._names()),
-             f"kept needs the heads of each of the {len(self._names())} layers that attend"),
-            (any(sorted({*one}) != [*one] or not {*one} <= {*range(self.n_heads)}
-                 for one in self.kept),
-             f"kept lists the numbers of heads, each once, from 0 to {self.n_heads - 1}"),
         )  # fmt: skip
         for failed, why in wrong:
             if failed:
                 raise HgvizError("this model cannot be built", why, "Correct its configuration")
+        _require_kept(self.kept, len(self._names()), self.n_heads)
 
     @property
     def two_texts(self) -> bool:

@@ -19,7 +19,9 @@ from hgviz.models.text import (
 )
 
 
-def require_free(out: Path, force: bool) -> None:
+def require_free(
+    out: Path, force: bool = False, do: str = "Choose another folder, or add --force"
+) -> None:
     """Errors: HgvizError where there is something that a new folder would replace."""
     with path_errors(out):
         taken = os.path.lexists(out)
@@ -29,7 +31,7 @@ def require_free(out: Path, force: bool) -> None:
             raise HgvizError(
                 f"{shown(out)} is there and not empty",
                 "nothing is replaced unasked",
-                "Choose another folder, or add --force",
+                do,
             )
 
 

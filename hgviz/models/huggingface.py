@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from hgviz.models.config import TransformerConfig
 from hgviz.models.files import Shapes, require_fit
 from hgviz.models.readers import located, plain, quoted, read_config, shown, weights_of
 from hgviz.models.shards import read_weights
+from hgviz.models.source import Source
 
 MOST_LABELS = 10_000
 NON_LINEARITIES = {
@@ -41,27 +42,6 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     pruned_heads: dict[str, list[int]] | None = None
     id2label: dict[str, str | int] | None = None
     num_labels: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a file keeps a neutral tensor: its name, which of how many blocks of rows of it, and
-    whether it lies transposed there."""
-
-    name: str
-    part: int = 0
-    parts: int = 1
-    turned: bool = False
-
-    def shape(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the whole tensor in the file."""
-        whole = (self.parts * wanted[0], *wanted[1:])
-        return whole[::-1] if self.turned else whole
-
-    def take(self, tensor: Tensor) -> Tensor:
-        """The neutral tensor out of the file's."""
-        whole = tensor.T if self.turned else tensor
-        return whole.chunk(self.parts)[self.part].contiguous()
 
 
 class Family(Protocol):
@@ -98,7 +78,8 @@ def read(path: Path, family: Family) -> Checkpoint:
     sources = {name: family.source(name, config) for name in wanted}
     _require_fit(weights, family, config, sources, wanted, names)
     tensors = {name: one.take(names[one.name][1]) for name, one in sources.items()}
-    return checked(config, tensors, weights)
+    kept = {name: replace(one, name=names[one.name][0]) for name, one in sources.items()}
+    return checked(config, tensors, weights, kept)
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def open_model(
     if activation is not None:
         found, name = replaced(found, activation), f" with {activation}"
     config = _masked(found.config, masking)
-    module = _module(config, found.tensors, place, kind)
+    module = module_of(config, found.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
     spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
     spec = replace(spec, labels=tuple(map(plain, spec.labels)))
@@ -281,18 +281,19 @@ def open_model(
     return Model(module, spec, tokenizer, place, dtype, ends_of(found.folder, tokenizer))
 
 
-# --- inside ---------------------------------------------------------------------------------------
-
-
-def _module(
+def module_of(
     config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
 ) -> Hourglass | Transformer:
+    """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     with torch.device("meta"):
         module = build(config)
     with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
+
+
+# --- inside ---------------------------------------------------------------------------------------
 
 
 def _aligned(tensor: Tensor) -> Tensor:

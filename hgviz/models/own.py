@@ -50,6 +50,7 @@ class _Hourglass(_Shared, frozen=True, kw_only=True, forbid_unknown_fields=True)
     positions: Literal["learned", "relative", "rotary", "none"] = "relative"
     causal: bool = True
     masking: Literal["strict", "compat"] = "strict"
+    kept: list[list[int]] = []
 
 
 class _Transformer(_Shared, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,6 +104,7 @@ def _hourglass(data: Mapping[str, Any], where: str) -> HourglassConfig:
     named = {name: getattr(own, name) for name in shared}
     named["hierarchy"] = parse_hierarchy(own.hierarchy, own.vanilla_layers)
     named["activations"] = _activations(own.activations)
+    named["kept"] = tuple(map(tuple, own.kept))
     config = HourglassConfig(**named)
     require_activations(config, where)
     return config

@@ -23,7 +23,7 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     """
     if not path.name.endswith(INDEX):
         return read_tensors(path, skip)
-    places = _places(path)
+    places = places_of(path)
     found: dict[str, Tensor] = {}
     for shard in sorted(set(places.values())):
         if not (path.parent / shard).exists():
@@ -44,8 +44,8 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     return found
 
 
-def _places(path: Path) -> dict[str, str]:
-    """The file of every tensor. A file's name is never a path."""
+def places_of(path: Path) -> dict[str, str]:
+    """The file of every tensor that an index names. A file's name is never a path."""
     data = read_config(path, MOST_INDEX).get("weight_map")
     if not isinstance(data, dict) or not data:
         raise _wrong(path, "it has no weight_map")

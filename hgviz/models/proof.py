@@ -1,0 +1,216 @@
+"""What an export proves of itself: the same logits as the masked model, smaller, and how fast.
+
+Shapes: B batch, n tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from hgviz.core import HgvizError, ModelSpec, Off
+from hgviz.examples import Examples
+from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.hourglass import Hourglass
+from hgviz.models.transformer import Transformer
+
+Form = Literal["smaller", "zeroed", "onnx"]
+Runner = Callable[[Tokens], Tensor]  # texts to logits, on the CPU
+
+MOST = 1e-5  # between logits of the masked model and of the export
+BATCHES = (1, 16)
+TIMED = 128  # tokens of a text that is timed
+CELLS = 1 << 26  # logits that are held at once
+DRAWN = 16  # texts that are drawn where none are given
+ROUNDS, SECONDS = (
+    (5, 60),
+    2.0,
+)  # of timing: at least and at most so many, or as many as take so long
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Median processor time of one pass on one thread, in milliseconds."""
+
+    batch: int
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster."""
+        return self.before / self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An export beside the model it came from.
+
+    difference: the largest of abs(logits of the masked model - logits of the export) on so many
+    texts from source, both computed in dtype; rough: the same in float32 where dtype is float64,
+    because logits this large agree no better there. parameters, size (bytes of the folder's
+    weights) and latency are before and after; before is the whole model, nothing off. empty: the
+    layers that have no head any more.
+    """
+
+    form: Form
+    path: Path
+    spec: ModelSpec
+    off: Off
+    compensation: str
+    difference: float
+    dtype: str
+    texts: int
+    source: str
+    parameters: tuple[int, int]
+    size: tuple[int, int]
+    latency: tuple[Latency, ...]
+    empty: tuple[int, ...] = ()
+    rough: float | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What JSON says of it."""
+        return {
+            "form": self.form, "path": str(self.path), "off": sorted(map(str, self.off)),
+            "heads": len(self.spec.heads) - len(self.off), "compensation": self.compensation,
+            "difference": self.difference, "dtype": self.dtype, "texts": self.texts,
+            "source": self.source, "parameters": list(self.parameters), "bytes": list(self.size),
+            "latency": [
+                {"batch": one.batch, "before": one.before, "after": one.after, "ratio": one.ratio}
+                for one in self.latency
+            ],
+            "empty_layers": list(self.empty),
+        }  # fmt: skip
+
+
+# --- runners --------------------------------------------------------------------------------------
+
+
+def runner(module: Hourglass | Transformer, off: Off = frozenset()) -> Runner:
+    """A model on texts, these heads off; texts are given the precision of its weights."""
+    kind = next(module.parameters()).dtype
+
+    @torch.inference_mode()
+    def run(text: Tokens) -> Tensor:
+        return finish_steps(module.steps(precise(text, kind), Pass(off)))
+
+    return run
+
+
+def precise(text: Tokens, kind: torch.dtype) -> Tokens:
+    """Texts whose given states, if there are any, are of some precision."""
+    source = None if text.source is None else precise(text.source, kind)
+    states = None if text.states is None else text.states.to(kind)
+    return replace(text, states=states, source=source)
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+
+def differences(one: Runner, other: Runner, texts: Iterable[Tokens]) -> Iterator[float]:
+    """The largest difference of their logits so far, after each batch; rows of padding, which
+    nobody reads, do not count."""
+    largest = 0.0
+    for text in texts:
+        for row, (a, b) in enumerate(zip(one(text), other(text), strict=True)):
+            real = ... if text.keep is None or a.ndim == 1 else text.keep[row]
+            found = float((a[real] - b[real]).abs().max())
+            largest = found if math.isnan(found) else max(largest, found)
+            if math.isnan(largest):  # is never right
+                yield largest
+                return
+        yield largest
+
+
+def require_close(difference: float) -> None:
+    """Errors: HgvizError for an export that gives other logits."""
+    if not difference <= MOST:
+        raise HgvizError(
+            f"the export differs from the masked model by {difference:.1e}",
+            f"its logits may be {MOST:.0e} off, so nothing was kept",
+            "Report this model",
+        )
+
+
+def latencies(before: Runner, after: Runner, texts: Sequence[Tokens]) -> Iterator[Latency]:
+    """How long both take on each of some batches, taking turns."""
+    threads = torch.get_num_threads()
+    for text in texts:
+        torch.set_num_threads(1)  # then processor time is what one waits for, on a quiet machine
+        try:
+            first, second = _medians(before, after, text)
+        finally:
+            torch.set_num_threads(threads)
+        given = text.ids if text.ids is not None else text.states
+        assert given is not None
+        yield Latency(len(given), first, second)
+
+
+def _medians(before: Runner, after: Runner, text: Tokens) -> tuple[float, float]:
+    took: tuple[list[float], list[float]] = ([], [])
+    for one in (before, after):
+        one(text)
+    least, most = ROUNDS
+    start = time.thread_time()
+    while len(took[0]) < most:
+        if len(took[0]) >= least and time.thread_time() - start > SECONDS:
+            break
+        for times, one in zip(took, (before, after), strict=True):
+            began = time.thread_time()
+            one(text)
+            times.append(time.thread_time() - began)
+    return 1e3 * statistics.median(took[0]), 1e3 * statistics.median(took[1])
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def texts_of(examples: Examples, spec: ModelSpec, most: int) -> list[Tokens]:
+    """Examples as batches in the order they are looked at, until there are so many tokens."""
+    found: list[Tokens] = []
+    for batch in (one for block in examples.blocks() for one in block):
+        ids, keep = torch.tensor(batch.ids), torch.tensor(batch.mask)
+        cells = 1 if examples.asked == "classes" else ids.shape[1] * spec.vocabulary
+        for part, real in zip(*(x.split(max(1, CELLS // cells)) for x in (ids, keep)), strict=True):
+            found.append(Tokens(part, None if real.all() else real))
+        most -= int(batch.mask.sum())
+        if most <= 0:
+            break
+    return found
+
+
+def drawn(spec: ModelSpec, count: int, length: int = TIMED, seed: int = 0) -> Tokens:
+    """Texts of random tokens, for whatever a model reads."""
+    made = torch.Generator().manual_seed(seed)
+    length = min(length, spec.max_positions or length)
+
+    def ids() -> Tensor:
+        return torch.randint(spec.vocabulary, (count, length), generator=made)
+
+    if not spec.two_texts:
+        return Tokens(ids())
+    if spec.form == "encoder-decoder":
+        return Tokens(ids(), source=Tokens(ids()))
+    states = torch.randn(count, length, spec.width, generator=made, dtype=torch.float64)
+    return Tokens(ids(), source=Tokens(states=states))
+
+
+def timed(text: Tokens, count: int) -> Tokens:
+    """So many texts from the first ones of a batch, over and over, no longer than is timed."""
+
+    def of(part: Tensor | None) -> Tensor | None:
+        if part is None:
+            return None
+        repeats = -(-count // len(part))
+        return part.repeat(repeats, *[1] * (part.ndim - 1))[:count, :TIMED]
+
+    source = None if text.source is None else timed(text.source, count)
+    return Tokens(of(text.ids), of(text.keep), of(text.segments), of(text.states), source)
