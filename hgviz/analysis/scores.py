@@ -53,8 +53,11 @@ def agresti_coull(right: int, total: int, z: float = Z95) -> tuple[float, float]
 def mcnemar(lost: int, won: int) -> float:
     """The exact two-sided p of so many texts lost and won: 2 P(X <= min), X ~ B(b + c, 1/2)."""
     total, least = lost + won, min(lost, won)
-    ways = sum(math.comb(total, k) for k in range(least + 1))
-    return float(min(1.0, 2 * ways / 2**total))
+    # from the likeliest outcome down, each term by the one before: no whole binomials
+    below = np.arange(least, 0, -1)
+    terms = 1.0 + float(np.cumprod(below / (total - below + 1.0)).sum())
+    ways = math.lgamma(total + 1) - math.lgamma(least + 1) - math.lgamma(total - least + 1)
+    return min(1.0, 2 * math.exp(ways - total * math.log(2)) * terms)
 
 
 def paired_difference(lost: int, won: int, total: int, z: float = Z95) -> tuple[float, float]:

@@ -21,7 +21,10 @@ NUMBERS = st.lists(st.integers(-5, 5), min_size=12, max_size=12)
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def spec_of(layers, levels=(Level(0),), width=24):
+ONE = (Level(0),)
+
+
+def spec_of(layers, levels=ONE, width=24):
     return ModelSpec("test", "test", levels, tuple(layers), width, 10)
 
 

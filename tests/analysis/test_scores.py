@@ -60,7 +60,7 @@ def test_agresti_and_coulls_interval_lies_around_wilsons(counts):
     assert wide_low <= low + 1e-12 and high - 1e-12 <= wide_high
 
 
-@given(st.integers(0, 400), st.integers(0, 400))
+@given(st.integers(0, 4000), st.integers(0, 4000))
 def test_mcnemars_p_is_that_of_statsmodels_and_scipy(lost, won):
     found = scores.mcnemar(lost, won)
     assert found == pytest.approx(mcnemar([[1, lost], [won, 1]], exact=True).pvalue, rel=1e-9)
