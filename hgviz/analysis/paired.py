@@ -20,9 +20,10 @@ SHARES = {"classes": "accuracy", "next": "next_token_accuracy", "masked": "maske
 class Paired:
     """Answers with heads off against those of the whole model, on the places seen so far.
 
-    score, whole: shares of right answers, with Wilson's intervals. low, high: the interval of
-    their difference (Bonett and Price 2012). lost, won: places right before and wrong now, and the
-    other way. loss, whole_loss: nats per place. All of 95 %, not corrected for looking early.
+    score, whole: shares of right answers, with Agresti and Coull's intervals. low, high: the
+    interval of their difference (Bonett and Price 2012). lost, won: places right before and wrong
+    now, and the other way. loss, whole_loss: nats per place. All of 95 %, not corrected for looking
+    early.
     """
 
     score: Score
@@ -65,7 +66,8 @@ def paired(
 
     def share(right: NDArray[np.bool_], heads: Off) -> Score:
         count = int(right.sum())
-        return Score(metric, count / max(seen, 1), *scores.wilson(count, seen), seen, total, heads)
+        ends = scores.agresti_coull(count, seen)
+        return Score(metric, count / max(seen, 1), *ends, seen, total, heads)
 
     losses = (one.loss[places].mean(dtype=float) if seen else 0.0 for one in (answers, whole))
     interval = scores.paired_difference(lost, won, seen) if seen else (-1.0, 1.0)
