@@ -41,7 +41,7 @@ def classifier(folder, labels=("no", "yes"), **keys):
     coder = train_coder(Vocabulary("words", least=1), [TEXT, "dog"], 1)
     write_transformer(
         folder, vocab_size=coder.size, family="bert", goal="classes", labels=list(labels),
-        n_layers=1, max_positions=12, dtype=torch.float32, **keys,
+        **{"n_layers": 1, "max_positions": 12, "dtype": torch.float32, **keys},
     )  # fmt: skip
     coder.save(folder)
     return folder

@@ -110,6 +110,17 @@ class Band:
     orders: int
 
 
+def beside(study: Study, one: Curve) -> tuple[Curve, ...]:
+    """The random curves of a study that a curve is compared with: same rows, as many heads."""
+    return tuple(
+        other
+        for other in study.curves
+        if other.method == "random"
+        and len(other.order) == len(one.order)
+        and np.array_equal(other.rows, one.rows)
+    )
+
+
 def band(randoms: Sequence[Curve], losses: bool = False) -> Band:
     """The band of random curves, at the numbers of heads that all of them have."""
     if not randoms:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hgviz.core import Off, Step, Task
-from hgviz.study import UNASKED, UNKNOWN, Study
-from hgviz.tasks.capturing import provenance
+from hgviz.core import HeadId, HgvizError, Integers, Off, Step, Task
+from hgviz.study import Curve, Study
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
+from hgviz.tasks.studying import importance
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
+    from hgviz.analysis.orders import Key, Limits
     from hgviz.analysis.paired import Paired
     from hgviz.examples import Batch
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
 
-OFTEN = 0.2  # s: a study that grows is shown at most so often
-PERMUTATIONS = 20  # of Shapley values, unless more are asked for
-
-Numbers = NDArray[np.int64]
+How = Literal["one-shot", "iterative", "greedy"]
+ROUNDS = 12  # of an iterative order: so often are heads measured anew
 
 
 def trials_of(
@@ -36,15 +33,20 @@ def trials_of(
     text_column: str = "",
     label_column: str = "",
     off: Off = frozenset(),
+    limit: int | None = None,
 ) -> Task[Trials]:
-    """A model ready to be tried on some data. Errors: HgvizError, as examples_from.
+    """A model ready to be tried on some data.
 
-    Also where no head does anything: switching off a whole layer has to change what is answered.
+    limit: on so many of its examples at most, drawn at random, the same ones each time. Errors:
+    HgvizError, as examples_from, and where switching off a whole layer changes nothing.
     """
     from hgviz.models.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
-    trials = Trials(model, examples_from(model, data, text_column, label_column), off)
+    examples = examples_from(model, data, text_column, label_column)
+    if limit is not None and limit < len(examples):
+        examples = examples.part(examples.order[:limit])
+    trials = Trials(model, examples, off)
     trials.require_effect()
     return trials
 
@@ -59,162 +61,121 @@ def try_heads(trials: Trials, off: Off) -> Task[tuple[Paired, Answers]]:
     return (yield from paired.try_heads(trials.examples, trials.blocks, trials.whole, without, off))
 
 
-def importance(
+def curve(
     trials: Trials,
-    needs: Collection[str],
-    data: str = "",
-    seed: int = 0,
-    permutations: int = PERMUTATIONS,
+    study: Study,
+    method: str = "signed",
+    key: Key = "score",
+    how: How = "one-shot",
+    random: int = 20,
+    least: int = 0,
+    most: int | None = None,
 ) -> Task[Study]:
-    """Measure all heads; needs names the arrays of Study that are wanted, such as "gradient".
+    """A score along an order of the study's heads, beside so many random orders, in the study.
 
-    Each Step carries the Study so far; one that is stopped can be kept as it is.
+    The order is made from one half of the examples and measured on the other. how: "iterative"
+    measures heads anew with those off that went, "greedy" one by one by exact loss. least: heads
+    that stay in every layer. most: points along the curve. Steps carry the study so far; curves
+    that it has are not measured again. Errors: HgvizError for a method that was not measured.
     """
-    study = _Growing(trials, frozenset(needs), data, seed, permutations)
-    yield from study.grow()
-    return study.study
+    from hgviz.analysis import curves, orders
 
-
-@dataclass(slots=True)
-class _Part:
-    """A part of the work: the arrays it fills, how much it is, and what does it, bit by bit."""
-
-    names: tuple[str, ...]
-    work: float
-    steps: Callable[[], Iterator[float]]
-
-
-class _Growing:
-    """A study that is being measured; its arrays are filled where they stand."""
-
-    def __init__(
-        self, trials: Trials, needs: frozenset[str], data: str, seed: int, permutations: int
-    ) -> None:
-        from hgviz.analysis.evaluation import METRIC_OF
-        from hgviz.analysis.orders import costs
-
-        self.trials, self.needs, self.examples = trials, needs, trials.examples
-        examples, heads = trials.examples, trials.model.spec.heads
-        self._column = {head: at for at, head in enumerate(heads)}
-        self._permutations = permutations
-        rows, places, wide = len(examples), len(examples.wanted), len(heads)
-        lengths = np.array([len(row.ids) for row in examples.rows], np.int64)
-        parameters, flops = costs(trials.model.spec, lengths)
-
-        def some(name: str, *shape: int) -> Any:
-            return np.full(shape, np.nan, np.float32) if name in needs else None
-
-        self.arrays: dict[str, Any] = {
-            "gradient": some("gradient", rows, wide),
-            "token_gradient": some("token_gradient", rows, wide),
-            "loss_change": some("loss_change", places, wide),
-            "change": np.full((places, wide), UNKNOWN, np.int8) if "change" in needs else None,
-            "alone": some("alone", places, wide),
-            "shapley": some("shapley", permutations, wide),
-        }
-        self.loss = np.full(places, np.nan, np.float32)
-        self.given = np.full(places, UNASKED, np.int64)
-        self.study = Study(
-            spec=trials.model.spec,
-            heads=heads,
-            asked=examples.asked,
-            metric=METRIC_OF[examples.asked],
-            places=examples.places,
-            wanted=examples.wanted,
-            lengths=lengths,
-            loss=self.loss,
-            given=self.given,
-            data=data,
-            data_digest=examples.digest,
-            labels=examples.labels,
-            seed=seed,
-            off=trials.off,
-            sizes=np.array([row.size for row in examples.rows]),
-            parameters=parameters,
-            flops=flops,
-            made=provenance(trials.model),
-            **self.arrays,
+    first, rows = orders.split(len(study), study.seed)
+    if not len(rows):
+        raise HgvizError(
+            "one example is too few for a curve", "its order is made from others", "Take more data"
         )
-
-    def grow(self) -> Iterator[Step]:
-        """Part after part, the cheapest first."""
-        count, heads = sum(map(len, self.trials.blocks)), len(self._column)
-        parts = [_Part((), 1.0, self._answer)]
-        if self.needs & {"gradient", "token_gradient"}:
-            parts.append(_Part(("gradient",), 2.0, self._slopes))
-        if self.needs & {"loss_change", "change"}:
-            parts.append(_Part(("loss_change",), heads / 2, self._one_by_one))
-        if "alone" in self.needs:
-            parts.append(_Part(("alone",), heads / 2, self._alone))
-        if "shapley" in self.needs:
-            parts.append(_Part(("shapley",), heads * self._permutations, self._shapley))
-        total, done, told = sum(part.work for part in parts), 0.0, 0.0
-        for part in parts:
-            for share in part.steps():
-                now = time.monotonic()
-                shown = self.study if now - told > OFTEN else None
-                told = now if shown is not None else told
-                note = f"{', '.join(part.names) or 'the whole model'}, {count} batches"
-                yield Step(done + share * part.work, total, note, shown)
-            done += part.work
-
-    def _batches(self) -> Iterator[tuple[float, Batch]]:
-        batches = [batch for block in self.trials.blocks for batch in block]
-        for number, batch in enumerate(batches, 1):
-            yield number / len(batches), batch
-
-    def _answer(self) -> Iterator[float]:
-        for share, batch in self._batches():
-            at = self.examples.where(batch)
-            self.loss[at], self.given[at] = self.trials.whole(batch)
-            yield share
-
-    def _slopes(self) -> Iterator[float]:
-        columns = np.array([self._column[head] for head in self.trials.heads], np.int64)
-        for share, batch in self._batches():
-            found = self.trials.slopes(batch)
-            for name, values in zip(("gradient", "token_gradient"), found, strict=True):
-                if (array := self.arrays[name]) is not None:
-                    array[batch.rows[:, None], columns] = values
-            yield share
-
-    def _one_by_one(self) -> Iterator[float]:
-        for share, batch in self._batches():
-            at = self.examples.where(batch)
-            wanted, right = self.examples.wanted[at], self.given[at] == self.examples.wanted[at]
-            for head, (loss, given) in self.trials.one_by_one(batch):
-                column = self._column[head]
-                if self.arrays["loss_change"] is not None:
-                    self.arrays["loss_change"][at, column] = loss - self.loss[at]
-                if self.arrays["change"] is not None:
-                    self.arrays["change"][at, column] = (given == wanted).astype(int) - right
-            yield share
-
-    def _alone(self) -> Iterator[float]:
-        for share, batch in self._batches():
-            at = self.examples.where(batch)
-            for head, (loss, _) in self.trials.one_by_one(batch, alone=True):
-                self.arrays["alone"][at, self._column[head]] = loss - self.loss[at]
-            yield share
-
-    def _shapley(self) -> Iterator[float]:
-        """Heads join in a random order; a row sums to L(all) - L(none)."""
-        random, heads = np.random.default_rng(self.study.seed), list(self.trials.heads)
-        for number in range(self._permutations):
-            order = [heads[at] for at in random.permutation(len(heads))]
-            before = self._mean_loss(frozenset(heads))
-            for step, head in enumerate(order, 1):
-                now = self._mean_loss(frozenset(order[step:]))
-                self.arrays["shapley"][number, self._column[head]] = now - before
-                before = now
-                yield (number + step / len(order)) / self._permutations
-
-    def _mean_loss(self, off: Off) -> float:
-        total = sum(
-            float(self.trials.without(batch, off)[0].sum(dtype=float))
-            for _, batch in self._batches()
-        )
-        return total / len(self.examples.wanted)
+    limits = orders.Limits(study.heads, least, off=study.off)
+    if how == "one-shot":
+        need = _need(study, method, first)
+        order = orders.one_shot(need, limits, _per(study, key))
+    else:
+        part = trials.examples.part(first)
+        order = yield from _renewed(trials, part, limits, method, how, _per(study, key))
+    lines = [(method, key, how, study.seed, order)]
+    for number in range(1, random + 1):
+        seed = study.seed + number
+        lines.append(("random", "score", "one-shot", seed, orders.shuffled(limits, seed)))
+    on = type(trials)(trials.model, trials.examples.part(rows), trials.off)
+    for number, (name, its_key, its_how, seed, its_order) in enumerate(lines):
+        removed = curves.points(len(its_order), most or curves.MOST)
+        if any(_is(one, name, its_key, its_how, its_order, rows, removed) for one in study.curves):
+            continue
+        measured = _answers(on, its_order, removed)
+        for at, (losses, given) in enumerate(measured):
+            one = curves.curve(
+                study, its_order, removed[: at + 1].tolist(), losses, given, rows, name, seed, its_key,
+                its_how,
+            )  # fmt: skip
+            so_far = _with(study, one)
+            yield Step(number + (at + 1) / len(removed), len(lines), _words(number, name), so_far)
+        study = so_far
+    return study
 
 
-__all__ = ["importance", "trials_of", "try_heads"]
+def _words(number: int, name: str) -> str:
+    return f"{name} order {number}" if number else f"the order of {name}"
+
+
+def _need(study: Study, method: str, rows: Integers) -> Any:
+    from hgviz.analysis.importance import importance as scored
+
+    return scored(study, method, rows=rows).need
+
+
+def _per(study: Study, key: Key) -> Any:
+    return None if key == "score" else getattr(study, key)
+
+
+def _renewed(
+    trials: Trials, part: Any, limits: Limits, method: str, how: How, per: Any
+) -> Task[tuple[HeadId, ...]]:
+    """An order whose scores are measured again after each step."""
+    from hgviz.analysis import orders
+    from hgviz.analysis.importance import METHODS
+
+    method = "loo" if how == "greedy" else method
+    one = METHODS.get(method)
+    if one is None or not hasattr(Study, one.needs):
+        raise HgvizError(f"{method} cannot be measured again", "", "Choose a score, not a training")
+    step = 1 if how == "greedy" else max(1, len(limits.heads) // ROUNDS)
+    asked = orders.iterative(limits, step, per)
+    try:
+        off = next(asked)
+        while True:
+            left = len(limits.heads) - len(off)
+            yield Step(0, 1, f"the order, {left} heads left")
+            now = yield from importance(type(trials)(trials.model, part, off), {one.needs})
+            off = asked.send(_need(now, method, np.arange(len(now))))
+    except StopIteration as end:
+        order: tuple[HeadId, ...] = end.value
+        return order
+
+
+def _answers(trials: Trials, order: Sequence[HeadId], removed: Integers) -> Any:
+    """Losses and answers (points so far, places) along an order, one point more each time."""
+    places = len(trials.examples.wanted)
+    losses = np.zeros((len(removed), places), np.float32)
+    given = np.zeros((len(removed), places), np.int64)
+    for at, count in enumerate(removed):
+        for batch in (batch for block in trials.blocks for batch in block):
+            where = trials.examples.where(batch)
+            losses[at, where], given[at, where] = trials.without(batch, frozenset(order[:count]))
+        yield losses[: at + 1], given[: at + 1]
+
+
+def _is(
+    one: Curve, method: str, key: str, how: str, order: Any, rows: Integers, removed: Integers
+) -> bool:
+    same = (one.method, one.key, one.how, one.order) == (method, key, how, order)
+    return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
+
+
+def _with(study: Study, one: Curve) -> Study:
+    """The study with a curve in place of an earlier one of the same kind and seed."""
+
+    def kind(curve: Curve) -> Any:
+        return curve.method, curve.key, curve.how, curve.seed, len(curve.order)
+
+    others = (other for other in study.curves if kind(other) != kind(one))
+    return replace(study, curves=(*others, one))

@@ -1,0 +1,314 @@
+"""Heads measured into a study: every array, gone on with, kept at a stop, and curves along it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hgviz import tasks
+from hgviz.analysis import curves
+from hgviz.analysis.importance import METHODS, importance
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model
+from hgviz.store import open_study
+from hgviz.study import UNASKED, UNKNOWN, Study
+from hgviz.tasks import studying
+from tests.models.building import write_checkpoint
+from tests.store.test_study import same
+from tests.test_evaluate import TEXT, classifier, rows
+
+NEEDS = {"gradient", "token_gradient", "loss_change", "change", "alone", "shapley"}
+
+
+@pytest.fixture
+def trials(tmp_path):
+    return trials_on(classifier(tmp_path / "model"), rows(tmp_path, 70))
+
+
+def trials_on(folder, data, **keys):
+    return finish(tasks.trials_of(open_model(folder), data, **keys))
+
+
+def language_model(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT * 12, "utf-8")
+    return trials_on(write_checkpoint(tmp_path / "lm", vocab_size=256), path)
+
+
+def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
+    study = finish(tasks.importance(trials, NEEDS, "rows.tsv", seed=4, permutations=3))
+    assert study.answered.all() and (study.change != UNKNOWN).all()
+    for name in NEEDS - {"change"}:
+        assert np.isfinite(getattr(study, name)).all()
+    assert study.shapley.shape == (3, 2) and study.made.seed == 4
+    for name in ("signed", "michel", "michel-token", "fisher", "loo", "all-but-one", "shapley"):
+        assert sorted(importance(study, name).rank) == [1, 2]
+    np.testing.assert_allclose(study.shapley.sum(1), study.shapley.sum(1)[0], atol=1e-6)
+
+
+def test_leaving_one_out_is_what_trying_it_gives(trials):
+    study = finish(tasks.importance(trials, {"loss_change", "change"}))
+    for at, head in enumerate(study.heads):
+        found, answers = finish(tasks.try_heads(trials, frozenset({head})))
+        np.testing.assert_allclose(study.loss + study.loss_change[:, at], answers.loss, atol=1e-5)
+        assert (study.change[:, at] == -1).sum() == found.lost
+        assert (study.change[:, at] == 1).sum() == found.won
+
+
+def test_scores_of_a_language_model_are_measured(tmp_path):
+    study = finish(tasks.importance(language_model(tmp_path), NEEDS - {"shapley"}))
+    assert study.asked == "next" and study.sizes.sum() > 0
+    assert len(study.loss) == study.places[-1] > len(study)
+    assert np.isfinite(study.loss_change).all()
+
+
+def count_calls(monkeypatch, trials):
+    called = []
+    for name in ("whole", "slopes", "one_by_one", "without"):
+        old = getattr(type(trials), name)
+
+        def counting(self, *arguments, _old=old, _name=name, **keys):
+            called.append(_name)
+            return _old(self, *arguments, **keys)
+
+        monkeypatch.setattr(type(trials), name, counting)
+    return called
+
+
+def test_a_study_that_is_complete_is_not_measured_again(trials, monkeypatch):
+    study = finish(tasks.importance(trials, NEEDS, permutations=2))
+    called = count_calls(monkeypatch, trials)
+    same(finish(tasks.importance(trials, NEEDS, permutations=2, known=study)), study)
+    assert not called
+    more = finish(tasks.importance(trials, {"shapley"}, permutations=3, known=study))
+    assert set(called) == {"without", "whole"} and len(more.shapley) == 3
+    np.testing.assert_array_equal(more.shapley[:2], study.shapley)
+    whole = finish(tasks.importance(trials, NEEDS, permutations=3))
+    np.testing.assert_array_equal(more.shapley, whole.shapley)
+
+
+@pytest.mark.parametrize("needs", [{"gradient"}, {"change", "loss_change"}, {"alone"}, {"shapley"}])
+def test_a_study_that_was_stopped_goes_on_where_it_was(trials, monkeypatch, needs):
+    monkeypatch.setattr(studying, "OFTEN", 0)
+    whole = finish(tasks.importance(trials, needs, permutations=2))
+    steps = len(list(tasks.importance(trials, needs, permutations=2)))
+    for stop in range(1, steps, 2):
+        task = tasks.importance(trials, needs, permutations=2)
+        for _ in range(stop):
+            so_far = next(task).value
+        task.close()
+        gone_on = finish(tasks.importance(trials, needs, permutations=2, known=so_far))
+        for name in ("loss", "given", *needs):
+            np.testing.assert_array_equal(getattr(gone_on, name), getattr(whole, name))
+
+
+def test_methods_accumulate_in_a_file(trials, tmp_path):
+    out = tmp_path / "a.h5"
+    finish(tasks.study(trials, {"gradient"}, out, "rows.tsv"))
+    first = open_study(out)
+    assert first.loss_change is None and first.data == "rows.tsv"
+    finish(tasks.study(trials, {"loss_change"}, out))
+    second = open_study(out)
+    assert second.loss_change is not None and second.data == "rows.tsv"
+    np.testing.assert_array_equal(second.gradient, first.gradient)
+
+
+def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch):
+    monkeypatch.setattr(studying, "OFTEN", 0)
+    out = tmp_path / "a.h5"
+    task = tasks.study(trials, {"gradient"}, out)
+    for _ in range(2):
+        next(task)
+    assert not out.exists()
+    task.close()
+    kept = open_study(out)
+    assert 0 < kept.answered.sum() < len(kept.loss)
+    assert np.isnan(kept.loss[kept.given == UNASKED]).all()
+    finish(tasks.study(trials, {"gradient"}, out))
+    assert open_study(out).answered.all()
+
+
+def test_a_study_is_written_while_it_grows(trials, tmp_path, monkeypatch):
+    for name in ("OFTEN", "SAVED", "SHARE"):
+        monkeypatch.setattr(studying, name, 0)
+    task = tasks.study(trials, {"gradient"}, tmp_path / "a.h5")
+    next(task), next(task)
+    assert open_study(tmp_path / "a.h5").answered.any()
+    task.close()
+
+
+def test_an_error_keeps_what_was_measured(trials, tmp_path, monkeypatch):
+    monkeypatch.setattr(studying, "OFTEN", 0)
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(type(trials), "slopes", fail)
+    with pytest.raises(MemoryError):
+        finish(tasks.study(trials, {"gradient"}, tmp_path / "a.h5"))
+    assert open_study(tmp_path / "a.h5").answered.all()
+
+
+def test_a_study_of_something_else_is_not_touched(trials, tmp_path):
+    out = tmp_path / "a.h5"
+    finish(tasks.study(trials, {"gradient"}, out))
+    before = out.read_bytes()
+    model, data = trials.model, tmp_path / "rows.tsv"
+    other = classifier(tmp_path / "other", seed=1)
+    for words, changed, seed in (
+        ("another model", trials_on(other, data), 0),
+        ("other examples", finish(tasks.trials_of(model, data, limit=9)), 0),
+        ("other heads switched off", finish(tasks.trials_of(model, data, off={HeadId(0, 0)})), 0),
+        ("another seed", trials, 5),
+    ):
+        with pytest.raises(HgvizError, match=words) as caught:
+            finish(tasks.study(changed, {"gradient"}, out, seed=seed))
+        assert "was not touched" in str(caught.value) and "--force" in str(caught.value)
+        assert out.read_bytes() == before
+    finish(tasks.study(trials, {"loss_change"}, out, seed=5, force=True))
+    assert open_study(out).gradient is None
+
+
+def test_heads_that_are_off_from_the_start_have_no_numbers(tmp_path):
+    folder, data = classifier(tmp_path / "model", n_heads=3), rows(tmp_path, 40)
+    off = frozenset({HeadId(0, 1)})
+    trials = trials_on(folder, data, off=off)
+    study = finish(tasks.study(trials, NEEDS, tmp_path / "a.h5", permutations=2))
+    same(study, dataclasses.replace(open_study(tmp_path / "a.h5"), path=""))
+    for name in NEEDS - {"change"}:
+        assert np.isnan(getattr(study, name)[:, 1]).all()
+        assert np.isfinite(getattr(study, name)[:, [0, 2]]).all()
+    assert (study.change[:, 1] == UNKNOWN).all()
+    assert importance(study, "signed").rank[1] == 0
+
+
+def test_a_part_of_the_examples_is_the_same_each_time(tmp_path):
+    folder, data = classifier(tmp_path / "model"), rows(tmp_path, 60)
+    one, other = (trials_on(folder, data, limit=20) for _ in range(2))
+    assert len(one.examples) == 20 and one.examples.digest == other.examples.digest
+    assert len(trials_on(folder, data, limit=200).examples) == 60
+    every = trials_on(folder, data).examples
+    texts = [row.text for row in every.rows]
+    assert {row.text for row in one.examples.rows} == {texts[at] for at in every.order[:20]}
+    assert [row.text for row in one.examples.rows] == [
+        text for at, text in enumerate(texts) if at in every.order[:20]
+    ]
+
+
+def test_a_model_without_probabilities_is_told(trials, monkeypatch):
+    old = type(trials).whole
+    monkeypatch.setattr(type(trials), "whole", lambda *a: (old(*a)[0] * np.nan, old(*a)[1]))
+    with pytest.raises(HgvizError, match="no probabilities"):
+        finish(tasks.importance(trials, {"gradient"}))
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A classifier of eight heads in two layers, and its study."""
+    folder = classifier(tmp_path / "wide", n_heads=4, n_layers=2, d_model=16)
+    trials = trials_on(folder, rows(tmp_path, 60))
+    return trials, finish(tasks.importance(trials, {"gradient", "loss_change"}))
+
+
+def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "loo", random=3))
+    one, *randoms = found.curves
+    assert one.method == "loo" and [r.seed for r in randoms] == [1, 2, 3]
+    assert len(one.rows) == 30 and list(one.removed) == list(range(9))
+    others = np.setdiff1d(np.arange(60), one.rows)
+    assert one.order == importance(study, "loo", rows=others).least
+    assert curves.beside(found, one) == tuple(randoms)
+    part = trials.examples.part(one.rows)
+    for at in (0, 3, 8):
+        without = type(trials)(trials.model, part)
+        score, answers = finish(tasks.try_heads(without, one.off(at)))
+        assert one.values[at] == pytest.approx(score.score.value)
+        assert one.loss[at] == pytest.approx(answers.loss.mean(), abs=1e-5)
+    assert len({r.values[-1] for r in (one, *randoms)}) == 1
+
+
+def test_curves_that_are_there_are_not_measured_again(wide, monkeypatch):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "loo", random=2))
+    called = count_calls(monkeypatch, trials)
+    again = finish(tasks.curve(trials, found, "loo", random=2))
+    same(again, found)
+    assert not called
+    more = finish(tasks.curve(trials, found, "signed", "flops", random=3))
+    assert [(c.method, c.key, c.seed) for c in more.curves] == [
+        ("loo", "score", 0), ("random", "score", 1), ("random", "score", 2),
+        ("signed", "flops", 0), ("random", "score", 3),
+    ]  # fmt: skip
+
+
+def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
+    trials, study = wide
+    task = tasks.curve(trials, study, "loo", random=1)
+    lengths = [len(next(task).value.curves[0].removed) for _ in range(4)]
+    assert lengths == [1, 2, 3, 4]
+    so_far = next(task).value
+    task.close()
+    found = finish(tasks.curve(trials, so_far, "loo", random=1))
+    assert [len(one.removed) for one in found.curves] == [9, 9]
+
+
+def test_heads_that_have_to_stay_stay(wide):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "loo", random=2, least=1))
+    for one in found.curves:
+        assert [sum(head.layer == layer for head in one.order) for layer in (0, 1)] == [3, 3]
+
+
+def test_a_greedy_order_takes_the_head_whose_loss_is_least_each_time(wide):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, how="greedy", random=0))
+    one = found.curves[0]
+    first = np.setdiff1d(np.arange(60), one.rows)
+    on = type(trials)(trials.model, trials.examples.part(first))
+    off = frozenset()
+    for taken in one.order[:3]:
+        losses = {
+            head: finish(tasks.try_heads(on, off | {head}))[1].loss.mean()
+            for head in study.heads
+            if head not in off
+        }
+        assert losses[taken] == pytest.approx(min(losses.values()), abs=1e-6)
+        off |= {taken}
+
+
+def test_an_iterative_order_is_of_all_heads(wide):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "signed", how="iterative", random=0))
+    assert sorted(found.curves[0].order) == list(study.heads)
+    with pytest.raises(HgvizError, match="cannot be measured again"):
+        finish(tasks.curve(trials, study, "gates", how="iterative"))
+
+
+def test_what_was_not_measured_makes_no_order(wide, tmp_path):
+    trials, study = wide
+    for method in ("shapley", "gates", "nonsense"):
+        with pytest.raises(HgvizError):
+            finish(tasks.curve(trials, study, method))
+    one = finish(tasks.trials_of(trials.model, tmp_path / "rows.tsv", limit=1))
+    with pytest.raises(HgvizError, match="too few"):
+        finish(tasks.curve(one, finish(tasks.importance(one, {"gradient"}))))
+
+
+def test_curves_of_a_language_model_are_measured(tmp_path):
+    trials = language_model(tmp_path)
+    assert len(trials.examples) > 1
+    study = finish(tasks.importance(trials, {"gradient"}))
+    found = finish(tasks.curve(trials, study, random=2))
+    assert isinstance(found, Study) and len(found.curves) == 3
+    assert found.curves[0].unit == "next_token_accuracy"
+
+
+def test_every_method_needs_something_that_is_measured():
+    learned = {"gates", "subset", "causal"}
+    assert {one.needs for name, one in METHODS.items() if name not in learned} < NEEDS
