@@ -22,7 +22,7 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-SHORT = ("tiles", "fluid", "lengths", "exactness", "capture", "peers", "device", "startup")
+SHORT = ("tiles", "fluid", "lengths", "exactness", "capture", "peers", "device", "startup", "pruning")
 LONG = (
     "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
     "hourglass", "sample", "classifiers", "sst2",

@@ -1,0 +1,214 @@
+"""What it costs to try heads: each off by itself, slopes of all gates, a click.
+
+Against one whole masked pass per head in the same process, and captum's FeatureAblation. Both sides
+take turns head by head; time by the clock, with as many threads as torch takes. Random weights but
+for the sample. Names of models to measure some only: 6x8 12x12 hourglass captum live.
+"""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from table import heading, line
+
+from hgviz.core import finish
+from hgviz.models import open_model
+from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.checkpoint import build
+from hgviz.models.own import parse_config
+from hgviz.models.variants import Variants
+from hgviz.resources import resource
+
+BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens
+ROUNDS = 5
+LETTERS = 1024
+
+
+def main():
+    """The parts asked for, or all."""
+    asked = sys.argv[1:]
+    for name, part in PARTS.items():
+        if not asked or name in asked:
+            part()
+
+
+def encoder(layers, heads, width):
+    """A BERT-like classifier of random weights."""
+    torch.manual_seed(0)
+    return build(parse_config({
+        "family": "bert", "form": "encoder", "vocab_size": 1000, "d_model": width,
+        "n_heads": heads, "d_ff": 4 * width, "n_layers": layers, "max_positions": 256,
+        "goal": "classes", "labels": ["no", "yes"],
+    })).eval().requires_grad_(False)  # fmt: skip
+
+
+def small():
+    """6 layers of 8 heads."""
+    one_by_one("6 x 8 heads", encoder(6, 8, 256))
+
+
+def large():
+    """12 layers of 12 heads, the size of BERT base."""
+    one_by_one("12 x 12 heads", encoder(12, 12, 768))
+
+
+def one_by_one(name, module):
+    """Leave-one-out of all heads of a classifier, and the slopes of all gates."""
+    for size, words, limit in (
+        (BATCH, "4 x 128 tokens", "at least 2.5"),
+        (SENTENCE, "one sentence of 24", "at least 4"),
+    ):
+        heading(f"{name}, {words}")
+        tokens = text(*size, 1000)
+        line("masked passes / leave-one-out", *compared(module, tokens, limit))
+        line("slopes of all gates / a pass", slopes(module, tokens), "2.4")
+
+
+def hourglass():
+    """The bundled sample, where every position is read out."""
+    module = open_model(resource("sample/hourglass")).module
+    heading(f"the sample Hourglass, {LETTERS:,} letters")
+    tokens = text(1, LETTERS, 256)
+    line("masked passes / leave-one-out", *compared(module, tokens, "at least 1.5"))
+    line("the same, multiplications alone (its limit)", f"{work(module, LETTERS):.2f}")
+    line("slopes of all gates / a pass", slopes(module, tokens), "2.4")
+
+
+def text(texts, tokens, vocabulary):
+    """Random ids."""
+    return Tokens(torch.randint(0, vocabulary, (texts, tokens), generator=torch.manual_seed(1)))
+
+
+def compared(module, tokens, limit):
+    """Both ways for every head in turn; also says how far apart they are."""
+    variants = Variants(module)
+    for _ in variants.one_by_one(variants.whole(tokens)[0]):  # what is loaded once
+        break
+    start = time.perf_counter()
+    whole, logits = variants.whole(tokens)
+    mine, naive, apart, changed = time.perf_counter() - start, 0.0, 0.0, 0
+    steps = variants.one_by_one(whole)
+    while True:
+        start = time.perf_counter()
+        found = next(steps, None)
+        mine += time.perf_counter() - start
+        if found is None:
+            break
+        for head, one in zip(*found, strict=True):
+            start = time.perf_counter()
+            expected = masked(module, tokens, head)
+            naive += time.perf_counter() - start
+            apart = max(apart, float((one - expected).abs().max()))
+            changed += int((one.argmax(-1) != expected.argmax(-1)).sum())
+    line("largest difference of logits", f"{apart:.1e}", "1e-5")
+    line("predictions that differ", f"{changed}", "0")
+    return f"{naive / mine:.2f}", limit
+
+
+@torch.inference_mode()
+def masked(module, tokens, head):
+    """A whole pass without one head."""
+    return finish_steps(module.steps(tokens, Pass(frozenset({head}))))
+
+
+def slopes(module, tokens):
+    """One pass and its way back over a plain pass."""
+    variants = Variants(module)
+    ratios = []
+    for _ in range(ROUNDS + 1):
+        start = time.perf_counter()
+        variants.whole(tokens)
+        middle = time.perf_counter()
+        variants.slopes(tokens, losses)
+        ratios.append((time.perf_counter() - middle) / (middle - start))
+    return f"{statistics.median(ratios[1:]):.2f}"
+
+
+def losses(logits):
+    """(B,): the surprise of class or letter 1 everywhere."""
+    flat = logits.flatten(0, -2)
+    wanted = torch.ones(len(flat), dtype=torch.long)
+    return F.cross_entropy(flat, wanted, reduction="none").unflatten(0, (len(logits), -1)).sum(1)
+
+
+def work(module, tokens):
+    """How many times fewer multiplications leave-one-out does than whole passes, at best.
+
+    A layer of a level with n positions takes 12 d^2 n + 2 n^2 d, of which a variant spares what
+    lies before its own feed-forward (8 d^2 n).
+    """
+    config = module.config
+    width, parts = config.d_model, []
+    for layer in config.layers:
+        n = -(-tokens // (config.levels[layer.level].stride or 1))
+        m = -(-tokens // (config.levels[layer.key_level].stride or 1))
+        attending = 2 * width**2 * (n + m) + 2 * n * m * width
+        parts.append((len(layer.heads), attending, 8 * width**2 * n))
+    read = tokens * width * config.vocab_size
+    whole = sum(attending + rest for _, attending, rest in parts) + read
+    mine, after = float(whole), read
+    for heads, attending, rest in reversed(parts):
+        mine += heads * (rest + after)
+        after += attending + rest
+    return sum(heads for heads, _, _ in parts) * whole / mine
+
+
+def captum():
+    """captum's FeatureAblation over a mask of heads, each a whole masked pass."""
+    from captum.attr import FeatureAblation
+
+    heading("captum, 6 x 8 heads, 4 x 128 tokens")
+    module, tokens = encoder(6, 8, 256), text(*BATCH, 1000)
+    variants, ratios = Variants(module), []
+    heads = variants.heads
+
+    def forward(mask):
+        off = {head for head, gate in zip(heads, mask[0].tolist(), strict=True) if not gate}
+        with torch.inference_mode():
+            return losses(finish_steps(module.steps(tokens, Pass(frozenset(off)))))[None]
+
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in variants.one_by_one(variants.whole(tokens)[0]):
+            pass
+        middle = time.perf_counter()
+        FeatureAblation(forward).attribute(torch.ones(1, len(heads)))
+        ratios.append((time.perf_counter() - middle) / (middle - start))
+    line("FeatureAblation / leave-one-out", f"{statistics.median(ratios):.2f}", "at least 3")
+
+
+def live():
+    """A click on a head of a bundled classifier: the first score and the last."""
+    from hgviz import tasks
+    from hgviz.core import HeadId
+
+    heading("a click, the bundled classifier on its 2,000 reviews")
+    model = open_model(resource("sample/softmax"))
+    trials = finish(tasks.trials_of(model, Path(resource("sample/reviews.tsv"))))
+    for block in trials.blocks:  # what is kept of the whole model
+        for batch in block:
+            trials.whole(batch)
+    first, last = [], []
+    for head in trials.heads[::3]:
+        start = time.perf_counter()
+        plain = tasks.try_heads(trials, frozenset(trials.heads))  # nothing to begin from
+        finish(plain)
+        whole = time.perf_counter() - start
+        start = time.perf_counter()
+        steps = tasks.try_heads(trials, frozenset({HeadId(*head)}))
+        next(steps)
+        first.append((time.perf_counter() - start) / whole)
+        for _ in steps:
+            pass
+        last.append((time.perf_counter() - start) / whole)
+    line("first score / a full evaluation", f"{statistics.median(first):.3f}", "0.05")
+    line("last score / a full evaluation", f"{statistics.median(last):.2f}", "1.1")
+
+
+PARTS = {"6x8": small, "hourglass": hourglass, "captum": captum, "live": live, "12x12": large}
+
+if __name__ == "__main__":
+    main()
