@@ -53,7 +53,7 @@ def scaled(found: Checkpoint, gates: Mapping[HeadId, float]) -> Checkpoint:
     tensors = dict(found.tensors)
     for layer, name in _layers(found.config, frozenset(gates)):
         factors = [gates.get(HeadId(layer.index, head), 1.0) for head in layer.heads]
-        if set(factors) == {1.0}:
+        if set(factors) <= {1.0}:
             continue
         weight = tensors[f"{name}.{OUT}"]
         blocks = weight.double().unflatten(1, (len(factors), -1))  # (d, H, D)

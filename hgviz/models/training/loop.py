@@ -19,9 +19,11 @@ from typing import Any
 import msgspec
 import torch
 
-from hgviz.core import HgvizError, Step, Task
-from hgviz.models.checkpoint import save
+from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.models.checkpoint import digest_of, save
 from hgviz.models.readers import line_of
+from hgviz.models.training.gating import Gated
+from hgviz.models.training.learned import write_gates
 from hgviz.models.training.objectives import Figures, Module
 from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.start import Start, begin
@@ -33,8 +35,8 @@ STATE, LOG = "state.pt", "log.jsonl"
 class Report:
     """What came out: figures on the whole held-out data, with the weights as stored.
 
-    metric: the figure that counts; before: figures of the checkpoint it began from, as it was
-    ("original") and with its activations exchanged ("exchanged").
+    metric: the figure that counts; before: as in Start; closed: the heads that learnt gates leave
+    out, None where no gates were learnt.
     """
 
     folder: str
@@ -43,6 +45,7 @@ class Report:
     steps: int
     seconds: float
     before: dict[str, Figures] = field(default_factory=dict)
+    closed: Off | None = None
 
     @property
     def value(self) -> float:
@@ -63,16 +66,15 @@ def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
     found = _found(out, plan)
     yield Step(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
     start = begin(plan, out, found["state"]["before"] if found else None)
-    model = start.model
-    optimiser = _optimiser(model, plan.recipe)
+    optimiser = _optimiser(start, plan)
     if found:
-        state = _resume(found, model, optimiser)
+        state = _resume(found, start, optimiser)
     else:
         start.coder.save(out)
         state = {"step": 0, "seconds": 0.0, "before": start.before}
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
-    model.train()
+    start.model.train()
     yield from _loop(plan, out, start, optimiser, state)
     yield Step(1, 1, "measuring the stored file on all held-out data")
     return _finished(plan, out, start, state)
@@ -90,10 +92,11 @@ def _loop(
     held_out = math.nan
     last = time.monotonic()
     while (done := _progress(recipe, steps, state)) < 1:
+        share = schedule(done, state["step"], recipe)
         for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * schedule(done, state["step"], recipe)
+            group["lr"] = group["peak"] * share
         loss, shown = objective.loss(model, state["step"], done)
-        _update(model, optimiser, loss, recipe)
+        _update(optimiser, loss, recipe)
         state["step"] += 1
         due = state["step"] % recipe.evaluate_every == 0
         figures: Figures = {}
@@ -105,22 +108,22 @@ def _loop(
         state["seconds"], last = state["seconds"] + now - last, now
         if due:
             times = {key: state[key] for key in ("step", "seconds")}
-            extra = {f"held_out_{key}": figures[key] for key in figures if key == "loss"}
-            row = {**times, "loss": shown, "held_out": held_out, **extra, "rate": group["lr"]}
-            _log(out, row)
+            extra = {f"held_out_{key}": one for key, one in figures.items()
+                     if key != objective.metric}  # fmt: skip
+            rate = recipe.rate * share
+            _log(out, {**times, "loss": shown, "held_out": held_out, **extra, "rate": rate})
         if state["step"] % recipe.save_every == 0:
-            _snapshot(out, plan, model, optimiser, state)
+            _snapshot(out, plan, start, optimiser, state)
         words = f"step {state['step']:,}, loss {shown:.3f}, held out {held_out:.3f}"
         yield Step(done, 1.0, words, {"step": state["step"], "loss": shown, "held_out": held_out})
-    _snapshot(out, plan, model, optimiser, state)
+    _snapshot(out, plan, start, optimiser, state)
 
 
-def _update(
-    model: Module, optimiser: torch.optim.Optimizer, loss: torch.Tensor, recipe: Recipe
-) -> None:
+def _update(optimiser: torch.optim.Optimizer, loss: torch.Tensor, recipe: Recipe) -> None:
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    parameters = [one for group in optimiser.param_groups for one in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
     if not torch.isfinite(loss):
         raise HgvizError(
             "training has diverged: the loss is no longer a number",
@@ -132,12 +135,20 @@ def _update(
 
 def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report:
     """Store the weights, and measure them as they are stored."""
-    model, objective = start.model, start.objective
+    model, objective = start.model.eval(), start.objective
     dtype = torch.bfloat16 if plan.recipe.store == "bfloat16" else torch.float32
-    stored = {name: value.to(dtype) for name, value in model.state_dict().items()}
+    told, closed = None, None
+    tensors = {name: value.cpu() for name, value in model.state_dict().items()}
+    if isinstance(objective, Gated):
+        if objective.gates is not None:
+            told, closed = objective.written(model), objective.closed()
+        tensors, objective = objective.folded(tensors), objective.inner
+    stored = {name: value.to(dtype) for name, value in tensors.items()}
     save(out, start.config, stored)
+    if told is not None:
+        write_gates(out, told, (start.digest, digest_of(start.config, stored)))
     model.load_state_dict(stored)
-    figures = objective.measure(model.eval(), True)
+    figures = objective.measure(model, True)
     row: dict[str, Any] = {"step": state["step"], "seconds": state["seconds"]}
     row |= {f"{name}_{objective.metric}": one[objective.metric]
             for name, one in state["before"].items()}  # fmt: skip
@@ -145,8 +156,9 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
     _log(out, row)
     (out / STATE).unlink(missing_ok=True)
     return Report(
-        str(out), objective.metric, figures, state["step"], state["seconds"], state["before"]
-    )
+        str(out), objective.metric, figures, state["step"], state["seconds"], state["before"],
+        closed,
+    )  # fmt: skip
 
 
 def schedule(done: float, step: int, recipe: Recipe) -> float:
@@ -161,12 +173,18 @@ def _progress(recipe: Recipe, steps: int, state: dict[str, Any]) -> float:
     return float(state["seconds"] / (60 * recipe.minutes))
 
 
-def _optimiser(model: Module, recipe: Recipe) -> torch.optim.Optimizer:
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    rest = [p for p in model.parameters() if p.dim() <= 1]
+def _optimiser(start: Start, plan: Plan) -> torch.optim.Optimizer:
+    recipe, learnt = plan.recipe, start.learnt
+    weights = [one for one in learnt["model"].parameters() if one.requires_grad]
+    gates = [*learnt["gates"].parameters()] if "gates" in learnt else []
+    gates_rate = plan.gates.rate if plan.gates is not None else 0.0
+    parts = (
+        ([one for one in weights if one.dim() > 1], recipe.rate, recipe.decay),
+        ([one for one in weights if one.dim() <= 1], recipe.rate, 0.0),
+        (gates, gates_rate, 0.0),
+    )
     groups: list[dict[str, Any]] = [
-        {"params": matrices, "weight_decay": recipe.decay},
-        {"params": rest, "weight_decay": 0.0},
+        {"params": some, "peak": peak, "weight_decay": decay} for some, peak, decay in parts if some
     ]
     # a vocabulary's matrix is most of a small model: one pass over it instead of ten
     fused = recipe.device != "mps"
@@ -191,13 +209,13 @@ def _log(out: Path, row: dict[str, Any]) -> None:
 
 
 def _snapshot(
-    out: Path, plan: Plan, model: Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]
+    out: Path, plan: Plan, start: Start, optimiser: torch.optim.Optimizer, state: dict[str, Any]
 ) -> None:
     part = out / f"{STATE}.part"
     torch.save(
         {
             "plan": msgspec.json.encode(plan).decode(),
-            "model": model.state_dict(),
+            "learnt": start.learnt.state_dict(),
             "optimiser": optimiser.state_dict(),
             "state": dict(state),
             "random": torch.get_rng_state(),
@@ -232,9 +250,9 @@ def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
 
 
 def _resume(
-    found: dict[str, Any], model: Module, optimiser: torch.optim.Optimizer
+    found: dict[str, Any], start: Start, optimiser: torch.optim.Optimizer
 ) -> dict[str, Any]:
-    model.load_state_dict(found["model"])
+    start.learnt.load_state_dict(found["learnt"])
     optimiser.load_state_dict(found["optimiser"])
     torch.set_rng_state(found["random"])
     state: dict[str, Any] = found["state"]

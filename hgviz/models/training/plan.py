@@ -86,13 +86,32 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str = "float32"
 
 
+PRESSED = ("gates", "causal")  # the methods that have a lambda
+
+
+class Gating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Gates of heads that are learnt, see training.gates.
+
+    pressure, in the file lambda: what an open gate costs in nats ("gates"), or how strongly gates
+    are pushed on and off ("causal"); keep: how many heads stay ("subset"). rate: the learning rate
+    of gates; the weights, where freeze is false, have recipe.rate.
+    """
+
+    method: str
+    pressure: float = msgspec.field(name="lambda", default=0.0)
+    keep: int = 0
+    rate: float = 0.1
+    freeze: bool = True
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole TOML file: [model], [data], [recipe] and, where one is trained, [tokenizer]."""
+    """The whole TOML file: [model], [data], [recipe] and, where there are, [tokenizer], [gates]."""
 
     model: dict[str, Any]
     data: Data
     recipe: Recipe
     tokenizer: Vocabulary | None = None
+    gates: Gating | None = None
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -125,7 +144,7 @@ def _placed(plan: Plan, here: Path) -> Plan:
     if words is not None and words.file:
         words = msgspec.structs.replace(words, file=str(here / words.file))
     recipe = msgspec.structs.replace(plan.recipe, device=device_of(plan.recipe.device))
-    return Plan(model, data, recipe, words)
+    return Plan(model, data, recipe, words, plan.gates)
 
 
 def _check(plan: Plan) -> None:
@@ -151,7 +170,30 @@ def _check(plan: Plan) -> None:
         (not isinstance(plan.model.get("from", ""), str), "model.from is the path of a checkpoint"),
         (plan.tokenizer and plan.tokenizer.size < 8, "tokenizer.size is at least 8"),
         (plan.tokenizer and "from" in plan.model, "model.from brings its own tokenizer"),
+        (not isinstance(plan.model.get("off", ""), str), 'model.off names heads as "3.5,4.*"'),
+        ("off" in plan.model and "from" not in plan.model, "model.off needs model.from"),
+        *_wrong_gates(plan),
     ]  # fmt: skip
     for failed, why in wrong:
         if failed:
             raise HgvizError("this training file cannot be used", why, "Change it and start again")
+
+
+def _wrong_gates(plan: Plan) -> list[tuple[Any, str]]:
+    gates = plan.gates
+    if gates is None:
+        return []
+    presses, counts = gates.method in PRESSED, gates.method == "subset"
+    return [
+        (not (presses or counts),
+         f"gates have no method {gates.method[:40]!r}; methods are gates, subset and causal"),
+        ("from" not in plan.model, "gates are learned for a model that is there: give model.from"),
+        (not math.isfinite(gates.pressure) or (presses and gates.pressure <= 0),
+         "gates.lambda is a number above 0"),
+        (counts and gates.pressure, "gates.lambda does not go with the method subset"),
+        (counts and gates.keep < 1, "the method subset needs gates.keep, at least one head"),
+        (presses and gates.keep, f"gates.keep does not go with the method {gates.method}"),
+        (not 0 < gates.rate < math.inf, "gates.rate is a number above 0"),
+        (gates.method == "causal" and not gates.freeze,
+         "causal gates are of a model that stays as it is: freeze = true"),
+    ]  # fmt: skip

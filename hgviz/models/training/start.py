@@ -12,7 +12,7 @@ import torch
 from msgspec import structs
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError
+from hgviz.core import HgvizError, Off, heads_named
 from hgviz.models.checkpoint import Checkpoint, build
 from hgviz.models.config import PRESETS, Config
 from hgviz.models.labelled import Rows
@@ -21,6 +21,7 @@ from hgviz.models.readers import read
 from hgviz.models.text import tokenizer_file
 from hgviz.models.training.batches import Epochs, Windows
 from hgviz.models.training.data import Material, read_material, work_of, work_of_config
+from hgviz.models.training.gating import Gated, gated
 from hgviz.models.training.objectives import (
     Classes,
     Figures,
@@ -44,14 +45,16 @@ from hgviz.models.training.vocabulary import (
 
 EXCHANGED = ("activations", "norms", "top_k")
 CHANGED = (*EXCHANGED, "goal", "labels", "cls", "pooler")
+BESIDE = ("from", "off")  # of [model], and no keys of a configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """What a training begins with.
 
-    before: figures of a checkpoint as it was ("original") and with its activations exchanged
-    ("exchanged"); fresh: the parameters that the checkpoint does not have.
+    before: figures of a checkpoint as it was ("original"), with its activations exchanged
+    ("exchanged") and with heads off ("pruned"); fresh: the parameters that the checkpoint does not
+    have. digest: the checkpoint's.
     """
 
     config: Config
@@ -60,6 +63,13 @@ class Start:
     coder: Coder
     before: dict[str, Figures] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def learnt(self) -> nn.ModuleDict:
+        """All that has parameters: the model, and gates where they are learnt."""
+        gates = self.objective.gates if isinstance(self.objective, Gated) else None
+        return nn.ModuleDict({"model": self.model} | ({} if gates is None else {"gates": gates}))
 
 
 def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) -> Start:
@@ -84,6 +94,8 @@ def initialise(model: Module, std: float = 0.02) -> None:
     """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
     layers = len(model.config.layers)
     for name, parameter in model.named_parameters():
+        if not parameter.numel():
+            continue  # a layer without heads
         if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
             nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
         elif name.endswith("projection.weight"):
@@ -136,7 +148,7 @@ def _new_config(plan: Plan, coder: Coder, data: Material) -> Config:
 
 
 def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Start:
-    keys = {key: value for key, value in plan.model.items() if key != "from"}
+    keys = {key: value for key, value in plan.model.items() if key not in BESIDE}
     if unknown := sorted({*keys} - {*CHANGED}):
         raise HgvizError(
             f"a checkpoint's {unknown[0]} cannot be changed",
@@ -157,8 +169,22 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
         before["original"] = _measured(found, config, plan, objective)
         if any(key in keys for key in EXCHANGED):
             before["exchanged"] = objective.measure(_placed(model, plan).eval(), True)
+    off = heads_named(plan.model.get("off", ""), config.layers)
+    if off and not measured and not fresh:
+        pruned = Gated(objective, config, off, plan.recipe.seed)
+        before["pruned"] = pruned.measure(_placed(model, plan).eval(), True)
     torch.manual_seed(plan.recipe.seed)
-    return Start(config, _placed(model, plan), objective, coder, before, fresh)
+    model = _placed(model, plan).requires_grad_(plan.gates is None or not plan.gates.freeze)
+    learnt = _gated(objective, config, off, plan)
+    return Start(config, model, learnt, coder, before, fresh, found.digest)
+
+
+def _gated(objective: Objective, config: Config, off: Off, plan: Plan) -> Objective:
+    """The objective, under heads that are off and gates that are learnt if there are any."""
+    seed = plan.recipe.seed
+    if plan.gates is not None:
+        return gated(objective, config, off, seed, plan.gates)
+    return Gated(objective, config, off, seed) if off else objective
 
 
 def _labels(config: Config, goal: str, keys: dict[str, Any], data: Material) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""gates.json: what gates were learnt for each head, written by a training and read into studies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hgviz.core import HgvizError, ModelSpec, Off, heads_named
+from hgviz.study import Learned
+
+GATES = "gates.json"
+VERSION = 1
+
+
+class _Gates(msgspec.Struct, frozen=True):
+    """What a reader needs of gates.json; other keys are for people."""
+
+    gates_version: int
+    method: str
+    heads: list[str]
+    off: str
+    learned: dict[str, dict[str, float]]
+    models: list[str]
+    seed: int = 0
+
+
+def write_gates(folder: Path, told: dict[str, Any], models: tuple[str, str]) -> None:
+    """Write folder/gates.json; models: digests of the model it began from and of the stored one."""
+    part, path = folder / f"{GATES}.part", folder / GATES
+    told = {"gates_version": VERSION, "models": list(models), **told}
+    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def read_learned(
+    paths: Sequence[str | os.PathLike[str]], spec: ModelSpec
+) -> tuple[tuple[Learned, ...], Off]:
+    """What trainings gave the heads of a model, a run each, and the heads that all of them close.
+
+    paths: gates.json, or the folders they lie in. Heads that were off all along are NaN.
+    Errors: HgvizError for files that are none, and gates of other models.
+    """
+    runs: dict[str, list[list[float]]] = {}
+    notes: dict[str, list[str]] = {}
+    off: list[Off] = []
+    for path in map(Path, paths):
+        file = path / GATES if path.is_dir() else path
+        found = _read(file)
+        if found.heads != list(map(str, spec.heads)) or spec.digest not in found.models:
+            raise HgvizError(
+                f"{file} is of another model", "its gates are of other weights or heads",
+                "Choose the gates.json of this model, or the model that it was learnt for",
+            )  # fmt: skip
+        off.append(heads_named(found.off, spec.layers))
+        for method, values in found.learned.items():
+            runs.setdefault(method, []).append([values.get(one, np.nan) for one in found.heads])
+            notes.setdefault(method, []).append(f"{file.parent.name} (seed {found.seed})")
+    learned = tuple(
+        Learned(method, np.array(values, np.float32), ", ".join(notes[method]))
+        for method, values in runs.items()
+    )
+    return learned, frozenset.intersection(*off) if off else frozenset()
+
+
+def _read(file: Path) -> _Gates:
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=_Gates)
+    except OSError as error:
+        raise HgvizError(f"cannot read {file}", error.strerror or str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HgvizError(
+            f"{file} holds no gates", str(error), f"Choose the {GATES} that hgviz train wrote"
+        ) from error
+    if found.gates_version > VERSION:
+        raise HgvizError(
+            f"{file} is of a newer version", f"{found.gates_version}, and this one reads {VERSION}",
+            "Update hgviz",
+        )  # fmt: skip
+    return found

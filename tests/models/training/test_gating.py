@@ -1,0 +1,384 @@
+"""Gates in a training: they find what was planted, can be gone on with, and stay in the weights."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model
+from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.checkpoint import save
+from hgviz.models.training import read_plan, train
+from hgviz.models.training.gates import settled_concrete
+from hgviz.models.training.gating import Gated, asked, gated
+from hgviz.models.training.learned import read_learned
+from hgviz.models.training.plan import Gating
+from tests.models.building import make_config, make_hourglass, make_transformer, write_transformer
+
+PLANTED = {
+    "vocab_size": 256, "d_model": 8, "n_heads": 4, "n_layers": 1, "d_ff": 8, "form": "encoder",
+    "goal": "classes", "labels": ["a", "b"], "pooler": "none", "positions": "none",
+    "norm_first": True,
+}  # fmt: skip
+SOLVES, INTERFERES = HeadId(0, 1), HeadId(0, 2)
+CAUSAL = {"method": "causal", "lambda": 0.02}
+
+
+def plant(folder):
+    """A classifier of bytes whose head 0.1 tells a from b; 0.2 is swayed by c and d, which mean
+    nothing, and what the others say is never read."""
+    model = make_transformer(**PLANTED)
+    model.requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        parameter.fill_(float("ln" in name and name.endswith("weight")))
+    pair = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    embed, attention = model.embed.token.weight, model.middle["0"].attn
+    for letters, first in (("ab", 0), ("cd", 2), (">", 4)):
+        for sign, letter in zip((1, -1), letters, strict=False):
+            embed[ord(letter), first : first + 2] = sign * pair
+    # every head attends to all tokens alike: a value in its first row, said by its first column
+    for head, reads, says in ((0, 0, 4), (1, 0, 6), (2, 2, 6), (3, 2, 4)):
+        attention.v.weight[2 * head, reads : reads + 2] = pair
+        attention.o.weight[says : says + 2, 2 * head] = 4 * pair
+    model.head.classifier.weight[0, 6:] = pair
+    model.head.classifier.weight[1, 6:] = -pair
+    save(folder, model.config, model.state_dict())
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    folder, dice = tmp_path_factory.mktemp("planted"), random.Random(0)
+    plant(folder / "model")
+    for name, count in (("train", 160), ("dev", 80)):
+        rows = []
+        for _ in range(count):
+            label = dice.choice("ab")
+            letters = [label, *dice.choices("cd", k=5)]
+            dice.shuffle(letters)
+            rows.append(f">{''.join(letters)}\t{label}")
+        (folder / f"{name}.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+def plan(folder, gates, recipe=None, **model):
+    """A plan that goes on from folder/model."""
+    data = {
+        "model": {"from": "model", **model},
+        "data": {"train": ["train.tsv"], "valid": "dev.tsv"},
+        "recipe": {
+            "steps": 90, "batch": 32, "warmup": 5, "threads": 1, "seed": 1, "save_every": 2,
+            "evaluate_every": 45, **(recipe or {}),
+        },
+        **({"gates": gates} if gates else {}),
+    }  # fmt: skip
+    path = folder / "plan.toml"
+    path.write_bytes(msgspec.toml.encode(data))
+    return read_plan(path)
+
+
+def gates_of(folder):
+    return json.loads((folder / "gates.json").read_text())
+
+
+# --- what they find -------------------------------------------------------------------------------
+
+
+def test_the_planted_model_is_what_it_is_meant_to_be(planted):
+    model = open_model(planted / "model")
+    right = []
+    for line in (planted / "dev.tsv").read_text().splitlines()[1:]:
+        text, label = line.split("\t")
+        ids = model.tokenize(text).ids
+        whole, alone = (
+            model.run(ids, off=off).logits.argmax()
+            for off in ((), {head for head in model.spec.heads if head != SOLVES})
+        )
+        right.append((model.spec.labels[whole] == label, model.spec.labels[alone] == label))
+    shares = np.mean(right, 0)
+    assert shares[0] < 0.9
+    assert shares[1] == 1
+
+
+def test_hard_concrete_gates_keep_the_head_that_solves_the_task(planted, tmp_path):
+    start = plan(planted, {"method": "gates", "lambda": 0.05}, recipe={"steps": 150})
+    report = finish(train(start, tmp_path / "out"))
+    assert report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    assert report.value == 1
+    told = gates_of(tmp_path / "out")
+    assert told["off"] == "0.0,0.2,0.3"
+    assert told["learned"]["gates"]["0.1"] > 0.5
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+def test_a_subset_of_one_is_the_head_that_solves_the_task(planted, tmp_path, freeze):
+    gates = {"method": "subset", "keep": 1, "freeze": freeze}
+    report = finish(train(plan(planted, gates), tmp_path / "out"))
+    assert report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    assert report.value == 1
+    (learned,), off = read_learned([tmp_path / "out"], open_model(tmp_path / "out").spec)
+    assert (learned.method, learned.runs.argmax(), off) == ("subset", 1, report.closed)
+
+
+def test_causal_gates_tell_what_facilitates_interferes_and_does_not_matter(planted, tmp_path):
+    report = finish(train(plan(planted, CAUSAL), tmp_path / "out"))
+    spec = open_model(planted / "model").spec
+    learned, off = read_learned([tmp_path / "out" / "gates.json"], spec)
+    assert [one.method for one in learned] == ["causal-on", "causal-off"]
+    on, pushed_off = (one.runs[0] for one in learned)
+    assert pushed_off[1] > 0.8
+    assert on[2] < 0.2
+    for head in (0, 3):
+        assert on[head] > 0.8
+        assert pushed_off[head] < 0.2
+    assert off == report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    figures = gates_of(tmp_path / "out")["figures"]
+    assert figures["causal-on"]["accuracy"] == figures["causal-off"]["accuracy"] == 1
+    assert report.value == report.before["original"]["accuracy"] < 0.9
+
+
+def test_causal_gates_leave_the_weights_as_they_are(planted, tmp_path):
+    finish(train(plan(planted, CAUSAL, recipe={"steps": 6}), tmp_path / "out"))
+    before, after = (open_model(one).module.state_dict()
+                     for one in (planted / "model", tmp_path / "out"))  # fmt: skip
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+# --- how they are trained -------------------------------------------------------------------------
+
+EVERY = ({"method": "gates", "lambda": 0.05}, {"method": "subset", "keep": 2}, CAUSAL,
+         {"method": "gates", "lambda": 0.05, "freeze": False})  # fmt: skip
+
+
+@pytest.mark.parametrize("gates", EVERY, ids=lambda one: " ".join(map(str, one.values())))
+def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted, tmp_path, gates):
+    one = plan(planted, gates, recipe={"steps": 8, "dropout": 0.1, "save_every": 1})
+    finish(train(one, tmp_path / "whole"))
+    for stop in (2, 5):
+        steps = train(one, tmp_path / "killed")
+        while next(steps).value["step"] != stop:
+            pass
+        steps.close()
+    finish(train(one, tmp_path / "killed"))
+    for name in ("gates.json", "model.safetensors"):
+        whole, killed = ((tmp_path / run / name).read_bytes() for run in ("whole", "killed"))
+        assert whole == killed
+
+
+def test_gates_depend_on_the_seed_alone(planted, tmp_path):
+    for name, seed in (("one", 1), ("again", 1), ("two", 2)):
+        finish(train(plan(planted, EVERY[0], {"steps": 6, "seed": seed}), tmp_path / name))
+    one, again, two = (gates_of(tmp_path / name) for name in ("one", "again", "two"))
+    assert one == again
+    assert one["learned"] != two["learned"]
+    spec = open_model(planted / "model").spec
+    (learned,), off = read_learned([tmp_path / name for name in ("one", "two")], spec)
+    assert learned.runs.shape == (2, 4)
+    assert learned.note == "one (seed 1), two (seed 2)"
+    assert off == frozenset()
+
+
+def test_the_log_says_how_many_heads_are_not_closed(planted, tmp_path):
+    finish(train(plan(planted, EVERY[1], {"steps": 4, "evaluate_every": 2}), tmp_path / "out"))
+    lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert [one["held_out_heads"] for one in lines if "held_out" in one] == [2, 2]
+
+
+# --- gates are factors of columns -----------------------------------------------------------------
+
+MODELS = {
+    "hourglass": make_hourglass(make_config(hierarchy="1@1 1@2 1@1")),
+    "encoder": make_transformer(form="encoder", goal="classes", labels=["a", "b"]),
+    "both": make_transformer(form="encoder-decoder"),
+}
+
+
+def under(model, off=frozenset(), factors=None):
+    """Logits of a pass with gates of these factors, other heads' 1."""
+    texts = Tokens(torch.arange(18).view(2, 9), source=Tokens(torch.arange(14).view(2, 7)))
+    layers = model.config.layers
+    gates = {
+        layer.index: torch.tensor(
+            [[factors.get(HeadId(layer.index, head), 1.0) for head in layer.heads]] * 2,
+            dtype=torch.float64,
+        )
+        for layer in (layers if factors else ())
+    }
+    with torch.inference_mode():
+        return finish_steps(model.steps(texts, Pass(frozenset(off), gates=gates)))
+
+
+def heads_of(model):
+    return [HeadId(layer.index, head) for layer in model.config.layers for head in layer.heads]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gates_of_0_and_1_are_a_mask(name):
+    model = MODELS[name]
+    some = heads_of(model)[1::2]
+    gap = under(model, some) - under(model, factors=dict.fromkeys(some, 0.0))
+    assert gap.abs().max() <= 1e-12
+    assert (under(model, some) - under(model)).abs().max() > 1e-3
+
+
+class Task:
+    """An objective that is as good as any."""
+
+    metric, per_epoch = "none", 1.0
+
+    def loss(self, model, step, done):
+        loss = model(torch.arange(18).view(2, 9)).square().sum()
+        return loss, loss.item()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gates_are_folded_into_the_columns_of_w_o(name):
+    model, heads = MODELS[name], heads_of(MODELS[name])
+    off, table = frozenset(heads[:1]), Gating("gates", pressure=0.1)
+    objective = gated(Task(), model.config, off, 0, table)
+    with torch.no_grad():
+        objective.gates.values.copy_(torch.linspace(-3, 3, len(heads) - 1))
+    settled = settled_concrete(objective.gates.wide[0]).tolist()
+    assert min(settled) == 0
+    assert max(settled) == 1
+    gates = under(model, factors=dict(zip(heads, [0.0, *settled], strict=True)))
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    model.load_state_dict(objective.folded(before))
+    folded = under(model)
+    model.load_state_dict(before)
+    assert (gates - folded).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_pass_of_a_model_can_be_asked_for_heads_off(name):
+    model = MODELS[name]
+    texts = Tokens(torch.arange(18).view(2, 9), source=Tokens(torch.arange(14).view(2, 7)))
+    given = texts if name == "both" else texts.ids
+    some = heads_of(model)[1::2]
+    with torch.inference_mode(), asked(model, lambda count: Pass(frozenset(some))):
+        assert torch.equal(model(given), under(model, some))
+    with torch.inference_mode():
+        assert torch.equal(model(given), under(model))
+
+
+# --- heads that stay off --------------------------------------------------------------------------
+
+
+def test_no_gradient_reaches_the_weights_of_heads_that_are_off():
+    model = make_transformer(form="encoder", goal="classes", labels=["a", "b"])
+    layers, off = model.config.layers, frozenset({HeadId(0, 1), HeadId(1, 0)})
+    Gated(Task(), model.config, off, 0).loss(model, 0, 0.0)[0].backward()
+    for layer in layers:
+        attention = model.middle[str(layer.index)].attn
+        for head in (0, 1):
+            rows = slice(6 * head, 6 * head + 6)
+            slopes = [getattr(attention, part).weight.grad[rows] for part in "qkv"]
+            slopes.append(attention.o.weight.grad[:, rows])
+            assert all(one.any() != (HeadId(layer.index, head) in off) for one in slopes)
+
+
+def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted, tmp_path):
+    start = plan(planted, None, {"steps": 10, "rate": 1e-2}, off="0.0, 0.2")
+    report = finish(train(start, tmp_path / "out"))
+    assert report.before["original"]["accuracy"] < report.before["pruned"]["accuracy"] == 1
+    model = open_model(tmp_path / "out")
+    columns = model.module.middle["0"].attn.o.weight.unflatten(1, (4, 2))
+    assert [bool(columns[:, head].any()) for head in range(4)] == [False, True, False, True]
+    ids = model.tokenize(">accdc").ids
+    off = {HeadId(0, 0), INTERFERES}
+    assert np.array_equal(model.run(ids).logits, model.run(ids, off=off).logits)
+    theirs = open_model(planted / "model")
+    assert not np.array_equal(model.run(ids).logits, theirs.run(ids, off=off).logits)
+
+
+def test_gates_of_heads_that_are_off_are_not_learnt(planted, tmp_path):
+    gates = {"method": "subset", "keep": 1}
+    report = finish(train(plan(planted, gates, off="0.1"), tmp_path / "out"))
+    spec = open_model(tmp_path / "out").spec
+    (learned,), off = read_learned([tmp_path / "out"], spec)
+    assert np.isnan(learned.runs).tolist() == [[False, True, False, False]]
+    assert SOLVES in off
+    assert off == report.closed
+    assert len(off) == 3
+
+
+@pytest.mark.parametrize("kept", [[[0], [0, 1]], [[1], []]])
+def test_a_checkpoint_with_fewer_heads_is_fine_tuned_as_it_is(planted, tmp_path, kept):
+    keys = {**PLANTED, "d_model": 12, "n_heads": 2, "n_layers": 2, "kept": kept}
+    write_transformer(tmp_path / "model", **keys, dtype=torch.float32)
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_bytes((planted / f"{name}.tsv").read_bytes())
+    finish(train(plan(tmp_path, None, {"steps": 4, "rate": 1e-2}), tmp_path / "out"))
+    spec = open_model(tmp_path / "out").spec
+    assert [list(layer.heads) for layer in spec.layers] == kept
+    gates = {"method": "gates", "lambda": 0.05, "freeze": False}
+    finish(train(plan(tmp_path, gates, {"steps": 4}), tmp_path / "gated"))
+    assert gates_of(tmp_path / "gated")["heads"] == list(map(str, spec.heads))
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gates", "model", "message"),
+    [
+        ({"method": "gate"}, {}, "no method 'gate'; methods are gates, subset and causal"),
+        ({"method": "gates"}, {}, r"gates\.lambda is a number above 0"),
+        ({"method": "causal", "lambda": float("nan")}, {}, r"gates\.lambda is a number above 0"),
+        ({"method": "gates", "lambda": float("inf")}, {}, r"gates\.lambda is a number above 0"),
+        ({"method": "gates", "lambda": 0.1, "keep": 3}, {}, r"gates\.keep does not go with"),
+        ({"method": "subset"}, {}, r"needs gates\.keep"),
+        ({"method": "subset", "keep": 2, "lambda": 0.1}, {}, r"lambda does not go with"),
+        ({"method": "subset", "keep": 5}, {}, "cannot keep 5 heads. the model has 4 that are on"),
+        ({"method": "subset", "keep": 2}, {"off": "0.0,0.1,0.2"}, "has 1 that are on"),
+        ({"method": "causal", "lambda": 1}, {"off": "0.*"}, "no heads to gate"),
+        ({"method": "causal", "lambda": 1, "freeze": False}, {}, "stays as it is"),
+        ({"method": "subset", "keep": 2, "rate": -1}, {}, r"gates\.rate is a number above 0"),
+        ({"method": "subset", "keep": 2, "temperature": 1}, {}, "unknown field `temperature`"),
+        ({"keep": 2}, {}, "missing required field `method`"),
+        (None, {"off": "7.1"}, r"no head 7\.1"),
+        (None, {"off": "seven"}, "'seven' does not name a head"),
+        (None, {"off": ["0.1"]}, r"model\.off names heads as"),
+    ],
+)
+def test_what_gates_cannot_be_is_one_clear_line(planted, tmp_path, gates, model, message):
+    with pytest.raises(HgvizError, match=message) as caught:
+        finish(train(plan(planted, gates, **model), tmp_path / "out"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("table", ['[gates]\nmethod = "subset"\nkeep = 2\n', ""])
+def test_gates_and_heads_off_are_of_a_model_that_is_there(tmp_path, table):
+    text = '[model]\nfamily = "bert"\n[data]\ntrain = ["a"]\nvalid = "b"\n[recipe]\nsteps = 1\n'
+    text = text.replace("[data]", "[data]" if table else 'off = "0.1"\n[data]')
+    (tmp_path / "plan.toml").write_text(text + table)
+    with pytest.raises(HgvizError, match=r"model\.from"):
+        read_plan(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "holds no gates"),
+        ("not json", "holds no gates"),
+        ('{"gates_version": 9, "method": "gates", "heads": [], "off": "", "learned": {}, '
+         '"models": []}', "newer version"),
+        ('{"gates_version": 1, "method": "gates", "heads": ["0.0"], "off": "", "learned": {}, '
+         '"models": []}', "of another model"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_gates_of_a_model_is_one_clear_line(planted, tmp_path, text, message):
+    (tmp_path / "gates.json").write_text(text)
+    with pytest.raises(HgvizError, match=message) as caught:
+        read_learned([tmp_path], open_model(planted / "model").spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_gates_that_are_not_there_are_one_clear_line(planted, tmp_path):
+    with pytest.raises(HgvizError, match="cannot read"):
+        read_learned([tmp_path], open_model(planted / "model").spec)
