@@ -22,7 +22,9 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-SHORT = ("tiles", "fluid", "lengths", "exactness", "capture", "peers", "device", "startup", "pruning")
+SHORT = (
+    "tiles", "fluid", "lengths", "exactness", "capture", "peers", "device", "startup", "pruning",
+)  # fmt: skip
 LONG = (
     "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
     "hourglass", "sample", "classifiers", "sst2",
