@@ -249,8 +249,10 @@ def overviews(view, length):
         for number in range(24):
             wait(0.03)
             view._supply._rest.stop()
-            view.tiles.clear()
             head = heads[(number + 1) % len(heads)]
+            for opened in view._opener._opened.values():
+                if opened is not view._opened:
+                    view.tiles.drop(opened.source)
             start = time.perf_counter()
             view.session.put(selection=view.session.at(head))
             source = view.canvas.scene.source

@@ -575,7 +575,7 @@ def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
     capture = make_capture("The sand runs. " * 160, heads=3, strides=(1,))
     with shown(MapView, capture=capture, selection=Selection(0, 1)) as (view, _):
         asked = []
-        view._supply._readers.want = lambda work: asked.append(list(work))
+        view._supply._readers.want = lambda work, **_: asked.append(list(work))
         view.canvas.zoom(20, view.canvas.map_rect.center())
         view.tiles.clear()
         view.canvas.compose(afresh=True)

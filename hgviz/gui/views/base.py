@@ -123,9 +123,12 @@ class View(QWidget):
         self.session = None
 
     def refresh(self) -> None:
-        """Ask again, soon."""
+        """Ask again, soon; at once where there is nothing to wait for."""
         self._due = True
-        self._wait.start()
+        if self.wait:
+            self._wait.start()
+        else:  # a timer would come after what others now paint
+            self._ask()
 
     def settle(self) -> None:
         """Ask and draw now, in this thread: for pictures and tests."""

@@ -120,7 +120,8 @@ class Canvas(QWidget):
             spot = QRectF(left, top, right - left, bottom - top)
             corner = self.map_rect.topLeft() + spot.topLeft() / ratio
             self.update(QRectF(corner, spot.size() / ratio).toAlignedRect())
-        self._judge()
+        if boxes:
+            self._judge()
 
     def _judge(self) -> None:
         assert self.scene is not None and self.view is not None

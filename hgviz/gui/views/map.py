@@ -22,7 +22,7 @@ from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.pointer import arrow_of
-from hgviz.gui.views.supply import QUICK, Supply
+from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles, rule_of, seen
 from hgviz.session import Session, step_token
 
@@ -147,9 +147,10 @@ class MapView(View):
             self.canvas.drop_block()
         stays = grown and self.session is not None and self.session.grew
         self._reveal = self._reveal or (old is not result and not stays)
-        self._fetch()
         same = old is not None and old.source.shape == result.source.shape
-        if same and old is not result and not grown and self.canvas.planned.zoom <= QUICK:
+        waits = same and old is not result and not grown
+        self._fetch(hurry=waits or self._held.isActive())
+        if waits and not self._supply.at_hand:
             self._held.start()
         elif old is not result or not self._held.isActive():
             self._show_opened()
@@ -164,14 +165,13 @@ class MapView(View):
             self._fetch()
 
     def _came(self) -> None:
-        """Tiles are there: of a head that is held back, perhaps all."""
-        held, opened = self._held.isActive(), self._opened
-        if held and opened and not self.tiles.lacking(opened.source, self.canvas.planned):
+        """Tiles are there: of a head that is held back, perhaps all that come in a moment."""
+        if self._held.isActive() and self._supply.at_hand:
             self._show_opened()
 
     def noticed(self, name: str) -> None:
         """Move the cross hair and change colours at once."""
-        if name in ("selection", "hover"):
+        if name in ("selection", "hover") and not self._turns:
             self._follow(reveal=name == "selection" and self._pointed is None)
         elif name == "display" and self.session is not None:
             self.scale.choose(self.session.display.scale)
@@ -201,10 +201,10 @@ class MapView(View):
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _fetch(self) -> None:
+    def _fetch(self, hurry: bool = False) -> None:
         """Have the tiles read that the screen lacks."""
         if self._opened is not None and self.isVisible():
-            self._supply.want(self._opened)
+            self._supply.want(self._opened, hurry)
 
     def _present(self) -> None:
         opened, session = self._opened, self.session
@@ -249,6 +249,16 @@ class MapView(View):
         """Fit the head."""
         super().resizeEvent(event)
         self._fit_role()
+
+    @property
+    def _turns(self) -> bool:
+        """Whether another head was chosen, which brings its own cross hair."""
+        opened, session = self._opened, self.session
+        return (
+            opened is not None
+            and session is not None
+            and (opened.head != session.selection.head_id)
+        )
 
     @property
     def _off(self) -> bool:

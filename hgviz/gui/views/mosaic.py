@@ -21,9 +21,8 @@ def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
     nothing was read yet, not even coarsely.
     """
     block, top, left = _block(tiles, source, view)
-    if view.down.scale >= 1:
-        (first, last), (start, end) = view.down.shown(), view.across.shown()
-        return block[first - top : last - top, start - left : end - left]
+    if view.down.scale * (1 << view.zoom) >= 1 - 1e-15:  # a pixel shows one cell, or a part of it
+        return block
     (first, last), (start, end) = (
         _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
 REST = 150  # ms without a movement before anything is read ahead
-QUICK = 2  # zooms up to which a screen is computed in a moment; above, only what is stored is read
+QUICK = 2  # zooms up to which is computed ahead; above, only what is stored is read
+AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen what is stored
 
 
 class Supply(QObject):
@@ -53,8 +53,11 @@ class Supply(QObject):
                 lane.cancel(self._key)
         self._readers, self._opened = None, None
 
-    def want(self, opened: Opened) -> None:
-        """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
+    def want(self, opened: Opened, hurry: bool = False) -> None:
+        """Have the tiles read that the screen lacks; whatever was on order is forgotten.
+
+        hurry: the window waits, for all of it or for what is stored.
+        """
         if self._readers is None or self._lanes is None:
             return
         if opened is not self._opened:
@@ -66,17 +69,28 @@ class Supply(QObject):
                     on_error=self._on_error, post=self._lanes.bridge.post,
                 )  # fmt: skip
         view = self._canvas.view
-        screen = () if view is None else tiles.screen(opened.source, view)
+        screen = () if view is None else (hurry, *tiles.screen(opened.source, view))
         if screen != self._screen or self._ahead:
             self._screen = screen
-            self._read([])
+            self._read([], hurry)
         self._rest.start()
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether what is read in a moment is there: all of a screen, or what is stored of it."""
+        cache, view = self._canvas.cache, self._canvas.view
+        if self._opened is None or view is None:
+            return False
+        lacking = cache.lacking(self._opened.source, view)
+        if view.zoom <= AT_ONCE:
+            return not lacking
+        return next(cache.sketches(lacking), None) is None
 
     @property
     def _key(self) -> str:
         return f"supply {id(self)}"
 
-    def _read(self, beside: list[Opened]) -> None:
+    def _read(self, beside: list[Opened], hurry: bool = False) -> None:
         """What is on screen first, then around it, then the same part of other heads."""
         self._ahead = bool(beside)
         cache, view = self._canvas.cache, self._canvas.view
@@ -89,15 +103,13 @@ class Supply(QObject):
             for one in beside:
                 if one.source.shape == source.shape:
                     ahead += cache.lacking(one.source, view)
-        wanted = cache.lacking(source, view)
-        computed = ahead if view.zoom <= QUICK else []
+        wanted, soon = cache.lacking(source, view), view.zoom <= AT_ONCE
+        computed = wanted + ahead * (view.zoom <= QUICK)
         self._readers.want(
-            chain(
-                cache.sketches(wanted),
-                cache.parts(wanted),
-                cache.sketches(ahead),
-                cache.parts(computed),
-            )  # fmt: skip
+            # in a hurry nothing competes with what is stored
+            cache.parts(computed if soon or not hurry else ()),
+            stored=cache.sketches(wanted + ahead),
+            hurry=hurry and soon,
         )
 
     def _look_ahead(self) -> None:
