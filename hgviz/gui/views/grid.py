@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hgviz.core import Capture, Integers, Layer, Map, Prompt
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names, Places
@@ -123,7 +125,7 @@ class Words:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Prompt, Integers]] = {}
-        self._names: dict[tuple[str, int], Names] = {}
+        self._names: dict[str, list[Names]] = {}
 
     def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
         """The text whose tokens a level counts, and its words in tokens."""
@@ -135,7 +137,9 @@ class Words:
 
     def names(self, capture: Capture, level: int, spans: Integers) -> Names:
         """What cells of such spans are called in the text of a level."""
-        key = capture.spec.levels[level].sequence, id(spans)  # which the names keep alive
-        if key not in self._names:
-            self._names[key] = Names(*self.of(capture, level), spans)
-        return self._names[key]
+        known = self._names.setdefault(capture.spec.levels[level].sequence, [])
+        for one in known:  # most layers have the same
+            if np.array_equal(one.spans, spans):
+                return one
+        known.append(Names(*self.of(capture, level), spans))
+        return known[-1]

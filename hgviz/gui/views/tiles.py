@@ -332,6 +332,8 @@ def _kept(key: Key) -> Key | None:
 
 def _parts_seen(key: Key) -> NDArray[np.bool_]:
     """bool (parts down, across): in which parts of a tile anything is seen."""
+    if side(key.zoom) == SIDE:
+        return np.ones((1, 1), bool)  # nobody asks for a tile of which nothing is
     reach = side(key.zoom) << key.zoom
     starts = [np.arange(first, last, reach) for first, last in key.ranges]
     rows, columns = (
