@@ -93,7 +93,8 @@ class LazyMap(Tiled):
     def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
         """Weights in place of their scores where that is as easy: fresh memory takes its time."""
         if self._acts[place].statistic == "lse":
-            return np.exp(scores, out=scores)
+            np.exp(scores, out=scores)
+            return scores
         found: NDArray[Any] = self._acts[place].apply(scores, None, np)
         return found
 

@@ -171,7 +171,7 @@ class MapView(View):
 
     def noticed(self, name: str) -> None:
         """Move the cross hair and change colours at once."""
-        if name in ("selection", "hover") and not self._turns:
+        if name in ("selection", "hover"):
             self._follow(reveal=name == "selection" and self._pointed is None)
         elif name == "display" and self.session is not None:
             self.scale.choose(self.session.display.scale)
@@ -251,16 +251,6 @@ class MapView(View):
         self._fit_role()
 
     @property
-    def _turns(self) -> bool:
-        """Whether another head was chosen, which brings its own cross hair."""
-        opened, session = self._opened, self.session
-        return (
-            opened is not None
-            and session is not None
-            and (opened.head != session.selection.head_id)
-        )
-
-    @property
     def _off(self) -> bool:
         assert self._opened is not None and self.session is not None
         head = self._opened.head
@@ -282,6 +272,8 @@ class MapView(View):
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence for what is looked at."""
         if self._opened is None or self.session is None:
+            return
+        if self._opened.head != self.session.selection.head_id:  # the next one brings its own
             return
         (row, column), grid = self._cell(), self._opened.grid
         ends = None
