@@ -145,6 +145,9 @@ def train(
         f"{out}: {words} {report.value:.3f} on the held-out data{came} "
         f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
     )
+    for role, heads in report.roles.items():
+        named = ",".join(map(str, sorted(heads)))
+        terminal.say(f"{terminal.counted(len(heads), 'head')} {role}{named and ': '}{named}")
 
 
 def convert(

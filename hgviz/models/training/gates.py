@@ -115,6 +115,10 @@ class Gates(nn.Module):
         """Bool (H,): the heads that can be switched off."""
         return self.settled() == 0
 
+    def roles(self) -> dict[str, Tensor]:
+        """Bool (H,) by the name of a role: which heads have it."""
+        return {"open": ~self.closed(), "closed": self.closed()}
+
 
 class Concrete(Gates):
     """Gates that a penalty on their being open closes; values are log a."""
@@ -156,7 +160,9 @@ class Subset(Gates):
 class Causal(Gates):
     """Gates of sigmoid(values) of a model that stays as it is, pushed on and pushed off.
 
-    Both fits begin with the same one that nothing pushes, a third of the training.
+    Both fits begin with the same one that nothing pushes, a third of the training. A head is
+    facilitating where it stays on when pushed off, interfering where it goes off when pushed on,
+    irrelevant where it follows: the largest of off, 1 - on and on (1 - off).
     """
 
     sets = 2
@@ -179,7 +185,7 @@ class Causal(Gates):
         return self.table.pressure * (off - on)
 
     def settled(self) -> Tensor:
-        return torch.sigmoid(self.wide[1].detach())
+        return torch.sigmoid(self.wide[0].detach())
 
     def learned(self) -> dict[str, Tensor]:
         on, off = torch.sigmoid(self.wide.detach())
@@ -187,6 +193,12 @@ class Causal(Gates):
 
     def closed(self) -> Tensor:
         return self.settled() < 0.5
+
+    def roles(self) -> dict[str, Tensor]:
+        on, off = torch.sigmoid(self.wide.detach())
+        each = torch.stack([off, 1 - on, on * (1 - off)]).argmax(0)
+        names = ("facilitating", "interfering", "irrelevant")
+        return {name: each == number for number, name in enumerate(names)}
 
 
 METHODS: dict[str, type[Gates]] = {"gates": Concrete, "subset": Subset, "causal": Causal}

@@ -125,8 +125,15 @@ class Gated:
         """The heads that the gates leave out, and those that were off."""
         if self.gates is None:
             return self.off
-        shut = self.gates.closed().tolist()
-        return self.off | {head for head, one in zip(self.heads, shut, strict=True) if one}
+        return self.off | self._which(self.gates.closed())
+
+    def roles(self) -> dict[str, Off]:
+        """Heads by what the gates say they do."""
+        found = {} if self.gates is None else self.gates.roles()
+        return {role: self._which(some) for role, some in found.items()}
+
+    def _which(self, some: Tensor) -> Off:
+        return frozenset(head for head, one in zip(self.heads, some.tolist(), strict=True) if one)
 
     def written(self, model: Module) -> dict[str, Any]:
         """What gates.json says of gates and the held-out data."""
@@ -137,7 +144,8 @@ class Gated:
         told |= {
             "seed": self.seed,
             "heads": [str(head) for head in self.every],
-            "off": ",".join(map(str, sorted(self.closed()))),
+            "off": named(self.closed()),
+            "roles": {role: named(some) for role, some in self.roles().items()},
             "learned": {
                 name: dict(zip(map(str, self.heads), values, strict=True))
                 for name, values in learned.items()
@@ -149,6 +157,11 @@ class Gated:
                 for name, values in learned.items()
             }
         return told
+
+
+def named(heads: Off) -> str:
+    """Heads as heads_named reads them."""
+    return ",".join(map(str, sorted(heads)))
 
 
 def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) -> Gated:

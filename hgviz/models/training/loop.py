@@ -35,8 +35,8 @@ STATE, LOG = "state.pt", "log.jsonl"
 class Report:
     """What came out: figures on the whole held-out data, with the weights as stored.
 
-    metric: the figure that counts; before: as in Start; closed: the heads that learnt gates leave
-    out, None where no gates were learnt.
+    metric: the figure that counts; before: as in Start; roles: heads by what learnt gates say they
+    do, such as open and closed.
     """
 
     folder: str
@@ -45,7 +45,7 @@ class Report:
     steps: int
     seconds: float
     before: dict[str, Figures] = field(default_factory=dict)
-    closed: Off | None = None
+    roles: dict[str, Off] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
@@ -137,11 +137,12 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
     """Store the weights, and measure them as they are stored."""
     model, objective = start.model.eval(), start.objective
     dtype = torch.bfloat16 if plan.recipe.store == "bfloat16" else torch.float32
-    told, closed = None, None
+    told: dict[str, Any] | None = None
+    roles: dict[str, Off] = {}
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     if isinstance(objective, Gated):
         if objective.gates is not None:
-            told, closed = objective.written(model), objective.closed()
+            told, roles = objective.written(model), objective.roles()
         tensors, objective = objective.folded(tensors), objective.inner
     stored = {name: value.to(dtype) for name, value in tensors.items()}
     save(out, start.config, stored)
@@ -157,7 +158,7 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
     (out / STATE).unlink(missing_ok=True)
     return Report(
         str(out), objective.metric, figures, state["step"], state["seconds"], state["before"],
-        closed,
+        roles,
     )  # fmt: skip
 
 

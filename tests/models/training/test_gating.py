@@ -108,7 +108,7 @@ def test_the_planted_model_is_what_it_is_meant_to_be(planted):
 def test_hard_concrete_gates_keep_the_head_that_solves_the_task(planted, tmp_path):
     start = plan(planted, {"method": "gates", "lambda": 0.05}, recipe={"steps": 150})
     report = finish(train(start, tmp_path / "out"))
-    assert report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    assert report.roles["closed"] == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
     assert report.value == 1
     told = gates_of(tmp_path / "out")
     assert told["off"] == "0.0,0.2,0.3"
@@ -119,10 +119,10 @@ def test_hard_concrete_gates_keep_the_head_that_solves_the_task(planted, tmp_pat
 def test_a_subset_of_one_is_the_head_that_solves_the_task(planted, tmp_path, freeze):
     gates = {"method": "subset", "keep": 1, "freeze": freeze}
     report = finish(train(plan(planted, gates), tmp_path / "out"))
-    assert report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    assert report.roles["closed"] == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
     assert report.value == 1
     (learned,), off = read_learned([tmp_path / "out"], open_model(tmp_path / "out").spec)
-    assert (learned.method, learned.runs.argmax(), off) == ("subset", 1, report.closed)
+    assert (learned.method, learned.runs.argmax(), off) == ("subset", 1, report.roles["closed"])
 
 
 def test_causal_gates_tell_what_facilitates_interferes_and_does_not_matter(planted, tmp_path):
@@ -136,7 +136,11 @@ def test_causal_gates_tell_what_facilitates_interferes_and_does_not_matter(plant
     for head in (0, 3):
         assert on[head] > 0.8
         assert pushed_off[head] < 0.2
-    assert off == report.closed == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
+    assert off == {INTERFERES}
+    assert report.roles == {
+        "facilitating": {SOLVES}, "interfering": {INTERFERES},
+        "irrelevant": {HeadId(0, 0), HeadId(0, 3)},
+    }  # fmt: skip
     figures = gates_of(tmp_path / "out")["figures"]
     assert figures["causal-on"]["accuracy"] == figures["causal-off"]["accuracy"] == 1
     assert report.value == report.before["original"]["accuracy"] < 0.9
@@ -303,7 +307,7 @@ def test_gates_of_heads_that_are_off_are_not_learnt(planted, tmp_path):
     (learned,), off = read_learned([tmp_path / "out"], spec)
     assert np.isnan(learned.runs).tolist() == [[False, True, False, False]]
     assert SOLVES in off
-    assert off == report.closed
+    assert off == report.roles["closed"] | {SOLVES}
     assert len(off) == 3
 
 
