@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from hgviz import tasks
+from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
@@ -151,6 +153,23 @@ def test_causal_gates_leave_the_weights_as_they_are(planted, tmp_path):
     before, after = (open_model(one).module.state_dict()
                      for one in (planted / "model", tmp_path / "out"))  # fmt: skip
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("gates", [CAUSAL, {"method": "gates", "lambda": 0.05}])
+def test_learnt_gates_are_scores_of_a_study(planted, tmp_path, gates):
+    for seed in (1, 2):
+        recipe = {"seed": seed, "steps": 60}
+        finish(train(plan(planted, gates, recipe), tmp_path / str(seed)))
+    model = open_model(planted / "model")
+    trials = finish(tasks.trials_of(model, planted / "dev.tsv"))
+    measured = finish(tasks.importance(trials, {"loss_change"}))
+    for _ in range(2):  # again: the same runs, not more of them
+        measured, _ = tasks.with_gates(measured, [tmp_path / "1", tmp_path / "2" / "gates.json"])
+    assert {len(one.runs) for one in measured.learned} == {2}
+    found, exact = (importance(measured, one) for one in (gates["method"], "loo"))
+    assert found.heads[int(np.argmin(found.rank))] == SOLVES
+    assert exact.least[0] == INTERFERES
+    assert found.rank[1] == exact.rank[1] == 1
 
 
 # --- how they are trained -------------------------------------------------------------------------
