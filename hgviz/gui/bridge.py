@@ -38,16 +38,18 @@ class Bridge(QObject):
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
-    what the map on screen waits for.
+    what the map on screen waits for, facts what measures all heads, for minutes where texts are
+    long, while nobody waits.
     """
 
     bridge: Bridge = field(default_factory=Bridge)
     engine: Runner = field(default_factory=lambda: Runner("engine"))
     files: Runner = field(default_factory=lambda: Runner("files"))
     map: Runner = field(default_factory=lambda: Runner("map"))
+    facts: Runner = field(default_factory=lambda: Runner("facts"))
 
     def close(self) -> None:
         """Cancel everything and wait for the threads to end."""
         self.bridge.close()
-        for lane in (self.engine, self.files, self.map):
+        for lane in (self.engine, self.files, self.map, self.facts):
             lane.shutdown()

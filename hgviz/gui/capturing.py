@@ -108,7 +108,7 @@ class Capturing:
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
         task = opening.measure(self.session.capture)
-        self.working.start(self.lanes.files, "measure", "Measuring heads", task, self._measured)
+        self.working.start(self.lanes.facts, "measure", "Measuring heads", task, self._measured)
 
     def warm_up(self) -> None:
         """Load torch and the checkpoint at hand while nothing else happens."""
