@@ -19,6 +19,8 @@ Signs = NDArray[np.int8]
 
 UNKNOWN = -128  # in `change`: not measured yet
 UNASKED = -1  # in `given`: not answered yet
+# what is measured of every head, by the names of Study
+ARRAYS = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +158,17 @@ class Study:
     def answered(self) -> NDArray[np.bool_]:
         """(P,): whether the whole model has been asked."""
         return readonly(self.given != UNASKED)
+
+    def measured(self) -> dict[str, float]:
+        """Which share of each array that there is has been measured, of heads that are not off."""
+        on = [head not in self.off for head in self.heads]
+        found = {"loss": float(self.answered.mean())}
+        for name in ARRAYS:
+            if (array := getattr(self, name)) is not None:
+                values = array[:, on]
+                known = values != UNKNOWN if name == "change" else ~np.isnan(values)
+                found[name] = float(known.mean()) if known.size else 1.0
+        return found
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """(P,): which places belong to some examples, given by number or as a mask (E,)."""

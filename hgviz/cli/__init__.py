@@ -10,7 +10,7 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import looking, making
+from hgviz.cli import looking, making, pruning
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -22,6 +22,8 @@ VERBS = (
     looking.logits,
     looking.rollout,
     making.evaluate,
+    pruning.importance,
+    pruning.curve,
     making.train,
     making.convert,
     looking.figure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,28 +11,31 @@ from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_nam
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
+    from hgviz.study import Study
 
 Path_ = str | Path
 
 
-def kind_of(path: Path_) -> Literal["checkpoint", "capture"]:
+def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
     from hgviz.models.cache import settled
-    from hgviz.store import is_capture
+    from hgviz.store import is_capture, is_study
 
     path = settled(path)
     if not os.path.lexists(path):
         raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
     if is_capture(path):
         return "capture"
+    if is_study(path):
+        return "study"
     from hgviz.models.readers import recognises
 
     if recognises(path):
         return "checkpoint"
     raise HgvizError(
         f"{path} cannot be opened",
-        "it is neither a capture (.h5) nor a checkpoint folder with config.json and weights",
-        "Choose the folder that holds config.json, or a file that hgviz capture wrote",
+        "it is no capture (.h5), no study (.h5) and no checkpoint folder with config.json",
+        "Choose the folder that holds config.json, or a file that hgviz wrote",
     )
 
 
@@ -52,14 +56,28 @@ def load(
 
 def info(path: Path_) -> dict[str, Any]:
     """What a path holds, as `hgviz info --json` prints it."""
-    if kind_of(path) == "capture":
+    kind = kind_of(path)
+    if kind == "capture":
         from hgviz.store import describe
 
         return describe(path)
+    if kind == "study":
+        from hgviz.store import open_study
+
+        return _of_study(open_study(path))
     from hgviz.models import open_model
 
     model = open_model(path)
     spec = model.spec
+    return {
+        "kind": "checkpoint", **_of_spec(spec),
+        "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
+        "max_positions": spec.max_positions, "items": 0, "complete": True,
+        "masking": model.masking, "provenance": {"checkpoint": spec.digest},
+    }  # fmt: skip
+
+
+def _of_spec(spec: ModelSpec) -> dict[str, Any]:
     levels = [
         {"index": one.index, "stride": one.stride, "key_shift": one.shift, "sequence": one.sequence}
         for one in spec.levels
@@ -73,11 +91,37 @@ def info(path: Path_) -> dict[str, Any]:
         for one in spec.layers
     ]  # fmt: skip
     return {
-        "kind": "checkpoint", "family": spec.family, "name": spec.name, "form": spec.form,
-        "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
-        "max_positions": spec.max_positions, "goal": spec.goal, "labels": list(spec.labels),
-        "levels": levels, "layers": layers, "items": 0,
-        "complete": True, "masking": model.masking, "provenance": {"checkpoint": spec.digest},
+        "family": spec.family, "name": spec.name, "form": spec.form, "goal": spec.goal,
+        "labels": list(spec.labels), "levels": levels, "layers": layers,
+    }  # fmt: skip
+
+
+def _of_study(study: Study) -> dict[str, Any]:
+    from hgviz.analysis.importance import METHODS
+
+    shares = study.measured()
+    seen = study.answered
+    return {
+        "kind": "study", **_of_spec(study.spec),
+        "data": study.data, "asked": study.asked, "items": len(study), "places": len(study.wanted),
+        "complete": all(one == 1 for one in shares.values()),
+        "right": float(study.right[seen].mean()) if seen.any() else None,
+        "loss": float(study.loss[seen].mean(dtype=float)) if seen.any() else None,
+        "off": [str(head) for head in sorted(study.off)], "seed": study.seed,
+        "measured": [{"what": name, "share": share} for name, share in shares.items()],
+        "methods": [name for name, one in METHODS.items() if one.measured(study)],
+        "curves": [
+            {
+                "method": one.method, "key": one.key, "how": one.how, "seed": one.seed,
+                "heads": len(one.order), "points": len(one.removed), "examples": len(one.rows),
+            }
+            for one in study.curves
+        ],
+        "masks": [{"name": one.name, "off": [*map(str, sorted(one.off))]} for one in study.masks],
+        "provenance": {
+            **asdict(study.made), "versions": dict(study.made.versions),
+            "model": study.spec.digest, "data": study.data_digest,
+        },
     }  # fmt: skip
 
 

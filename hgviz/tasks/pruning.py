@@ -101,14 +101,14 @@ def curve(
         removed = curves.points(len(its_order), most or curves.MOST)
         if any(_is(one, name, its_key, its_how, its_order, rows, removed) for one in study.curves):
             continue
-        measured = _answers(on, its_order, removed)
-        for at, (losses, given) in enumerate(measured):
+        for losses, given in _answers(on, its_order, removed):
+            done = len(losses)
             one = curves.curve(
-                study, its_order, removed[: at + 1].tolist(), losses, given, rows, name, seed, its_key,
+                study, its_order, removed[:done].tolist(), losses, given, rows, name, seed, its_key,
                 its_how,
             )  # fmt: skip
             so_far = _with(study, one)
-            yield Step(number + (at + 1) / len(removed), len(lines), _words(number, name), so_far)
+            yield Step(number + done / len(removed), len(lines), _words(number, name), so_far)
         study = so_far
     return study
 
@@ -179,3 +179,6 @@ def _with(study: Study, one: Curve) -> Study:
 
     others = (other for other in study.curves if kind(other) != kind(one))
     return replace(study, curves=(*others, one))
+
+
+__all__ = ["curve", "importance", "trials_of", "try_heads"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Step, Task
-from hgviz.study import UNASKED, UNKNOWN, Study
+from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Study
 from hgviz.tasks.capturing import provenance
 from hgviz.tasks.opening import Path_
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OFTEN = 0.2  # s: a study that grows is shown at most so often
 SAVED = 10.0  # s: and written at most so often
 SHARE = 20  # times as long is measured as is spent on writing
+OTHER_FILE = "Choose another file, or use --force to begin anew"
 PERMUTATIONS = 20  # of Shapley values, unless more are asked for
 
 Numbers = NDArray[np.int64]
@@ -47,7 +48,9 @@ def study(
     return (yield from keeping(out, importance(trials, needs, data, seed, permutations, known)))
 
 
-def kept_study(out: Path_, trials: Trials, seed: int | None = None) -> Study | None:
+def kept_study(
+    out: Path_, trials: Trials, seed: int | None = None, do: str = OTHER_FILE
+) -> Study | None:
     """The study in a file, None where there is no file. Errors: HgvizError for one of another
     model, other examples or other heads off, and of another seed where one is given."""
     from hgviz.store import open_study
@@ -67,7 +70,7 @@ def kept_study(out: Path_, trials: Trials, seed: int | None = None) -> Study | N
         was = f"it is of {found.spec.name} on {found.data or 'other data'}"
         raise HgvizError(
             f"{out} is a study of {wrong[0]}", f"{was}, and was not touched",
-            "Choose another file, or use --force to begin anew",
+            do,
         )  # fmt: skip
     return found
 
@@ -110,6 +113,10 @@ def importance(
     is measured. Steps carry the Study so far, at most every OFTEN; one that is stopped can be kept
     as it is.
     """
+    if not trials.heads:
+        raise HgvizError(
+            "all heads are off", "there is none left to measure", "Leave some of them on"
+        )
     begun = known or _blank(trials, data, seed)
     growing = _Growing(trials, frozenset(needs), begun, permutations)
     yield from growing.grow()
@@ -168,7 +175,7 @@ class _Growing:
         self.loss, self.given = begun.loss.copy(), begun.given.copy()
         rows = {"gradient": len(begun), "token_gradient": len(begun), "shapley": permutations}
         self.arrays: dict[str, Any] = {}
-        for name in ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley"):
+        for name in ARRAYS:
             old = getattr(begun, name)
             if old is not None or name in needs:
                 self.arrays[name] = _filled(name, rows.get(name, len(self.loss)), len(column), old)

@@ -1,0 +1,240 @@
+"""The verbs about heads: what each is worth, and what is lost when many are switched off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.options import Activation, AsJson, Checkpoint, Device, Off
+
+if TYPE_CHECKING:
+    from hgviz.analysis.importance import Importance
+    from hgviz.core import Off as Heads
+    from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
+    from hgviz.study import Curve, Study
+
+Method = Literal[
+    "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley"
+]
+SLOPES = {"gradient", "token_gradient"}  # one pass gives both
+TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
+
+Data = Annotated[
+    Path, typer.Option("--data", metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
+]
+TextColumn = Annotated[
+    str, typer.Option("--text-column", metavar="C", help="Its name, or its number from 0.")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label-column", metavar="C", help="Its name, or its number from 0.")
+]
+
+
+def importance(
+    model: Checkpoint,
+    data: Data,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="STUDY.h5", help="Where to.")],
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="signed: the loss change that slopes predict; loo: the exact one; all-but-one: "
+            "only this head in its layer; shapley: in random orders.",
+        ),
+    ] = "signed",
+    text_column: TextColumn = "",
+    label_column: LabelColumn = "",
+    off: Off = "",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
+    ] = None,
+    permutations: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Random orders of Shapley values.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of whatever is drawn.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Begin STUDY.h5 anew.")] = False,
+    activation: Activation = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Measure what every head is worth, and keep it in a study.
+
+    Another --method on the same model and data adds to the study; what is there is not measured
+    again. A study that was interrupted is gone on with. Scores have intervals of 95 %.
+    """
+    from hgviz import tasks
+    from hgviz.analysis.importance import METHODS
+    from hgviz.analysis.importance import importance as scored
+
+    loaded = _load(model, device, activation)
+    trials = _trials(loaded, data, text_column, label_column, _heads(off, loaded), limit)
+    needs = METHODS[method].needs
+    task = tasks.study(
+        trials, TOGETHER.get(needs, {needs}), out, data.name, seed, permutations, force
+    )
+    kept = f"What was measured is kept in {out}; the same command goes on from there"
+    study = terminal.run(task, "Measuring heads", kept)
+    found = scored(study, method)
+    if as_json:
+        print(json.dumps(found.facts()))
+    else:
+        terminal.show(_table(study, found))
+        terminal.say(f"{out}: {terminal.counted(len(study.heads), 'head')} of {model.name}.")
+
+
+def curve(
+    source: Annotated[Path, typer.Argument(metavar="STUDY", help="A study (.h5).")],
+    model: Checkpoint,
+    data: Data,
+    method: Annotated[
+        str, typer.Option(metavar="M", help="The score that orders the heads.")
+    ] = "signed",
+    key: Annotated[
+        Literal["score", "parameters", "flops"],
+        typer.Option(help="By the score itself, or by what one saved parameter or FLOP costs."),
+    ] = "score",
+    how: Annotated[
+        Literal["one-shot", "iterative", "greedy"],
+        typer.Option(help="Scores measured once, again and again, or exactly for each head."),
+    ] = "one-shot",
+    random: Annotated[
+        int, typer.Option(metavar="N", min=20, help="Random orders to compare with.")
+    ] = 20,
+    least: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Heads that stay in every layer.")
+    ] = 0,
+    text_column: TextColumn = "",
+    label_column: LabelColumn = "",
+    activation: Activation = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Switch off ever more heads, the least needed first, and compare with random orders.
+
+    The order is made from one half of the study's examples and measured on the other.
+    """
+    from hgviz import tasks
+    from hgviz.core import HgvizError
+    from hgviz.store import open_study
+
+    known = open_study(source)
+    loaded = _load(model, device, activation)
+    trials = _trials(loaded, data, text_column, label_column, known.off, len(known))
+    measure = f"Measure this one first: hgviz importance {model} --data {data} -o OTHER.h5"
+    study = tasks.kept_study(source, trials, do=measure)
+    if study is None:
+        raise HgvizError(f"{source} is gone", "another program removed it")
+    task = tasks.curve(trials, study, method, key, how, random, least)
+    kept = f"Curves that were done are kept in {source}; the same command goes on from there"
+    found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
+    one = next(
+        one
+        for one in reversed(found.curves)
+        if (one.method, one.key, one.how) == (method, key, how)
+    )
+    facts = _curve_facts(found, one)
+    if as_json:
+        print(json.dumps(facts))
+        return
+    points = [
+        {name.replace("_", " "): value for name, value in point.items()}
+        for point in facts["points"]
+    ]
+    terminal.show({"points": points})
+    terminal.say(_verdict(facts, one))
+
+
+def _load(model: Path, device: Any, activation: str | None) -> Model:
+    from hgviz import tasks
+
+    opening = tasks.load(model, device, activation=activation)
+    return terminal.run(opening, f"Opening {model.name}")
+
+
+def _heads(names: str, model: Model) -> Heads:
+    from hgviz import tasks
+
+    return tasks.heads_from(names, model.spec)
+
+
+def _trials(
+    model: Model, data: Path, text: str, label: str, off: Heads, limit: int | None
+) -> Trials:
+    from hgviz import tasks
+
+    return terminal.run(tasks.trials_of(model, data, text, label, off, limit), "Reading")
+
+
+def _table(study: Study, found: Importance) -> dict[str, Any]:
+    """A table of heads, the most needed first, with what is known of right and wrong."""
+    from hgviz.analysis.importance import changes
+
+    rows, change = [], changes(study)
+    for fact in found.facts():
+        at = [str(head) for head in study.heads].index(fact["head"])
+        layer = study.spec.layers[study.heads[at].layer]
+        row = {
+            "rank": fact["rank"], "head": fact["head"], "layer": layer.name,
+            "level": study.spec.levels[layer.level].label,
+            **{name: _number(fact[name]) for name in ("score", "low", "high")},
+        }  # fmt: skip
+        if study.change is not None:
+            row["points_changed"] = f"{100 * change.change[at]:+.2f}"
+            row["adjusted_p"] = _number(change.adjusted[at])
+        rows.append(row)
+    one = found.method
+    unit = f" ({one.unit})" if one.unit else ""
+    stated = f", which depends on {one.stated}" if one.stated and one.name != "signed" else ""
+    return {
+        "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
+        "on": f"{terminal.counted(found.rows, 'example')} of {study.data}",
+        "heads": rows,
+    }
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
+    """As `hgviz curve --json` prints it."""
+    from hgviz.analysis import curves
+
+    randoms = curves.beside(study, one)
+    band = curves.band(randoms)
+    places = {int(count): at for at, count in enumerate(band.removed)}
+    points = []
+    for at, count in enumerate(one.removed):
+        there = places[int(count)]
+        points.append(
+            {
+                "off": int(count), "value": float(one.values[at]), "low": float(one.low[at]),
+                "high": float(one.high[at]), "loss": float(one.loss[at]),
+                "random_low": float(band.low[there]), "random_middle": float(band.middle[there]),
+                "random_high": float(band.high[there]),
+            }
+        )  # fmt: skip
+    best, sure = curves.allowed(one)
+    return {
+        "method": one.method, "key": one.key, "how": one.how, "metric": one.unit,
+        "examples": len(one.rows), "k": best, "k_low": sure,
+        "k_random": sorted(curves.allowed(other)[0] for other in randoms),
+        "area": curves.area(one), "p": curves.chance(one, randoms), "randoms": len(randoms),
+        "order": [str(head) for head in one.order], "points": points,
+    }  # fmt: skip
+
+
+def _verdict(facts: dict[str, Any], one: Curve) -> str:
+    from statistics import median
+
+    middle = median(facts["k_random"])
+    return (
+        f"k*: {facts['k']} of {len(one.order)} heads go for at most one point of "
+        f"{one.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
+        f"within it; {middle:.0f} of random orders. Area {facts['area']:.3f}; "
+        f"p {facts['p']:.3f} that a random order does as well."
+    )
