@@ -12,19 +12,24 @@ import numpy as np
 from psygnal import Signal
 
 from hgviz.analysis.texts import first_written, goes_on, texts_of
+from hgviz.analysis.trial import History
 from hgviz.core import Capture, Display, HeadId, Layer, ModelSpec, Off, Selection, Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.orders import Key
+    from hgviz.analysis.trial import Trial
     from hgviz.models.model import Model
+    from hgviz.study import Mask, Study
 
-Mode = Literal["inspect", "follow"]
+Mode = Literal["inspect", "follow", "prune"]
 ROWS = 512  # of a head, at most, are looked at to find its best query
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
+    "study", "trial", "masks", "history", "data", "score", "per",
 )  # fmt: skip
 
 
@@ -52,6 +57,11 @@ class Session:
     was exchanged for, "" for its own. written: the first token of the text that the model wrote
     itself, None where it wrote none. grew: whether the capture is the one before, gone on with;
     stepped: whether it is another text of the same corpus.
+
+    off: heads that are switched off, in captures and trials. history: what was off before. data:
+    the file a model is tried on; trial: what it scored there without those heads, so far; study:
+    what was measured of all heads there; score: the method of it that colours them, per head, or
+    per parameter or FLOP that goes with one. masks: sets of heads kept under a name.
     """
 
     changed = Signal(str)
@@ -75,6 +85,12 @@ class Session:
         self.checkpoint = ""
         self.activation = ""
         self.written: int | None = None
+        self.study: Study | None = None
+        self.trial: Trial | None = None
+        self.masks: tuple[Mask, ...] = ()
+        self.history = History()
+        self.data = self.score = ""
+        self.per: Key = "score"
         self.grew = self.stepped = False
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
@@ -109,6 +125,8 @@ class Session:
             self._take_capture(before["capture"], fields)
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
+        if self.spec != before["spec"] and before["spec"] is not None:
+            self._forget_trials(fields)
         self.selection = self._clamped(self.selection)
         self._remember()
         self._open()
@@ -157,6 +175,16 @@ class Session:
             if layer.role == "self" and layer.level == level
             for head in layer.heads
         )
+
+    def _forget_trials(self, fields: Mapping[str, Any]) -> None:
+        """Another model: nothing that was tried of the one before holds for it."""
+        blank: dict[str, Any] = {
+            "study": None, "trial": None, "masks": (), "history": History(), "data": "",
+            "off": self.capture.off if self.capture is not None else frozenset(),
+        }  # fmt: skip
+        for name, value in blank.items():
+            if name not in fields:
+                setattr(self, name, value)
 
     def _take_capture(self, old: Capture | None, fields: Mapping[str, Any]) -> None:
         new = self.capture

@@ -92,6 +92,43 @@ def _can_write(session: Session) -> str:
     return ""
 
 
+def _can_try(session: Session) -> str:
+    spec = session.spec
+    if spec is None or (session.model is None and not session.checkpoint):
+        return "Needs a checkpoint: open one first"
+    if spec.two_texts or spec.goal == "states":
+        return "This model cannot be scored: it " + (
+            "reads two texts" if spec.two_texts else "gives hidden states"
+        )
+    return ""
+
+
+def _bundled(session: Session) -> str:
+    if not _can_try(session) and not session.spec.labels and session.spec.goal == "classes":
+        return "The reviews have labels that this model does not know"
+    return _can_try(session)
+
+
+def _tried(session: Session) -> str:
+    return "" if session.trial else "Needs data: choose some on the Prune page first"
+
+
+def _studied(session: Session) -> str:
+    return "" if session.study and session.score else "The heads are not measured yet"
+
+
+def _undo(session: Session) -> str:
+    return "" if session.history.past else "Nothing to undo"
+
+
+def _redo(session: Session) -> str:
+    return "" if session.history.future else "Nothing to redo"
+
+
+def _some_off(session: Session) -> str:
+    return "" if session.off else "No head is switched off"
+
+
 def _measured(session: Session) -> str:
     return "" if session.facts else "The heads are not measured yet"
 
@@ -119,12 +156,15 @@ ACTIONS = (
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
-    Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture),
-    Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture),
-    Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", _corpus),
-    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 1),
+    Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit", _undo),
+    Action("redo", "Redo", "redo", ("Ctrl+Shift+Z",), "Edit", _redo),
+    Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture, 1),
+    Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture, 1),
+    Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", _corpus, 1),
+    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 2),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
+    Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),
     Action("fit", "Fit the map", "fit", ("F",), "View", _capture, 1),
     Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", _always, 1),
     Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),
@@ -143,11 +183,18 @@ ACTIONS = (
     Action("next_key", "Next key", "arrow-down", ("Down",), "Heads", _capture, 2),
     Action("last_key", "Key before", "arrow-up", ("Up",), "Heads", _capture, 2),
     Action("strongest", "Go to the strongest key", "eye", ("Shift+S",), "Heads", _capture, 2),
-    Action("table", "All heads in a table…", "table", ("T",), "Heads", _measured, 3),
+    Action("switch_head", "Switch this head off or on", "prune", ("X",), "Heads", _model, 3),
+    Action("all_on", "Switch all heads on", "eye", (), "Heads", _some_off, 3),
+    Action("keep_mask", "Keep this mask", "save", (), "Heads", _model, 3),
+    Action("table", "All heads in a table…", "table", ("T",), "Heads", _measured, 4),
     Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
     Action("corpus", "Capture a file of texts…", "capture", (), "Analyse", _can_capture),
     Action("write", "Let the model write…", "edit", ("Ctrl+G",), "Analyse", _can_write),
     Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing, 1),
+    Action("choose_data", "Score on data…", "prune", (), "Analyse", _can_try, 2),
+    Action("bundled_data", "Score on the bundled reviews", "prune", (), "Analyse", _bundled, 2),
+    Action("measure_heads", "Measure what heads are worth…", "prune", (), "Analyse", _tried, 2),
+    Action("trace_curve", "Draw how many heads can go", "prune", (), "Analyse", _studied, 2),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
     Action("about", "About hgviz", "info", (), "Help", _always, 1),

@@ -18,12 +18,14 @@ from hgviz.gui.capturing import Capturing
 from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
-from hgviz.gui.panels.table import HeadTable
 from hgviz.gui.prompting import Prompting
+from hgviz.gui.prune.commands import PruneCommands
+from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
+from hgviz.gui.stepping import Stepping
 from hgviz.gui.views.base import View
 from hgviz.gui.working import Working
 from hgviz.resources import resource
-from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token
+from hgviz.session import Session, step_item
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 
-class Commands:
+class Commands(Stepping, PruneCommands):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -42,6 +44,7 @@ class Commands:
         self.opened_before: dict[str, str] = opening.samples()
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
+        self.pruning = Pruning(session, lanes, self.working, self.show_error)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
     def run(self, name: str) -> None:
@@ -254,66 +257,6 @@ class Commands:
         window = self.window
         (window.showNormal if window.isFullScreen() else window.showFullScreen)()
 
-    # --- Heads ------------------------------------------------------------------------------------
-
-    def table(self) -> None:
-        """List every number of every head, to sort."""
-        HeadTable(self.session, self.window).show()
-
-    def next_head(self) -> None:
-        """One head to the right."""
-        self.session.put(selection=step_head(self.session, 1))
-
-    def last_head(self) -> None:
-        """One head to the left."""
-        self.session.put(selection=step_head(self.session, -1))
-
-    def next_layer(self) -> None:
-        """One layer on."""
-        self.session.put(selection=step_layer(self.session, 1))
-
-    def last_layer(self) -> None:
-        """One layer back."""
-        self.session.put(selection=step_layer(self.session, -1))
-
-    def level_in(self) -> None:
-        """To the head last opened at the next coarser level."""
-        self.session.put(selection=step_level(self.session, 1))
-
-    def level_out(self) -> None:
-        """To the head last opened at the next finer level."""
-        self.session.put(selection=step_level(self.session, -1))
-
-    def next_query(self) -> None:
-        """One query on."""
-        self.session.put(selection=step_token(self.session, 1, "query"))
-
-    def last_query(self) -> None:
-        """One query back."""
-        self.session.put(selection=step_token(self.session, -1, "query"))
-
-    def next_key(self) -> None:
-        """One key on."""
-        self.session.put(selection=step_token(self.session, 1, "key"))
-
-    def last_key(self) -> None:
-        """One key back."""
-        self.session.put(selection=step_token(self.session, -1, "key"))
-
-    def strongest(self) -> None:
-        """The key this query looks at most."""
-        self.lanes.files.submit(
-            "strongest",
-            "Reading a row",
-            opening.strongest(self.session.capture, self.session.selection),
-            on_done=self._choose_key,
-            on_error=self.show_error,
-            post=self.lanes.bridge.post,
-        )
-
-    def _choose_key(self, key: int | None) -> None:
-        self.session.select(key=key)
-
     # --- Analyse ----------------------------------------------------------------------------------
 
     def capture(self) -> None:
@@ -336,6 +279,8 @@ class Commands:
         """Stop a job by its key."""
         if key == "capture":
             self.capturing.stop()
+        elif key in (MEASURE, CURVE):
+            self.pruning.stop_measuring()
         else:
             self.working.stop(key)
 

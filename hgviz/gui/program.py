@@ -18,6 +18,7 @@ from hgviz.gui.app import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
+from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
@@ -44,15 +45,21 @@ class Program:
         )
         self.commands = Commands(frame, self.session, self.lanes)
         self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
-        self.views: tuple[View, ...] = (*self.inspect.views, *self.follow.views)
+        self.prune = PrunePage()
+        pages = (self.inspect, self.follow, self.prune)
+        self.views: tuple[View, ...] = tuple(view for page in pages for view in page.views)
         self.commands.views = self.views
-        frame.furnish({"empty": self.empty, "inspect": self.inspect, "follow": self.follow})
+        frame.furnish({
+            "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
+            "prune": self.prune,
+        })  # fmt: skip
         for view in self.views:
             view.bind(self.session, self.lanes)
             view.asked.connect(partial(self.commands.run_for, view))
         self.empty.asked.connect(self.commands.run)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
+        self.prune.connect(self.commands)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
@@ -94,6 +101,7 @@ class Program:
         self._listing.stop()
         self.session.changed.disconnect(self._heard)
         self.status.close()
+        self.commands.pruning.close()
         for view in self.views:
             view.unbind()
         self.lanes.close()
@@ -122,6 +130,10 @@ class Program:
             "selection",
             "checkpoint",
             "activation",
+            "off",
+            "history",
+            "trial",
+            "study",
         ):
             self._show_state()
         if name in ("capture", "spec", "model", "checkpoint", "activation"):
@@ -165,6 +177,7 @@ class Program:
     def _resized(self, width: int, height: int) -> None:
         self.inspect.respond(width, height)
         self.follow.respond(width, height)
+        self.prune.respond(width, height)
 
     def _dropped(self, paths: list[str]) -> None:
         for path in paths[1:]:

@@ -61,6 +61,8 @@ class Status(QObject):
             self._left.say(f"{what} to look inside")
             return
         chosen = session.hover or session.selection
+        if session.mode == "prune":
+            return  # the wall of heads tells of them
         if session.mode == "follow":
             self._left.say(followed(session.capture, chosen))
             return

@@ -47,7 +47,9 @@ TYPING = (
 )  # fmt: skip
 SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
 ROLES = {"about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole}
-MODES = (("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"))
+MODES = (
+    ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
+)  # fmt: skip
 
 
 class Window(QMainWindow):

@@ -1,0 +1,95 @@
+"""A set of heads that is tried out: its score while it grows, and which answers it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from hgviz.analysis.evaluation import Answers
+from hgviz.analysis.paired import Paired
+from hgviz.core import Integers, Off
+from hgviz.examples import Examples
+
+Which = Literal["lost", "won", "all"]
+
+MOST = 200  # sets that can be undone
+
+
+class Point(NamedTuple):
+    """The share of right answers after so many places, and its interval of 95 %."""
+
+    seen: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Heads that are off, and what the model scored without them so far.
+
+    points: one per block of examples. before and now: the answers of the whole model and those
+    with heads off, None until every place was seen. stopped: nobody goes on with it.
+    """
+
+    off: Off
+    examples: Examples
+    points: tuple[Point, ...] = ()
+    paired: Paired | None = None
+    before: Answers | None = None
+    now: Answers | None = None
+    stopped: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether every place was seen."""
+        return self.now is not None
+
+    @property
+    def seen(self) -> int:
+        """How many places were."""
+        return self.points[-1].seen if self.points else 0
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(self.examples.places[-1])
+
+    def changed(self, which: Which = "all") -> Integers:
+        """Places, by number, that were answered otherwise: lost ones, won ones, or all of them.
+
+        All: also where one wrong answer became another.
+        """
+        if self.before is None or self.now is None:
+            return np.zeros(0, np.int64)
+        wanted = self.examples.wanted
+        was, now = self.before.given == wanted, self.now.given == wanted
+        if which == "lost":
+            found = was & ~now
+        elif which == "won":
+            found = ~was & now
+        else:
+            found = self.before.given != self.now.given
+        return np.flatnonzero(found)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Sets of heads that were off before, the newest last, and those that were undone."""
+
+    past: tuple[Off, ...] = ()
+    future: tuple[Off, ...] = ()
+
+    def went(self, old: Off) -> History:
+        """After leaving a set for a new one."""
+        return History((*self.past, old)[-MOST:])
+
+    def back(self, now: Off) -> tuple[Off, History]:
+        """The set before, and the history there."""
+        return self.past[-1], History(self.past[:-1], (now, *self.future))
+
+    def forth(self, now: Off) -> tuple[Off, History]:
+        """The set that was undone last, and the history there."""
+        return self.future[0], History((*self.past, now), self.future[1:])

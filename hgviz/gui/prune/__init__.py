@@ -1,0 +1,1 @@
+"""The Prune page: heads are switched off, and the score follows."""

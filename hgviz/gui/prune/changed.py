@@ -1,0 +1,240 @@
+"""The table of predictions that changed; a row opens its text in Inspect, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+)
+
+from hgviz.analysis.trial import Which
+from hgviz.core import Task
+from hgviz.gui import theme
+from hgviz.gui.controls import PaneHead, Segments
+from hgviz.gui.prune.changes import Change, Changes, ChangeTable, cell_words, changes
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+ROW = 30
+WIDE = (0, 100, 130, 130, 84, 110)  # px of each column; the text takes the rest
+KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
+NARROW = 620  # px: below, the loss is left out
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ChangedView(View):
+    """Lost, won, or all of them; Enter or a double click opens the text."""
+
+    title = "Predictions that changed"
+    icon = "table"
+    needs = ("trial", "dark")
+    empty = ("No prediction changed yet", "Switch heads off: what they change is listed here.")
+
+    opened = Signal(str)  # a text
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead(self.title, "pick one to see its attention before and after")
+        self.which = Segments(tuple((name, f"{words} 8,888", "") for name, words in KINDS), wide=72)
+        self.which.chosen.connect(self._again)
+        self.head.add(self.which)
+        self.model = ChangeTable()
+        self.table = ChangedTable()
+        self.table.setModel(self.model)
+        self.table.setItemDelegate(ChangePainter(self.table))
+        self.table.activated.connect(self._open)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.table, 1)
+        self.setFocusProxy(self.table)
+
+    def request(self, session: Session) -> Task[Changes] | None:
+        """The rows, once every place was seen."""
+        trial = session.trial
+        if trial is None or not trial.off:
+            self.empty = type(self).empty
+            return None
+        if not trial.done:
+            if trial.stopped:
+                self.empty = ("The score was stopped", "Go on to see which predictions changed.")
+                return None
+            self.empty = ("On its way", "The list comes when every text was seen.")
+            return None
+        if not len(trial.changed("all")):
+            self.empty = ("No prediction changed", "The model gives the same answers everywhere.")
+            return None
+        kind: Which = self.which.choice  # type: ignore[assignment]
+        return changes(trial, kind, session.model)
+
+    def draw(self, result: Changes) -> None:
+        """List them."""
+        for number, (name, words) in enumerate(KINDS):
+            button = self.which._group.button(number)
+            button.setText(f"{words} {result.counts[name]:,}")
+        self.model.show_changes(result)
+        self.table.fit()
+        shown = len(result.rows)
+        more = result.counts.get(self.which.choice, shown) - shown  # type: ignore[call-overload]
+        self.head.note.say(
+            f"the {shown:,} with most loss" if more > 0
+            else "pick one to see its attention before and after"
+        )  # fmt: skip
+        self.table.setAccessibleName(f"Predictions that changed: {shown:,}")
+        if shown and not self.table.currentIndex().isValid():
+            self.table.setCurrentIndex(self.model.index(0, 0))
+
+    def _again(self, name: str) -> None:
+        self.refresh()
+
+    def _open(self, index: QModelIndex) -> None:
+        trial = self.session.trial if self.session else None
+        if index.isValid() and trial is not None:
+            row: Change = index.data(Qt.ItemDataRole.UserRole)
+            text = trial.examples.rows[row.example].text
+            self.opened.emit(row.before if trial.examples.asked != "classes" else text)
+
+
+class ChangedTable(QTableView):
+    """Whole rows are chosen; no grid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setShowGrid(False)
+        self.setFrameShape(QTableView.Shape.NoFrame)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROW)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setTabKeyNavigation(False)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setStyleSheet(
+            "QHeaderView { background: transparent; border: 0; }"
+            "QHeaderView::section { background: transparent; border: 0; padding: 0 8px; }"
+            "QHeaderView::section:first { padding-left: 16px; }"
+        )
+        header.setFont(theme.font(0.92, 500))
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setMinimumSectionSize(0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The text takes what the others leave."""
+        super().resizeEvent(event)
+        self.fit()
+
+    def fit(self) -> None:
+        """Columns for the width there is."""
+        if self.model() is None or not self.model().columnCount():
+            return
+        room = self.viewport().width()
+        narrow = room < NARROW
+        self.setColumnHidden(4, narrow)
+        self.setColumnHidden(5, room < 440)
+        scale = 0.8 if narrow else 1.0
+        shown = [n for n in range(1, 6) if not self.isColumnHidden(n)]
+        for column in shown:
+            self.setColumnWidth(column, round(WIDE[column] * scale))
+        self.setColumnWidth(0, max(60, room - sum(round(WIDE[n] * scale) for n in shown)))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space and Enter open the row."""
+        keys = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if event.key() in keys and self.currentIndex().isValid():
+            self.activated.emit(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+
+class ChangePainter(QStyledItemDelegate):
+    """Text that ends where the answer is, right and wrong in word and colour, a bar of loss."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """All rows are equally high."""
+        return QSize(60, ROW)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw a cell."""
+        row, model = index.data(Qt.ItemDataRole.UserRole), index.model()
+        assert isinstance(row, Change) and isinstance(model, ChangeTable)
+        now, box = theme.current(), option.rect
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        if chosen:
+            painter.fillRect(box, now.mark_tint)
+        inner = box.adjusted(16 if index.column() == 0 else 8, 0, -8, 0)
+        if index.column() == 0:
+            self._text(painter, inner, row, model.found.columns[0] == "Text before", chosen)
+        elif index.column() in (2, 3):
+            right = row.was_right if index.column() == 2 else row.is_right
+            self._answer(painter, inner, row.whole if index.column() == 2 else row.now, right)
+        elif index.column() == 4:
+            self._bar(painter, inner, row, model.found.most)
+        else:
+            painter.setPen(now.text)
+            painter.setFont(theme.mono(0.92) if index.column() == 1 else theme.font(0.92))
+            said = cell_words(row, index.column())
+            said = painter.fontMetrics().elidedText(
+                said, Qt.TextElideMode.ElideRight, inner.width()
+            )
+            painter.drawText(inner, RIGHT if index.column() == 5 else LEFT, said)
+        if chosen and option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(now.press, 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(box).adjusted(1, 1, -1, -1))
+        painter.restore()
+
+    def _text(self, painter: QPainter, box: QRect, row: Change, ends: bool, chosen: bool) -> None:
+        now = theme.current()
+        painter.setFont(theme.mono(0.92) if ends else theme.font(0.92))
+        painter.setPen(now.text)
+        said = cell_words(row, 0)
+        way = Qt.TextElideMode.ElideLeft if ends else Qt.TextElideMode.ElideMiddle
+        if not ends:
+            painter.drawText(box, LEFT, painter.fontMetrics().elidedText(said, way, box.width()))
+            return
+        room = box.adjusted(0, 0, -12, 0)
+        painter.drawText(room, RIGHT, painter.fontMetrics().elidedText(said, way, room.width()))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.mark if chosen else now.edge)
+        painter.drawRoundedRect(QRectF(box.right() - 8, box.center().y() - 7, 8, 15), 2, 2)
+
+    def _answer(self, painter: QPainter, box: QRect, said: str, right: bool) -> None:
+        now = theme.current()
+        word = "right" if right else "wrong"
+        small = theme.font(0.92)
+        room = box.width() - QFontMetrics(small).horizontalAdvance(word) - 8
+        painter.setFont(theme.mono(0.92, 600))
+        painter.setPen(now.good if right else now.bad)
+        metrics = painter.fontMetrics()
+        said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, max(0, room))
+        painter.drawText(box, LEFT, said)
+        painter.setFont(small)
+        painter.setPen(now.secondary)
+        painter.drawText(box.adjusted(metrics.horizontalAdvance(said) + 8, 0, 0, 0), LEFT, word)
+
+    def _bar(self, painter: QPainter, box: QRect, row: Change, most: float) -> None:
+        now = theme.current()
+        part = min(1.0, abs(row.more) / most)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.bad if row.more > 0 else now.good)
+        wide = max(2.0, part * (box.width() - 8))
+        painter.drawRoundedRect(QRectF(box.left(), box.center().y() - 3, wide, 7), 2, 2)

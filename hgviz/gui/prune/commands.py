@@ -1,0 +1,96 @@
+"""What the actions of the Prune page do: one method for each row of ACTIONS, by the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QFileDialog
+
+from hgviz.gui.asking import TEXTS, ask_for
+from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
+from hgviz.resources import resource
+
+if TYPE_CHECKING:
+    from hgviz.gui.prompting import Prompting
+    from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.window import Window
+    from hgviz.session import Session
+
+REVIEWS = "sample/reviews.tsv"
+
+
+class PruneCommands:
+    """Switches heads off and measures them, for a window."""
+
+    window: Window
+    session: Session
+    pruning: Pruning
+    prompting: Prompting
+    _remember: Callable[[str], None]
+
+    def prune(self) -> None:
+        """Show the Prune page."""
+        self.session.put(mode="prune")
+
+    def undo(self) -> None:
+        """The heads that were off before."""
+        self.pruning.undo()
+
+    def redo(self) -> None:
+        """What was undone."""
+        self.pruning.redo()
+
+    def all_on(self) -> None:
+        """Switch every head on again."""
+        self.pruning.switch(frozenset())
+
+    def switch_head(self) -> None:
+        """The head at hand off, or on."""
+        self.pruning.switch(self.session.off ^ {self.session.selection.head_id})
+
+    def choose_data(self) -> None:
+        """Ask for a file to score the model on."""
+        file = QFileDialog.FileMode.ExistingFile
+        title = "Choose texts with labels" if self._classifies else "Choose a text"
+        ask_for(self.window, title, file, self.use_data, TEXTS)
+
+    def use_data(self, path: str) -> None:
+        """Score the model on a file."""
+        self._remember(path)
+        self.pruning.use(path)
+        self.session.put(mode="prune")
+
+    def bundled_data(self) -> None:
+        """Score the model on the reviews that come with the program."""
+        self.pruning.use(str(resource(REVIEWS)))
+        self.session.put(mode="prune")
+
+    def measure_heads(self) -> None:
+        """Ask by which scores, and measure them."""
+        study = self.session.study
+        there = frozenset(
+            name for names, *_ in CHOICES for name in names
+            if study is not None and getattr(study, name) is not None
+        )  # fmt: skip
+        dialog = MeasureDialog(self.window, there)
+        dialog.chosen.connect(self.pruning.measure)
+        dialog.open()
+
+    def trace_curve(self) -> None:
+        """Draw how many heads can go by the chosen score."""
+        self.pruning.trace()
+
+    def keep_mask(self) -> None:
+        """Keep the heads that are off under a name."""
+        self.pruning.keep()
+
+    def open_changed(self, text: str) -> None:
+        """Capture a text with the heads that are off, and look at it."""
+        self.session.put(mode="inspect")
+        self.prompting.capture_text(text)
+
+    @property
+    def _classifies(self) -> bool:
+        spec = self.session.spec
+        return spec is not None and spec.goal == "classes"

@@ -1,0 +1,247 @@
+"""The left side of the Prune page: the wall of heads, what colours it, and the masks kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from hgviz.analysis.orders import Key
+from hgviz.core import HeadId, Step, Task
+from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Words, label, line
+from hgviz.gui.prune.bar import ShadeBar
+from hgviz.gui.prune.masks import MaskList
+from hgviz.gui.prune.shades import PER, Shades, offered, shades
+from hgviz.gui.prune.wall import HeadWall
+from hgviz.gui.views.base import View
+from hgviz.study import Study
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+NARROW = 420  # px
+HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
+
+
+class HeadsView(View):
+    """All heads as cells; the masks below."""
+
+    title = "Heads"
+    icon = "prune"
+    needs = ("spec", "study", "score", "per", "dark")
+    watches = ("off", "selection", "history", "masks", "trial", "data", "work", "capture")
+    empty = ("Open a model to switch its heads off", "Every head is one cell here.")
+    empty_actions = (("open_sample", "Open the sample"),)
+
+    switched = Signal(object, bool)
+    coloured = Signal(str, str)  # by which score, per what
+    picked = Signal(object)  # a set of heads that was kept
+    dropped = Signal(str)  # the name of one
+    halted = Signal()
+    told = Signal(str)  # about the head under the pointer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead("Heads")
+        self.undo = IconButton("undo", "Undo (Ctrl+Z)")
+        self.redo = IconButton("redo", "Redo (Ctrl+Shift+Z)")
+        self.clear = IconButton("eye", "Switch all heads on")
+        for button, action in (
+            (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on")
+        ):  # fmt: skip
+            button.setProperty("action", action)
+            button.clicked.connect(self._asked)
+        self.head.add(self.undo, self.redo, self.clear)
+        self.colour, self.per = Picker(), Picker()
+        self.colour.setAccessibleName("Colour")
+        self.colour.setSizeAdjustPolicy(
+            Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.colour.setMinimumContentsLength(10)
+        self.per.setAccessibleName("per")
+        for key, words in PER.items():
+            self.per.addItem(words, key)
+        for picker in (self.colour, self.per):
+            picker.activated.connect(self._coloured)
+        self.measure = Button("Measure…")
+        self.measure.setProperty("action", "measure_heads")
+        self.measure.clicked.connect(self._measure)
+        controls = QHBoxLayout()
+        controls.setContentsMargins(16, 4, 16, 4)
+        controls.setSpacing(8)
+        self._words = [label(one, factor=0.92, kind="secondary") for one in ("Colour", "per")]
+        controls.addWidget(self._words[0])
+        controls.addWidget(self.colour, 1)
+        controls.addWidget(self._words[1])
+        controls.addWidget(self.per)
+        controls.addWidget(self.measure)
+        self.wall = HeadWall()
+        self.wall.switched.connect(self.switched)
+        self.wall.chosen.connect(self._choose)
+        self.wall.pointed.connect(self._point)
+        self.scroll = QScrollArea()
+        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll.setWidgetResizable(True)
+        self.scroll.setWidget(self.wall)
+        self.scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.scroll.viewport().installEventFilter(self)
+        self.scroll.viewport().setAutoFillBackground(False)
+        self.wall.setAutoFillBackground(False)
+        self.bar = ShadeBar()
+        self.hint = Words(HINT, factor=0.92, kind="secondary")
+        self.masks = MaskList()
+        self.masks.picked.connect(self.picked)
+        self.masks.dropped.connect(self.dropped)
+        self.masks.keep.clicked.connect(self._keep)
+        said = QWidget()
+        row = QGridLayout(said)
+        row.setContentsMargins(16, 4, 16, 8)
+        row.addWidget(self.hint)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addLayout(controls)
+        column.addWidget(self.scroll, 1)
+        column.addWidget(self.bar)
+        column.addWidget(said)
+        column.addWidget(line())
+        column.addWidget(self.masks)
+        self.setFocusProxy(self.wall)
+
+    # --- what it shows ----------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Shades] | None:
+        """The scores of all heads, by the chosen method."""
+        if session.spec is None:
+            return None
+        if session.study is None or not session.score:
+            return _plain()
+        return shades(session.study, session.score, session.per)
+
+    def draw(self, result: Shades) -> None:
+        """Colour the cells."""
+        session = self.session
+        assert session is not None
+        self.wall.show_model(session.spec)
+        self.wall.show_shades(result)
+        self.bar.show_shades(result)
+        self._offer(session.study)
+        for name in self.watches:
+            self.noticed(name)
+
+    def noticed(self, name: str) -> None:
+        """What needs no work shows at once."""
+        session = self.session
+        if session is None or session.spec is None:
+            return
+        if name == "spec":
+            self.wall.show_model(session.spec)
+        if name in ("off", "spec"):
+            self.wall.show_off(session.off)
+            self.head.note.say(f"{len(session.off)} of {len(session.spec.heads)} switched off")
+            self.clear.setEnabled(bool(session.off))
+        if name == "selection":
+            self.wall.show_cursor(session.selection.head_id)
+        if name in ("history", "spec"):
+            self.undo.setEnabled(bool(session.history.past))
+            self.redo.setEnabled(bool(session.history.future))
+        if name in ("off", "selection") and session.mode == "prune":
+            self.told.emit(status_words(session, self.wall))
+        if name in ("off", "masks", "trial"):
+            self.masks.show_masks(session.masks, session.off, session.trial)
+        if name in ("data", "trial", "work"):
+            self._offer_measuring(session)
+
+    def _offer_measuring(self, session: Session) -> None:
+        job = next((one for one in session.work if one.key in ("measure heads", "curve")
+                    and one.state in ("waiting", "running")), None)  # fmt: skip
+        ready = session.trial is not None
+        self.measure.setText("Stop" if job else "Measure…")
+        self.measure.wear("stop" if job else "")
+        self.measure.setEnabled(ready or job is not None)
+        self.measure.setToolTip(
+            "What is measured stays" if job else "Measure what every head is worth"
+            if ready else "Choose data first"
+        )  # fmt: skip
+        if job is None:
+            self.hint.say(HINT)
+        else:
+            part = f"{job.done / job.total:.0%}" if job.total else ""
+            self.hint.say(" · ".join(filter(None, (job.title, job.note, part))))
+
+    def _offer(self, study: Study | None) -> None:
+        session = self.session
+        assert session is not None
+        there = [(one.name, one.label) for one in offered(study)]
+        shown = [(self.colour.itemData(n), self.colour.itemText(n))
+                 for n in range(self.colour.count())]  # fmt: skip
+        if not there:
+            there = [("", "Not measured yet")]
+        if there != shown:
+            self.colour.clear()
+            for name, words in there:
+                self.colour.addItem(words, name)
+        self.colour.setEnabled(study is not None)
+        self.per.setEnabled(study is not None)
+        self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
+        self.per.setCurrentIndex(max(0, self.per.findData(session.per)))
+
+    # --- what it asks for -------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Tell the wall how much room there is."""
+        if event.type() == QEvent.Type.Resize:
+            self.wall.set_room(self.scroll.viewport().height())
+        return super().eventFilter(watched, event)
+
+    def _point(self, head: HeadId | None) -> None:
+        if head is not None:
+            self.told.emit(self.wall.words(head).replace("\n", " · "))
+        elif self.session is not None:
+            self.told.emit(status_words(self.session, self.wall))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The words before the pickers give way."""
+        super().resizeEvent(event)
+        for one in self._words:
+            one.setVisible(self.width() >= NARROW)
+
+    def _choose(self, head: HeadId) -> None:
+        assert self.session is not None
+        self.session.select(layer=head.layer, head=head.head)
+        box = self.wall.wall.box(head) if self.wall.wall else None
+        if box is not None:
+            self.scroll.ensureVisible(round(box.center().x()), round(box.center().y()), 20, 40)
+
+    def _coloured(self) -> None:
+        per: Key = self.per.currentData()
+        self.coloured.emit(self.colour.currentData(), per)
+
+    def _measure(self) -> None:
+        if self.measure.text() == "Stop":
+            self.halted.emit()
+        else:
+            self.asked.emit("measure_heads")
+
+    def _keep(self) -> None:
+        self.asked.emit("keep_mask")
+
+    def _asked(self) -> None:
+        self.asked.emit(self.sender().property("action"))
+
+
+def status_words(session: Session, wall: HeadWall) -> str:
+    """12 heads off of 78 · Head 9.5 · on · Loss change: +0.4 thousandths of a bit per token."""
+    spec = session.spec
+    if spec is None:
+        return ""
+    chosen = wall.words(session.selection.head_id).replace("\n", " · ")
+    return f"{len(session.off)} of {len(spec.heads)} heads off   ·   {chosen}"
+
+
+def _plain() -> Task[Shades]:
+    yield Step(0, 1)
+    return Shades()

@@ -1,0 +1,277 @@
+"""The live score: one large number, its interval, and the chart of how both grew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from hgviz.analysis.trial import Trial
+from hgviz.core import ModelSpec, Step, Task
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, PaneHead, Progress, Words, label
+from hgviz.gui.prune import chart
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+PLACES = {"classes": "texts", "next": "tokens", "masked": "hidden tokens"}
+METRICS = {"classes": "Accuracy", "next": "Next token right", "masked": "Hidden token right"}
+EARLY = "Looking early is not corrected for: the interval holds for a number chosen beforehand."
+
+
+class LiveView(View):
+    """What the model scores with heads off, from the first texts on."""
+
+    title = "Score"
+    icon = "prune"
+    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint")
+    lane = "here"
+    empty = (
+        "Choose data to see what the model scores",
+        "A classifier needs texts with labels, a language model any text.",
+    )
+    empty_actions = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+
+    stopped = Signal()
+    resumed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead("Accuracy")
+        self.change = Button("Choose data…")
+        self.change.clicked.connect(self._change)
+        self.head.add(self.change)
+        self.value = label("–", factor=3.5, weight=600)
+        self.percent = label("%", factor=1.55, kind="secondary")
+        self.interval = label("", factor=1.08, weight=600)
+        self.early = label("95 % interval", factor=0.92, kind="secondary")
+        self.early.setToolTip(EARLY)
+        self.lines: dict[str, Words] = {}
+        self.grid = grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(3)
+        for row, name in enumerate(("Whole model", "Difference", "Changed", "Saved")):
+            grid.addWidget(label(name, factor=0.92, kind="secondary"), row, 0)
+            self.lines[name] = Words(factor=0.92, weight=500)
+            grid.addWidget(self.lines[name], row, 1)
+        grid.setColumnStretch(1, 1)
+        self.progress = Progress()
+        self.stop = Button("Stop", "stop")
+        self.stop.setFixedWidth(92)
+        self.stop.clicked.connect(self._stop)
+        self.told = Words(factor=0.92, kind="secondary")
+        self.chart = GrowthChart()
+        big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        for one in (self.value, self.percent):
+            big.addWidget(one, 0, Qt.AlignmentFlag.AlignBaseline)
+        big.addStretch(1)
+        for one in (self.interval, self.early):
+            near.addWidget(one)
+        near.addStretch(1)
+        bar.addWidget(self.progress, 1)
+        bar.addWidget(self.stop)
+        self.column = column = QVBoxLayout()
+        column.setSpacing(4)
+        column.addLayout(big)
+        column.addLayout(near)
+        column.addSpacing(4)
+        column.addLayout(grid)
+        column.addLayout(bar)
+        column.addWidget(self.told)
+        column.addStretch(1)
+        self.side = QWidget()
+        self.side.setLayout(column)
+        column.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout()
+        row.setContentsMargins(16, 0, 16, 8)
+        row.setSpacing(16)
+        row.addWidget(self.side)
+        row.addWidget(self.chart, 1)
+        outer = QVBoxLayout(self.content)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self.head)
+        outer.addLayout(row, 1)
+
+    def request(self, session: Session) -> Task[Trial | None] | None:
+        """The trial so far; nothing without data."""
+        spec = session.spec
+        if not session.data:
+            if spec is not None and (spec.two_texts or spec.goal == "states"):
+                reads = "It reads two texts" if spec.two_texts else "It gives hidden states only"
+                self.empty = ("This model cannot be scored here", f"{reads}.")
+                self.empty_actions = ()
+            elif session.model is None and not session.checkpoint:
+                alone = "A capture alone cannot say what the model would answer."
+                self.empty = ("Open the checkpoint to switch heads off", alone)
+                self.empty_actions = (("open", "Open a checkpoint…"),)
+            else:
+                kind = type(self)
+                self.empty, self.empty_actions = kind.empty, kind.empty_actions
+            return None
+        return _given(session.trial)
+
+    def draw(self, result: Trial | None) -> None:
+        """Put the numbers in."""
+        session = self.session
+        assert session is not None
+        off = len(session.off)
+        heads = "1 head" if off == 1 else f"{off} heads"
+        asked = result.examples.asked if result else "classes"
+        self.head.title.setText(f"{METRICS[asked]} with {heads} off" if off else
+                                f"{METRICS[asked]} of the whole model")  # fmt: skip
+        self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
+        self.head.note.setToolTip(session.data)
+        self.chart.show_trial(result)
+        found = result.paired if result else None
+        if result is None or found is None or not result.seen:
+            self.value.setText("–")
+            self.interval.setText("")
+            for one in self.lines.values():
+                one.say("")
+            self.told.say("Reading the data" if result is None else "Asking the model")
+            self.progress.show_part(0.0)
+            self.stop.setVisible(False)
+            return
+        score, whole = found.score, found.whole
+        self.value.setText(f"{100 * score.value:.1f}")
+        self.interval.setText(f"{100 * score.low:.1f} to {100 * score.high:.1f} %")
+        self.lines["Whole model"].say(
+            f"{100 * whole.value:.1f} %" + ("" if result.done else " on the same ones")
+        )
+        if result.off:
+            self.lines["Difference"].say(difference(found.difference, found.low, found.high))
+            self.lines["Changed"].say(
+                f"{found.lost:,} lost, {found.won:,} won; McNemar p {p_words(found.p)}"
+            )
+        else:
+            self.lines["Difference"].say("0: no head is off")
+            self.lines["Changed"].say("none")
+        self.lines["Saved"].say(saved_words(session.spec, len(result.off)))
+        self.progress.show_part(result.seen / max(1, result.total), result.done)
+        noun = PLACES[result.examples.asked]
+        told = f"{result.seen:,} of {result.total:,} {noun}"
+        self.stop.setVisible(not result.done)
+        self.stop.setText("Go on" if result.stopped else "Stop")
+        self.stop.wear("capture" if result.stopped else "stop")
+        if not result.done:
+            told += " · stopped" if result.stopped else " · looking early is not corrected for"
+        self.told.say(told)
+        self.setAccessibleDescription(f"{self.head.title.text()}: {100 * score.value:.1f} %")
+
+    def resizeEvent(self, event: object) -> None:
+        """The numbers keep their width, the chart takes the rest."""
+        super().resizeEvent(event)  # type: ignore[arg-type]
+        narrow, low = self.width() < 640, self.height() < 240
+        self.value.setFont(theme.font(2.2 if low else 3.5, 600))
+        self.column.setSpacing(1 if low else 4)
+        self.grid.setVerticalSpacing(0 if low else 3)
+        self.side.setFixedWidth(max(230, self.width() * 9 // 20) if narrow else 356)
+
+    def _change(self) -> None:
+        self.asked.emit("choose_data")
+
+    def _stop(self) -> None:
+        trial = self.session.trial if self.session else None
+        (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
+
+
+class GrowthChart(QWidget):
+    """Value and interval over the places seen, with the whole model as a dashed line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trial: Trial | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("How the score grew")
+
+    def sizeHint(self) -> QSize:
+        """What it likes."""
+        return QSize(300, 180)
+
+    def show_trial(self, trial: Trial | None) -> None:
+        """Another trial, or the same further on."""
+        self.trial = trial
+        if trial is not None and trial.points:
+            last = trial.points[-1]
+            self.setAccessibleDescription(
+                f"{100 * last.value:.1f} %, from {100 * last.low:.1f} to {100 * last.high:.1f} %, "
+                f"after {last.seen:,} of {trial.total:,}"
+            )
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Band, line, the last value with its interval."""
+        trial = self.trial
+        if trial is None or trial.paired is None or not trial.points:
+            return
+        now, points, whole = theme.current(), trial.points, trial.paired.whole.value
+        # the limits hold still once a quarter was seen, as the interval only narrows then
+        calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
+        low = min(whole, *(one.low for one in calm), 1.0)
+        high = max(whole, *(one.high for one in calm), 0.0)
+        room = max(0.01, (high - low) * 0.12)
+        low, high = max(0.0, low - room), min(1.0, high + room)
+        box = QRectF(52, 10, self.width() - 60, self.height() - 52)
+        axes = chart.Axes(box, 0, max(1, trial.total), low, high)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            chart.frame(
+                painter, axes,
+                chart.ticks(0, trial.total, 5 if box.width() > 260 else 3),
+                chart.ticks(low, high, max(2, round(box.height() / 34))),
+                chart.count, chart.percent, f"{PLACES[trial.examples.asked]} evaluated",
+            )  # fmt: skip
+            ends = ([(p.seen, p.low) for p in points], [(p.seen, p.high) for p in points])
+            chart.area(painter, axes.band(*ends), now.press, 0.2)
+            y = axes.y(whole)
+            chart.stroke(painter, axes.line([(0, whole), (trial.total, whole)]), now.text, 1,
+                         Qt.PenStyle.DashLine)  # fmt: skip
+            chart.stroke(painter, axes.line([(p.seen, p.value) for p in points]), now.press)
+            last = points[-1]
+            x = axes.x(last.seen)
+            painter.setPen(QPen(now.press, 2))
+            painter.drawLine(QPointF(x, axes.y(last.low)), QPointF(x, axes.y(last.high)))
+            painter.setBrush(now.press)
+            painter.drawEllipse(QPointF(x, axes.y(last.value)), 3, 3)
+            above = -12 if last.value <= whole else 12
+            end = QPointF(box.right(), max(box.top() + 8, min(y + above, box.bottom() - 8)))
+            chart.note(painter, "whole model", now.text, end, box, 500)
+
+
+def difference(value: float, low: float, high: float) -> str:
+    """+0.05 points, −0.10 to +0.21."""
+    return f"{points(value)} points, {points(low)} to {points(high)}"
+
+
+def points(share: float) -> str:
+    """A difference of shares in points: +0.05, −1.20, 0."""
+    if share == 0:
+        return "0"
+    said = f"{100 * share:+.2f}"
+    return ("<0.01" if float(said) == 0 else said).replace("-", "−")
+
+
+def p_words(p: float) -> str:
+    """= 0.54, < 0.001."""
+    return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def saved_words(spec: ModelSpec | None, off: int) -> str:
+    """295 k parameters (4.7 %) that go with the heads."""
+    if spec is None or not off:
+        return "nothing"
+    width = spec.width // max((1 + max(one.heads) for one in spec.layers if one.heads), default=1)
+    count = 4 * spec.width * width * off
+    size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
+    share = f" ({100 * count / spec.parameters:.1f} %)" if spec.parameters else ""
+    return f"{size} parameters{share}"
+
+
+def _given(trial: Trial | None) -> Task[Trial | None]:
+    yield Step(0, 1)
+    return trial

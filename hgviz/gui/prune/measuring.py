@@ -1,0 +1,74 @@
+"""The dialog before heads are measured: by which scores, and whether a curve follows."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
+
+from hgviz.gui.controls import Button, label
+from hgviz.gui.overlay import Overlay
+
+# arrays of a study, what they are called, what they cost, whether they are measured at first
+CHOICES = (
+    (("gradient",), "Predicted loss change, from gradients", "about 2 scorings", True),
+    (("loss_change", "change"), "Loss change, each head off by itself: exact",
+     "half a scoring a head", True),
+    (("token_gradient",), "Sensitivity per token", "about 2 scorings", False),
+    (("alone",), "Loss change with one head alone in its layer", "half a scoring a head", False),
+    (("shapley",), "Shapley values, 20 random orders", "20 scorings a head", False),
+)  # fmt: skip
+
+
+class MeasureDialog(Overlay):
+    """Which scores to measure; what is there is kept. chosen: arrays, whether to draw the curve."""
+
+    chosen = Signal(object, bool)
+    wide = 620
+
+    def __init__(self, over: QWidget, there: frozenset[str]) -> None:
+        super().__init__(over)
+        self.body.addWidget(label("Measure what every head is worth", factor=1.15, weight=600))
+        said = label(
+            "The quickest comes first, and colours the wall while the rest is on its way. Stop "
+            "keeps what is measured.", kind="secondary",
+        )  # fmt: skip
+        said.setWordWrap(True)
+        self.body.addWidget(said)
+        grid = QGridLayout()
+        grid.setColumnStretch(0, 1)
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(6)
+        self.boxes: list[QCheckBox] = []
+        for row, (names, words, cost, first) in enumerate(CHOICES):
+            box = QCheckBox(words)
+            known = set(names) <= there
+            box.setChecked(first or known)
+            grid.addWidget(box, row, 0)
+            told = "measured" if known else cost
+            grid.addWidget(label(told, factor=0.92, kind="secondary"), row, 1)
+            box.toggled.connect(self._fit)
+            self.boxes.append(box)
+        self.curve = QCheckBox("Then draw how many heads can go")
+        self.curve.setChecked(True)
+        grid.addWidget(self.curve, len(CHOICES), 0)
+        grid.addWidget(label("21 orders", factor=0.92, kind="secondary"), len(CHOICES), 1)
+        self.body.addSpacing(8)
+        self.body.addLayout(grid)
+        self.body.addSpacing(8)
+        self.go = Button("Measure", kind="filled")
+        self.go.clicked.connect(self._accept)
+        self.offer(self.go)
+
+    def _fit(self) -> None:
+        self.go.setEnabled(any(one.isChecked() for one in self.boxes))
+
+    def _accept(self) -> None:
+        needs = frozenset(
+            name
+            for box, (names, *_) in zip(self.boxes, CHOICES, strict=True)
+            if box.isChecked()
+            for name in names
+        )
+        curve = self.curve.isChecked()
+        self.finish()
+        self.chosen.emit(needs, curve)

@@ -1,0 +1,98 @@
+"""The Prune page: the wall of heads at the left; score, curve and changed predictions beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+
+from hgviz.gui.controls import Segments
+from hgviz.gui.prune.changed import ChangedView
+from hgviz.gui.prune.curve import CurveView
+from hgviz.gui.prune.heads import HeadsView
+from hgviz.gui.prune.live import LiveView
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.gui.prune.commands import PruneCommands
+
+LEFT, NARROW, NARROWEST = 600, 480, 360  # px of the wall, below WIDE, below SLIM
+WIDE, SLIM = 1500, 1024
+LOW = 720  # px of height: curve and table take turns
+HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
+
+
+class PrunePage(QWidget):
+    """Heads | score over curve over changed predictions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads, self.live, self.curve = HeadsView(), LiveView(), CurveView()
+        self.changed = ChangedView()
+        self.across = QSplitter(Qt.Orientation.Horizontal)
+        self.down = QSplitter(Qt.Orientation.Vertical)
+        self.which = Segments((("curve", "How many can go", ""), ("changed", "What changed", "")))
+        self.which.chosen.connect(self._choose)
+        self.bar = QWidget()
+        inside = QHBoxLayout(self.bar)
+        inside.setContentsMargins(16, 4, 16, 0)
+        inside.addWidget(self.which)
+        inside.addStretch(1)
+        self.bar.setFixedHeight(34)
+        for one, least in ((self.live, 206), (self.curve, 150), (self.changed, 120)):
+            one.setMinimumHeight(least)
+        for one in (self.live, self.bar, self.curve, self.changed):
+            self.down.addWidget(one)
+        self.bar.hide()
+        for splitter in (self.across, self.down):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(False)
+        self.across.addWidget(self.heads)
+        self.across.addWidget(self.down)
+        self.across.setStretchFactor(0, 0)
+        self.across.setStretchFactor(1, 1)
+        self.heads.setMinimumWidth(320)
+        for one, high in zip((self.live, self.curve, self.changed), HEIGHTS, strict=True):
+            self.down.setStretchFactor(self.down.indexOf(one), high)
+        self.down.setSizes([HEIGHTS[0], 0, *HEIGHTS[1:]])
+        self._wide, self._low = 0, False
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.across)
+        self.setFocusProxy(self.heads)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the page; F6 walks them in this order."""
+        return (self.heads, self.live, self.curve, self.changed)
+
+    def connect(self, commands: PruneCommands) -> None:
+        """Have what people do here done."""
+        pruning = commands.pruning
+        for view in (self.heads, self.curve):
+            view.switched.connect(pruning.switch)
+        self.heads.coloured.connect(pruning.colour)
+        self.heads.picked.connect(pruning.switch)
+        self.heads.dropped.connect(pruning.drop)
+        self.heads.told.connect(commands.say)
+        self.heads.halted.connect(pruning.stop_measuring)
+        self.live.stopped.connect(pruning.stop_trial)
+        self.live.resumed.connect(pruning.resume)
+        self.changed.opened.connect(commands.open_changed)
+
+    def respond(self, width: int, height: int) -> None:
+        """The wall gives way in narrow windows."""
+        left = LEFT if width >= WIDE else NARROW if width >= SLIM else NARROWEST
+        if left != self._wide:
+            self._wide = left
+            self.across.setSizes([left, max(1, width - left)])
+        if (height < LOW) != self._low:
+            self._low = not self._low
+            self._choose(self.which.choice)
+
+    def _choose(self, name: str) -> None:
+        """In a low window one of two panes, with a bar to choose it."""
+        self.bar.setVisible(self._low)
+        self.curve.setVisible(not self._low or name == "curve")
+        self.changed.setVisible(not self._low or name == "changed")

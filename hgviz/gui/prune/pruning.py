@@ -1,0 +1,263 @@
+"""Switching heads off in the window: what is tried, what is measured, and what is undone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hgviz import settings
+from hgviz.analysis.orders import Key
+from hgviz.analysis.trial import History, Trial
+from hgviz.core import Off, Step
+from hgviz.gui import opening
+from hgviz.gui.prune import trying
+from hgviz.session import Session
+from hgviz.study import Mask, Study
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.working import OnError, Working
+    from hgviz.jobs import Job
+    from hgviz.models.trials import Trials
+
+OFTEN = 0.1  # s: numbers that run change at most so often
+KEPT = 32  # finished trials that are shown again at once
+TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure heads", "curve"
+
+
+class Pruning:
+    """Keeps session.trial true to session.off, in the engine lane; the newest set of heads wins."""
+
+    def __init__(self, session: Session, lanes: Lanes, working: Working, on_error: OnError) -> None:
+        self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
+        self.trials: Trials | None = None
+        self.urgent = trying.Urgent()
+        self._known: dict[Off, Trial] = {}
+        self._job: Job | None = None
+        self._shown = 0.0
+        self._by_hand = False  # whether somebody chose what colours the wall
+        self._curve = False  # whether one is to be drawn when the heads are measured
+        session.changed.connect(self._heard)
+
+    # --- what is off ------------------------------------------------------------------------------
+
+    def switch(self, off: Off, along: bool = False) -> None:
+        """Have exactly these heads off. along: undone together with the change before."""
+        session = self.session
+        if off != session.off:
+            went = session.history if along else session.history.went(session.off)
+            session.put(off=off, history=replace(went, future=()))
+
+    def undo(self) -> None:
+        """The heads before."""
+        if self.session.history.past:
+            self._go(*self.session.history.back(self.session.off))
+
+    def redo(self) -> None:
+        """The heads that were undone."""
+        if self.session.history.future:
+            self._go(*self.session.history.forth(self.session.off))
+
+    def _go(self, off: Off, history: History) -> None:
+        self.session.put(off=off, history=history)
+
+    def keep(self) -> None:
+        """Keep the heads that are off under a name, with their score."""
+        session, trial = self.session, self.session.trial
+        score = trial.paired.score if trial and trial.paired and trial.off == session.off else None
+        names = {one.name for one in session.masks}
+        count = len(session.off)
+        plain = "Whole model" if not count else f"{count} off"
+        number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
+        mask = Mask(_named(plain, number), session.off, score)
+        session.put(masks=(*(one for one in session.masks if one.off != session.off), mask))
+
+    def drop(self, name: str) -> None:
+        """Forget a mask."""
+        self.session.put(masks=tuple(one for one in self.session.masks if one.name != name))
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def use(self, data: str) -> None:
+        """Score the model on a file."""
+        session = self.session
+        self._forget()
+        session.put(data=data, trial=None, study=None, masks=())
+        self.working.start(
+            self.lanes.engine,
+            DATA,
+            f"Reading {opening.name_of(data)}",
+            trying.prepare(session.model, session.checkpoint, settings.load().device, data),
+            on_done=self._ready,
+            on_error=self._unreadable,
+        )
+
+    def _ready(self, trials: Trials) -> None:
+        self.trials = trials
+        if self.session.model is None:
+            self.session.put(model=trials.model)
+        self._try()
+
+    def _unreadable(self, error: BaseException) -> None:
+        self.session.put(data="", trial=None)
+        self.on_error(error)
+
+    def _forget(self) -> None:
+        for key in (TRIAL, DATA, MEASURE, CURVE):
+            self.lanes.engine.cancel(key)
+        for key in (MEASURE, CURVE):
+            self.working.stop(key)
+        self.urgent.clear()
+        self.trials = None
+        self._known = {}
+
+    # --- the live score ---------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        if name == "spec" and self.trials is not None:
+            spec = self.session.spec
+            if spec is None or spec.digest != self.trials.model.spec.digest:
+                self._forget()
+        if name == "off" and self.trials is not None:
+            self._try()
+
+    def _try(self) -> None:
+        """Try what is off now, at once and before whatever else is measured."""
+        trials, off = self.trials, self.session.off
+        if trials is None:
+            return
+        known = self._known.pop(off, None)
+        if known is not None:
+            self._known[off] = known
+            self.stop_trial()
+            self.session.put(trial=known)
+            return
+        self.session.put(trial=Trial(off, trials.examples))
+        task = trying.trying(trials, off)
+        if self.measuring:
+            self.urgent.put(task)
+            return
+        self.lanes.engine.submit(
+            TRIAL,
+            "Scoring",
+            task,
+            on_step=self._stepped,
+            on_done=self._tried,
+            on_error=self.on_error,
+            post=self.lanes.bridge.post,
+        )
+
+    def stop_trial(self) -> None:
+        """Leave the score as far as it came."""
+        self.lanes.engine.cancel(TRIAL)
+        self.urgent.clear()
+        trial = self.session.trial
+        if trial is not None and not trial.done:
+            self.session.put(trial=replace(trial, stopped=True))
+
+    def resume(self) -> None:
+        """Score the heads that are off from the beginning: parts of it are kept."""
+        self._try()
+
+    def _stepped(self, step: Step) -> None:
+        trial, now = step.value, time.monotonic()
+        if not isinstance(trial, Trial) or trial.off != self.session.off:
+            return
+        shown = self.session.trial
+        if trial.done:
+            self._tried(trial)
+        elif shown is None or not shown.points or now - self._shown >= OFTEN:
+            self._shown = now
+            self.session.put(trial=trial)
+
+    def _tried(self, trial: Trial) -> None:
+        self._known[trial.off] = trial
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
+        if trial.off == self.session.off:
+            self.session.put(trial=trial, masks=self._scored(trial))
+
+    def _scored(self, trial: Trial) -> tuple[Mask, ...]:
+        """The masks, with a score for the one that was still being measured."""
+        score = trial.paired.score if trial.paired else None
+        return tuple(
+            replace(one, score=score) if one.off == trial.off else one for one in self.session.masks
+        )
+
+    # --- what is measured -------------------------------------------------------------------------
+
+    @property
+    def measuring(self) -> bool:
+        """Whether heads are being measured, or a curve."""
+        return any(
+            one.key in (MEASURE, CURVE) and one.state in ("waiting", "running")
+            for one in self.session.work
+        )
+
+    def measure(self, needs: frozenset[str], curve: bool = False) -> None:
+        """Measure all heads; what is measured already shows while the rest is on its way."""
+        if self.trials is None:
+            return
+        self._curve = curve
+        self.lanes.engine.cancel(TRIAL)
+        data = opening.name_of(self.session.data)
+        task = trying.measuring(self.trials, needs, data, self.session.study, self.urgent)
+        self._start(MEASURE, "Measuring heads", task, self._measured)
+        self._go_on()
+
+    def trace(self) -> None:
+        """The curve of the chosen score beside random orders."""
+        study = self.session.study
+        if self.trials is None or study is None or not self.session.score:
+            return
+        self.lanes.engine.cancel(TRIAL)
+        chosen = self.session.score, self.session.per
+        task = trying.tracing(self.trials, study, *chosen, self.urgent)
+        self._start(CURVE, "How many heads can go", task, self._measured)
+        self._go_on()
+
+    def colour(self, score: str, per: Key) -> None:
+        """Colour the wall by a score."""
+        self._by_hand = True
+        self.session.put(score=score, per=per)
+
+    def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
+        self.working.start(self.lanes.engine, key, title, task, on_done=on_done, on_step=self._grew)
+
+    def _go_on(self) -> None:
+        """A trial that gave way to a measurement goes on within it."""
+        trial = self.session.trial
+        if trial is not None and not trial.done and not trial.stopped:
+            self._try()
+
+    def stop_measuring(self) -> None:
+        """What is measured stays."""
+        for key in (MEASURE, CURVE):
+            self.working.stop(key)
+        self._go_on()
+
+    def _grew(self, step: Step) -> None:
+        if isinstance(step.value, Study):
+            self._measured(step.value, over=False)
+        else:
+            self._stepped(step)
+
+    def _measured(self, study: Study, over: bool = True) -> None:
+        """Colour the wall, unless somebody chose how, by the best score there is."""
+        kept = self.session.score if self._by_hand or not over else ""
+        self.session.put(study=study, score=trying.best(study, kept))
+        if over:
+            self._go_on()
+            curve, self._curve = self._curve, False
+            if curve:
+                self.trace()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.session.changed.disconnect(self._heard)
+
+
+def _named(words: str, number: int) -> str:
+    return words if number == 1 else f"{words}, {number}"

@@ -1,0 +1,125 @@
+"""What the cells say: the score of every head as a number, a colour and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from PySide6.QtGui import QColor
+
+from hgviz import palettes
+from hgviz.analysis.importance import METHODS, Method, importance
+from hgviz.analysis.orders import Key
+from hgviz.core import HeadId, Step, Task
+from hgviz.study import Study
+
+EXPONENT = 0.7  # of the colour: small scores stay visible
+SCALES = ((1.0, ""), (1e3, "thousandths"), (1e6, "millionths"))
+PLACES = {"classes": "text", "next": "token", "masked": "hidden token"}
+PER = {"score": "head", "parameters": "parameter", "flops": "FLOP"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shade:
+    """A head's score. value: in the unit of the wall, NaN where it is not measured; zero: whether
+    its interval includes 0."""
+
+    value: float
+    low: float
+    high: float
+    zero: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shades:
+    """The scores of all heads under one colour scale, symmetric about 0 up to limit."""
+
+    label: str = ""
+    unit: str = ""
+    limit: float = 1.0
+    heads: Mapping[HeadId, Shade] = field(default_factory=dict)
+
+    def colour(self, head: HeadId, dark: bool) -> QColor | None:
+        """The colour of a cell, None where nothing was measured."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return None
+        return colour(0.0 if one.zero else one.value / self.limit, dark)
+
+    def number(self, head: HeadId) -> str:
+        """What a cell says: +4.2, ≈ 0, nothing."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return ""
+        return "≈ 0" if one.zero else written(one.value)
+
+    def words(self, head: HeadId) -> str:
+        """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return "not measured"
+        said = f"{written(one.value)} ({written(one.low)} to {written(one.high)})"
+        return f"{said} {self.unit}" + (": may be nothing" if one.zero else "")
+
+
+def colour(part: float, dark: bool) -> QColor:
+    """The colour of a part of the limit, -1 to 1."""
+    part = max(-1.0, min(1.0, part))
+    bent = math.copysign(abs(part) ** EXPONENT, part)
+    table = palettes.colours("blue-red", dark)
+    red, green, blue = (int(one) for one in table[round((0.5 + 0.5 * bent) * (len(table) - 1))])
+    return QColor(red, green, blue)
+
+
+def ink(ground: QColor) -> QColor:
+    """Black or white on a colour, whichever contrasts more."""
+    return QColor(*(int(one) for one in palettes.readable(np.array(ground.getRgb()[:3]))))
+
+
+def written(value: float) -> str:
+    """Two digits that matter, a sign and a real minus: +14.0, −0.3, 0."""
+    if not math.isfinite(value):
+        return "?"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    said = f"{size:,.0f}" if size >= 100 else f"{size:.1f}" if size >= 0.95 else f"{size:.1f}"
+    if float(said.replace(",", "")) == 0:
+        said = "<0.1"
+    return ("−" if value < 0 else "+") + said
+
+
+def offered(study: Study | None) -> tuple[Method, ...]:
+    """The scores that a study has."""
+    return tuple(one for one in METHODS.values() if study is not None and one.measured(study))
+
+
+def shades(study: Study, method: str, per: Key) -> Task[Shades]:
+    """The scores of all heads by a method, per head, or per parameter or FLOP it saves."""
+    yield Step(0, 1)
+    found = importance(study, method)
+    one, needed = found.method, found.method.needed
+    factor = np.full(len(study.heads), float(needed))
+    saved = {"parameters": study.parameters, "flops": study.flops}.get(per)
+    if saved is not None:
+        factor *= float(np.mean(saved)) / np.asarray(saved, float)
+    bits = one.unit == "nats"
+    factor /= math.log(2) if bits else 1.0
+    values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)
+    known = np.abs(values[np.isfinite(values)])
+    most = float(known.max()) if len(known) else 0.0
+    scale, name = next(
+        ((number, said) for number, said in SCALES if most * number >= 1), SCALES[-1]
+    )
+    unit = f"a bit per {PLACES[study.asked]}" if bits else one.unit or one.label.lower()
+    unit = f"{name} of {unit}" if name else unit.replace("a bit", "bits")
+    if saved is not None:
+        unit += f", per {PER[per]} of a mean head"
+    heads = {
+        head: Shade(*(float(x * scale) for x in (values[at], ends[0][at], ends[1][at])),
+                    bool(ends[0][at] <= 0 <= ends[1][at]))
+        for at, head in enumerate(study.heads)
+    }  # fmt: skip
+    return Shades(one.label, unit, max(most * scale, 1e-12), heads)

@@ -1,0 +1,133 @@
+"""The tasks behind the Prune page: what runs in the engine lane, and what it hands back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgviz import tasks
+from hgviz.analysis.evaluation import Answers
+from hgviz.analysis.importance import METHODS
+from hgviz.analysis.orders import Key
+from hgviz.analysis.paired import Paired
+from hgviz.analysis.trial import Point, Trial
+from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.study import Study
+
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
+
+FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
+POINTS = 13  # of a curve
+
+
+class Urgent:
+    """A task that goes before the one that runs; only the newest is kept."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Task[Any]] = deque(maxlen=1)  # both ends are safe between threads
+
+    def put(self, task: Task[Any]) -> None:
+        """Have it done next, in place of one that waits or runs."""
+        self._tasks.append(task)
+
+    def clear(self) -> None:
+        """Nothing is urgent any more, and what is under way ends."""
+        self._tasks.append(_nothing())
+
+    def steps(self) -> Iterator[Step]:
+        """The steps of what is urgent now, until there is nothing."""
+        while self._tasks:
+            task = self._tasks.popleft()
+            with closing(task):
+                for step in task:
+                    yield step
+                    if self._tasks:
+                        break
+
+
+def _nothing() -> Task[None]:
+    yield from ()
+
+
+def prepare(model: Model | None, checkpoint: str, device: str, data: str) -> Task[Trials]:
+    """A model ready to be tried on a file, loaded first where it is not open yet."""
+    if model is None:
+        if not checkpoint:
+            raise HgvizError(
+                "There is no model to try", "a capture alone answers nothing",
+                "Open the checkpoint it was made with",
+            )  # fmt: skip
+        model = yield from tasks.load(checkpoint, device)
+    return (yield from tasks.trials_of(model, data))
+
+
+def trying(trials: Trials, off: Off) -> Task[Trial]:
+    """What the model scores without these heads; each Step carries the Trial so far."""
+    trial = Trial(off, trials.examples)
+    with closing(tasks.try_heads(trials, off)) as task:
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                found, now = end.value
+                break
+            if isinstance(step.value, Paired):
+                score = step.value.score
+                point = Point(score.seen, score.value, score.low, score.high)
+                trial = replace(trial, points=(*trial.points, point), paired=step.value)
+                step = replace(step, value=trial)
+            yield step
+    before = Answers.none(trials.examples)
+    for block in trials.blocks:
+        for batch in block:
+            before.put(trials.examples, batch, trials.whole(batch))
+    trial = replace(trial, paired=found, before=before, now=now)
+    yield Step(trial.total, trial.total, "", trial)
+    return trial
+
+
+def measuring(
+    trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: Urgent
+) -> Task[Study]:
+    """Measure what is not known of all heads; what is urgent goes before."""
+    return (yield from _yielding(tasks.importance(trials, needs, data, known=known), urgent))
+
+
+def tracing(trials: Trials, study: Study, method: str, per: Key, urgent: Urgent) -> Task[Study]:
+    """The curve of a score beside random orders; what is urgent goes before."""
+    task = tasks.curve(trials, study, method, per, most=POINTS)
+    return (yield from _yielding(task, urgent))
+
+
+def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
+    """A study that grows, each time as a new object; after every step what is urgent."""
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                found: Study = end.value
+                return found
+            yield replace(step, value=replace(step.value)) if step.value is not None else step
+            for other in urgent.steps():  # how far it is with the study is what is told
+                yield replace(step, value=other.value)
+
+
+def best(study: Study, chosen: str) -> str:
+    """The score that colours the heads: the chosen one, else the best there is."""
+    there = [name for name, one in METHODS.items() if one.measured(study) and _any(study, name)]
+    if chosen in there:
+        return chosen
+    return next((one for one in (*FIRST, *there) if one in there), "")
+
+
+def _any(study: Study, name: str) -> bool:
+    values = getattr(study, METHODS[name].needs, None)
+    return values is None or bool(np.isfinite(values).any())

@@ -1,0 +1,83 @@
+"""Walking from head to head and from letter to letter: the actions of the menu Heads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hgviz.gui import opening
+from hgviz.gui.panels.table import HeadTable
+from hgviz.session import Session, step_head, step_layer, step_level, step_token
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.window import Window
+
+
+class Stepping:
+    """Moves the selection of a session."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+
+    def table(self) -> None:
+        """List every number of every head, to sort."""
+        HeadTable(self.session, self.window).show()
+
+    def next_head(self) -> None:
+        """One head to the right."""
+        self.session.put(selection=step_head(self.session, 1))
+
+    def last_head(self) -> None:
+        """One head to the left."""
+        self.session.put(selection=step_head(self.session, -1))
+
+    def next_layer(self) -> None:
+        """One layer on."""
+        self.session.put(selection=step_layer(self.session, 1))
+
+    def last_layer(self) -> None:
+        """One layer back."""
+        self.session.put(selection=step_layer(self.session, -1))
+
+    def level_in(self) -> None:
+        """To the head last opened at the next coarser level."""
+        self.session.put(selection=step_level(self.session, 1))
+
+    def level_out(self) -> None:
+        """To the head last opened at the next finer level."""
+        self.session.put(selection=step_level(self.session, -1))
+
+    def next_query(self) -> None:
+        """One query on."""
+        self.session.put(selection=step_token(self.session, 1, "query"))
+
+    def last_query(self) -> None:
+        """One query back."""
+        self.session.put(selection=step_token(self.session, -1, "query"))
+
+    def next_key(self) -> None:
+        """One key on."""
+        self.session.put(selection=step_token(self.session, 1, "key"))
+
+    def last_key(self) -> None:
+        """One key back."""
+        self.session.put(selection=step_token(self.session, -1, "key"))
+
+    def strongest(self) -> None:
+        """The key this query looks at most."""
+        self.lanes.files.submit(
+            "strongest",
+            "Reading a row",
+            opening.strongest(self.session.capture, self.session.selection),
+            on_done=self._choose_key,
+            on_error=self.show_error,
+            post=self.lanes.bridge.post,
+        )
+
+    def _choose_key(self, key: int | None) -> None:
+        self.session.select(key=key)
+
+    def show_error(self, error: BaseException) -> None:
+        """What could not be read."""
+        raise NotImplementedError
