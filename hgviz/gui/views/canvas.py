@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.views import crosshair, gutter, ink, inset, mosaic, picture, tiles
-from hgviz.gui.views.axes import Marks
+from hgviz.gui.views.axes import Marks, Names, Places
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.footnote import HIGH, Footnote
@@ -21,7 +21,7 @@ from hgviz.gui.views.mosaic import Quality
 from hgviz.gui.views.picture import Picture, Pixels, Scene
 from hgviz.gui.views.pointer import Pointer
 from hgviz.gui.views.tiles import Part, Tiles
-from hgviz.gui.views.viewport import Viewport
+from hgviz.gui.views.viewport import Along, Viewport
 
 LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
 PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
@@ -90,8 +90,8 @@ class Canvas(QWidget):
     def fit(self) -> None:
         """The whole map."""
         if self.scene is not None:
-            wide = self.scene.wide
-            self._look(Viewport.fitted(self.scene.source.shape, self.room, self._ratio, wide))
+            shape = self.scene.source.shape
+            self._look(Viewport.fitted(shape, self.room, self._ratio, self.scene.wide))
 
     def compose(self, afresh: bool = False) -> None:
         """Bring the picture up to date: other colours, another head or part, or all of it."""
@@ -246,26 +246,27 @@ class Canvas(QWidget):
         if self.scene is None or self.view is None or self._picture.view != self.view:
             return
         with QPainter(self) as painter:
-            rect, source = self.map_rect, self.scene.source
+            rect, scene, view = self.map_rect, self.scene, self.view
             corner = (rect.topLeft() * self._ratio).toPoint()
             painter.drawPixmap(0, 0, self._drawn_ground())
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
             painter.drawImage(corner, self._picture.image())
             painter.restore()
-            if self.scene.off:
+            if scene.off:
                 ink.switched_off(painter, rect, self._ratio)
-            down = self._marked("down", self.cross.row)
-            across = self._marked("across", self.cross.column)
-            ink.axes(painter, rect, (LEFT, TOP), down, across, self.scene.sides)
+            if not rect.contains(QRectF(event.rect())):
+                down = self._marked(scene.rows, view.down, self.cross.row)
+                across = self._marked(scene.columns, view.across, self.cross.column)
+                ink.axes(painter, rect, (LEFT, TOP), down, across, scene.sides)
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
-            signed, causal = self.scene.signed, source.rule.causal
-            crosshair.draw(painter, self.cross, self.view, corner, signed=signed, causal=causal)
+            signed, causal = scene.signed, scene.source.rule.causal
+            crosshair.draw(painter, self.cross, view, corner, signed=signed, causal=causal)
             if self.block is not None:
-                crosshair.frame(painter, self.block, self.view, corner)
+                crosshair.frame(painter, self.block, view, corner)
             painter.restore()
-            crosshair.markers(painter, self.cross, self.view, rect)
+            crosshair.markers(painter, self.cross, view, rect)
             self._notes(painter, rect)
             if self.card.isVisible():
                 ink.shadow(painter, QRectF(self.card.geometry()), 8)
@@ -289,14 +290,11 @@ class Canvas(QWidget):
             self._ground = key, out
         return self._ground[1]
 
-    def _marked(self, side: str, chosen: int | None) -> Marks:
-        assert self.scene is not None and self.view is not None
-        along = self.view.down if side == "down" else self.view.across
-        names = self.scene.rows if side == "down" else self.scene.columns
+    def _marked(self, names: Names | Places, along: Along, chosen: int | None) -> Marks:
         key = (names, along, chosen, self._ratio)
+        if len(self._marks) > 64:
+            self._marks.clear()
         if key not in self._marks:
-            if len(self._marks) > 64:
-                self._marks.clear()
             self._marks[key] = names.marks(along, self._ratio, chosen)
         return self._marks[key]
 

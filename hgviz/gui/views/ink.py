@@ -19,6 +19,8 @@ TICK = 4
 AXIS = 0.85
 BAR = 13  # width of a colour bar
 SHADOW = 8  # px that a shadow reaches
+TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+TO_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 def axes(
@@ -44,12 +46,21 @@ def axes(
         painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
     for tick in across.ticks:
         painter.fillRect(QRectF(rect.left() + tick, rect.top() - 5, 1, TICK), now.edge)
+    fonts = {chosen: theme.font(AXIS, 700 if chosen else 400) for chosen in (False, True)}
+    inks = {False: now.secondary, True: now.mark_text}
+
+    def lettered(label: Label, room: int) -> str:
+        """Get ready to write a label; what of it there is room for."""
+        painter.setFont(fonts[label.chosen])
+        painter.setPen(inks[label.chosen])
+        return painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, room)
+
     for label in down.labels:
-        text = _lettered(painter, label, wide - 16)
+        text = lettered(label, wide - 16)
         box = QRectF(rect.left() - wide + 6, rect.top() + label.middle - line / 2, wide - 16, line)
-        painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+        painter.drawText(box, TO_RIGHT, text)
     for label in across.labels:
-        text = _lettered(painter, label, high - 12)
+        text = lettered(label, high - 12)
         painter.save()
         painter.translate(rect.left() + label.middle, rect.top() - 8)
         if len(text) == 1:  # a letter alone stays upright
@@ -57,16 +68,8 @@ def axes(
         else:
             painter.rotate(-90)
             box = QRectF(0, -line / 2, high - 6, line)
-            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
+            painter.drawText(box, TO_LEFT, text)
         painter.restore()
-
-
-def _lettered(painter: QPainter, label: Label, room: int) -> str:
-    """Get ready to write a label; what of it there is room for."""
-    now = theme.current()
-    painter.setFont(theme.font(AXIS, 700 if label.chosen else 400))
-    painter.setPen(now.mark_text if label.chosen else now.secondary)
-    return painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, room)
 
 
 def hatching(colour: QColor, ratio: float) -> QBrush:
@@ -206,17 +209,30 @@ def sides() -> tuple[QColor, QColor]:
 
 def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:
     """Under what floats."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    strength = 0.45 if theme.current().dark else 0.16
-    for step in range(1, SHADOW + 1):  # rings, as what lies under the middle is hidden anyway
-        alpha = strength * (1 - step / (SHADOW + 1)) ** 2
-        painter.setPen(QPen(faint(theme.current().scrim, alpha), 1.5))
-        painter.drawRoundedRect(
-            rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
-        )
-    painter.restore()
+    now, ratio = theme.current(), painter.device().devicePixelRatioF()
+    drawn = _shadow(rect.width(), rect.height(), radius, now.scrim.rgba(), now.dark, ratio)
+    painter.drawPixmap(rect.topLeft() - QPointF(SHADOW, SHADOW), drawn)
+
+
+@lru_cache(maxsize=32)
+def _shadow(
+    width: float, height: float, radius: float, rgba: int, dark: bool, ratio: float
+) -> QPixmap:
+    """Rings, as what lies under the middle is hidden anyway; kept, since they take their time."""
+    out = QPixmap(round((width + 2 * SHADOW + 2) * ratio), round((height + 2 * SHADOW + 4) * ratio))
+    out.setDevicePixelRatio(ratio)
+    out.fill(Qt.GlobalColor.transparent)
+    rect, strength = QRectF(SHADOW, SHADOW, width, height), 0.45 if dark else 0.16
+    with QPainter(out) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for step in range(1, SHADOW + 1):
+            alpha = strength * (1 - step / (SHADOW + 1)) ** 2
+            painter.setPen(QPen(faint(QColor.fromRgba(rgba), alpha), 1.5))
+            painter.drawRoundedRect(
+                rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
+            )
+    return out
 
 
 def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:

@@ -43,7 +43,11 @@ def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
 
 def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
     """bool, the shape of compose: where no cell is one that the query could look at."""
-    return ~seen(source.rule, _ranges(view.down), _ranges(view.across))
+    rule, rows, columns = source.rule, _ranges(view.down), _ranges(view.across)
+    plain = rule.causal and not rule.windowed and rule.keep is None
+    if plain and columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q:
+        return np.zeros((len(rows), len(columns)), bool)  # below the diagonal
+    return ~seen(rule, rows, columns)
 
 
 def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
