@@ -12,7 +12,8 @@ from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
 
-PROOFS = 8
+PROOFS, LONGEST_NAME = 8, 200
+DTYPES = "float16", "float32", "float64"
 KNOWN = ("q", "k", "weights", "scale", "activation", "norm", "causal", "keep", "name")
 LAZY = tuple(name for name in ACTIVATIONS if name != "topk")  # its choices are not in q and k
 
@@ -35,16 +36,30 @@ def capture_of(
     if not len(tokens) or not len(layers):
         raise HgvizError("there is nothing to keep", "tokens or layers are empty", "Give some")
     prompt = _prompt(list(map(str, tokens)))
+    given = None if logits is None else _logits(logits, len(tokens))
     read = [_layer(index, one, len(tokens)) for index, one in enumerate(layers)]
-    widths = [one["q"].shape[0] * one["q"].shape[2] for one in layers if "q" in one]
+    widths = [len(q) * q.shape[2] for _, one in read if isinstance(one, LazyMap)
+              for q in (one.factors.q,)]  # fmt: skip
     spec = ModelSpec(
-        family="given", name=name, levels=(Level(0),), layers=tuple(layer for layer, _ in read),
-        width=max(widths, default=0), vocabulary=0 if logits is None else np.shape(logits)[-1],
+        family="given", name=_name(name), levels=(Level(0),), layers=tuple(layer for layer, _ in read),
+        width=max(widths, default=0), vocabulary=0 if given is None else given.shape[1],
     )  # fmt: skip
     numbers = np.arange(len(tokens), dtype=np.int64)
     spans = readonly(np.stack([numbers, numbers + 1], axis=1))
-    given = None if logits is None else np.asarray(logits)
     return Capture(spec, prompt, (spans,), tuple(maps for _, maps in read), logits=given)
+
+
+def _name(given: Any) -> str:
+    """A name as it stands in a line."""
+    return "".join(one if one.isprintable() else " " for one in str(given)[:LONGEST_NAME])
+
+
+def _logits(logits: Any, tokens: int) -> NDArray[Any]:
+    shape = np.shape(found := _numbers(logits))
+    if len(shape) != 2 or len(found) != tokens or found.dtype.kind not in "fiu":
+        why = f"they are {found.dtype} {shape}, for {tokens:,} tokens"
+        raise HgvizError("the logits cannot be kept", why, "Give numbers, (tokens, vocabulary)")
+    return found
 
 
 def _prompt(tokens: list[str]) -> Prompt:
@@ -60,9 +75,14 @@ def _prompt(tokens: list[str]) -> Prompt:
 
 
 def _layer(index: int, given: Mapping[str, Any], tokens: int) -> tuple[Layer, Map]:
-    if unknown := sorted(given.keys() - {*KNOWN}):
+    if not isinstance(given, Mapping):
+        raise _wrong(index, f"it is a {type(given).__name__}", "Give a dict with q and k")
+    if unknown := sorted(map(str, given.keys() - {*KNOWN})):
         raise _wrong(index, f"it has {unknown[0]!r}; what is known is {', '.join(KNOWN)}")
-    causal, name = bool(given.get("causal", False)), str(given.get("name", f"layer.{index}"))
+    causal, name = given.get("causal", False), _name(given.get("name", f"layer.{index}"))
+    if not isinstance(causal, bool | np.bool_):
+        raise _wrong(index, "causal is neither True nor False")
+    causal = bool(causal)
     if "weights" in given:
         weights = _array(index, given, "weights")
         if weights.shape[1:] != (tokens, tokens):
@@ -96,7 +116,7 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
     if features is not None:
         q, k = features(q, np), features(k, np)
     rule = Rule(
-        scale=float(given.get("scale", q.shape[2] ** -0.5)),
+        scale=_scale(index, given, q, k),
         activations=(activation,) * len(q),
         norms=(norm,) * len(q),
         causal=causal,
@@ -106,6 +126,20 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
     proven = np.stack([_weighed(q, k, rule, place, proofs) for place in range(len(q))])
     stat = np.zeros(q.shape[:2])
     return measured(Factors(q, k, stat, rule, proofs, proven, q.dtype.name))
+
+
+def _scale(index: int, given: Mapping[str, Any], q: NDArray[Any], k: NDArray[Any]) -> float:
+    """What multiplies the scores, none of which is too large for the tiles (Cauchy-Schwarz)."""
+    scale = _numbers(given.get("scale", q.shape[2] ** -0.5))
+    if scale.ndim or scale.dtype.kind not in "fiu" or not np.isfinite(scale):
+        raise _wrong(index, "its scale is no finite number")
+    longest = [np.linalg.norm(one.astype(np.float64), axis=2).max() for one in (q, k)]
+    dtype = np.float64 if q.dtype == np.float64 else np.float32
+    with np.errstate(over="ignore"):
+        largest = longest[0] * longest[1] * max(1.0, abs(float(scale)))
+    if not largest < np.finfo(dtype).max:
+        raise _wrong(index, f"products of q and k are too large for {np.dtype(dtype)}")
+    return float(scale)
 
 
 def _weighed(
@@ -137,12 +171,23 @@ def _weighed(
 def _array(index: int, given: Mapping[str, Any], name: str) -> NDArray[Any]:
     if name not in given:
         raise _wrong(index, f"it lacks {name!r}: a layer has q and k, or weights")
-    found = np.asarray(given[name])
-    if found.ndim != 3 or found.dtype.kind != "f" or not found.size:
+    found = _numbers(given[name])
+    if found.dtype == object:
+        why = f"{name} is a {type(given[name]).__name__} that numpy cannot read"
+        raise _wrong(index, why, "Give an array; of a tensor .detach().float().numpy()")
+    if found.ndim != 3 or found.dtype.name not in DTYPES or not found.size:
         raise _wrong(index, f"{name} is {found.dtype} {found.shape}, not numbers by head and row")
-    if not np.isfinite(found).all():
-        raise _wrong(index, f"{name} holds numbers that are not finite")
+    if not np.isfinite(found).all() or np.abs(found).max() > np.finfo(np.float32).max:
+        raise _wrong(index, f"{name} holds numbers that are not finite in float32")
     return found
+
+
+def _numbers(given: Any) -> NDArray[Any]:
+    """What was given as an array, of the type object where numpy makes none of it."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        return np.array(None)
 
 
 def _wrong(index: int, why: str, do: str = "") -> HgvizError:

@@ -104,13 +104,41 @@ def test_words_without_spaces_are_told_apart(tmp_path):
     ({"q": Q, "k": K, "keep": [True]}, "keep is (1,)"),
     ({"q": Q, "k": K, "mask": None}, "'mask'"),
     ({"weights": np.ones((1, 4, 5))}, "weights are (1, 4, 5)"),
+    (None, "it is a NoneType"),
+    ({"q": [[1.0], [2.0, 3.0]], "k": K}, "q is a list that numpy cannot read"),
+    ({"q": Q.astype(complex), "k": K}, "q is complex128"),
+    ({"q": Q, "k": K, "scale": np.nan}, "its scale is no finite number"),
+    ({"q": Q, "k": K, "scale": None}, "its scale is no finite number"),
+    ({"q": Q, "k": K, "causal": np.ones(5)}, "causal is neither True nor False"),
+    ({"q": 1e30 * Q, "k": 1e30 * K}, "too large for float32"),
+    ({"weights": np.full((1, 5, 5), 1e300)}, "not finite in float32"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_said_with_its_layer(tmp_path, layer, words):
     with pytest.raises(HgvizError) as caught:
-        written(tmp_path, **layer)
+        write_capture(tmp_path / "one.h5", tokens=TOKENS, layers=[layer])
     assert "layer 0" in str(caught.value)
     assert words in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("logits", ["x", 5.0, np.ones((7, 3)), np.ones((1, 5, 3)), [[1], [2, 3]]])
+def test_logits_that_are_no_row_for_each_token_are_refused(tmp_path, logits):
+    with pytest.raises(HgvizError, match="logits cannot be kept"):
+        write_capture(tmp_path / "o.h5", tokens=TOKENS, layers=[{"q": Q, "k": K}], logits=logits)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["<b>\0\n" * 200, 5, None, "층🙂"])
+def test_any_name_will_do(tmp_path, name):
+    layer = {"q": Q, "k": K, "name": name}
+    path = write_capture(tmp_path / "o.h5", tokens=TOKENS, layers=[layer], name=name)
+    for found in (open_capture(path).spec.name, open_capture(path).spec.layers[0].name):
+        assert found.isprintable() and found.startswith(str(name)[:3])
+
+
+def test_lists_of_numbers_are_arrays_too(tmp_path):
+    found = written(tmp_path, q=Q.tolist(), k=K.tolist()).maps[0].read(1)
+    np.testing.assert_allclose(found, softmax(Q @ K.transpose(0, 2, 1) / np.sqrt(8))[1], atol=1e-6)
 
 
 def test_nothing_at_all_is_refused(tmp_path):
