@@ -135,7 +135,13 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
                 + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
                 "Run `hgviz info` on it to see every layer",
             )
-        chosen.update(HeadId(int(layer), one) for one in wanted)
+        named = {HeadId(int(layer), one) for one in wanted}
+        if twice := sorted(named & chosen):
+            raise HgvizError(
+                f"head {twice[0]} is named twice", "one of the two may be meant otherwise",
+                "Name each head once",
+            )  # fmt: skip
+        chosen |= named
     return frozenset(chosen)
 
 

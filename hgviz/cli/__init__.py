@@ -10,7 +10,7 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import looking, making, pruning
+from hgviz.cli import looking, making, pruning, removing
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ VERBS = (
     making.evaluate,
     pruning.importance,
     pruning.curve,
+    removing.prune,
     making.train,
     making.convert,
     looking.figure,

@@ -340,12 +340,12 @@ class Hourglass(nn.Module):
     def _mask(self, keep: Tensor | None, x: Tensor, factor: int, shift: int) -> Mask:
         batch, n = x.shape[:2]
         strict = self.config.masking == "strict"
-        padded, windowed = n % factor, self.config.form == "windowed"
-        # the official form attends to the zeros of the shift; strict windows leave them out
-        needless = not (padded and not shift) and not (windowed and shift)
-        if keep is None and (not strict or needless):
-            return Mask(None, None)
+        windowed = self.config.form == "windowed"
         if keep is None:
+            # the official form attends to the zeros of the shift; strict windows leave them out
+            needed = windowed if shift else n % factor
+            if not (strict and needed):
+                return Mask(None, None)
             keep = torch.ones(batch, n, dtype=torch.bool, device=x.device)
         real = F.pad(keep, (0, -n % factor), value=False)
         keys = F.pad(real, (shift, -shift), value=not windowed)

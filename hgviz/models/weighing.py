@@ -172,6 +172,9 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
     """The numbers of a few rows at a time, and how many keys the last of them reaches."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
+    if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
+        yield torch.arange(queries, device=one.q.device), keys
+        return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
     step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
     for start in range(0, queries, step):
@@ -183,7 +186,8 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
     """bool (B or 1, 1, rows, columns): the cells that exist, by the numbers of both."""
     i, j = rows[:, None] * rule.stride_q, columns[None, :] * rule.stride_k
-    seen = torch.ones(len(rows), len(columns), dtype=torch.bool, device=rows.device)
+    shape = rows.shape[0], columns.shape[0]  # len() would fix a graph to one length
+    seen = torch.ones(shape, dtype=torch.bool, device=rows.device)
     if rule.causal:
         seen &= j < i + rule.stride_q
     if rule.windowed:

@@ -1,0 +1,110 @@
+"""The verb that removes heads for good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.options import AsJson, Checkpoint, Off
+
+if TYPE_CHECKING:
+    from hgviz.models.proof import Proof
+
+
+def prune(
+    model: Checkpoint,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The new folder.")],
+    off: Off = "",
+    study: Annotated[
+        Path | None, typer.Option(metavar="STUDY.h5", help="What chooses the heads, with --keep.")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(metavar="N|P%", help="How many heads stay: the most needed ones.")
+    ] = "",
+    method: Annotated[
+        str, typer.Option(metavar="M", help="Which score of the study; else the best it has.")
+    ] = "",
+    compensate: Annotated[
+        Literal["none", "mean", "lsq"],
+        typer.Option(
+            help="mean: b_O takes over what the heads give on the mean; lsq: gates on the heads "
+            "that stay, by least squares."
+        ),
+    ] = "none",
+    form: Annotated[
+        Literal["smaller", "zeroed", "onnx"],
+        typer.Option(
+            help="smaller: hgviz's own folder without their weights; zeroed: the original files "
+            "with zeros, for any program; onnx: a graph (needs the extra onnx)."
+        ),
+    ] = "smaller",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="D",
+            help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
+            "that come with hgviz.",
+        ),
+    ] = None,
+    text_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = "",
+    label_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write a model without some of its heads, and prove that it is the model with them off.
+
+    The largest difference of logits from the masked model is at most 1e-5, or no folder is left;
+    parameters, bytes and the time of a pass stand beside those of the whole model.
+    """
+    from hgviz import tasks
+
+    if (study is None) == (not off):
+        raise typer.BadParameter("Give the heads by --off, or by --study and --keep.")
+    if (study is None) != (not keep) or (study is None and method):
+        raise typer.BadParameter("--keep and --method go with --study, and --study needs --keep.")
+    heads = (
+        terminal.run(tasks.heads_of_study(study, model, keep, method), "Choosing") if study else off
+    )
+    task = tasks.prune(model, heads, out, form, compensate, data, text_column, label_column)
+    found = terminal.run(task, "Pruning", f"Nothing was left in {out}")
+    if as_json:
+        print(json.dumps(found.facts()))
+        return
+    for line in told(found):
+        terminal.say(line)
+
+
+def told(found: Proof) -> list[str]:
+    """A proof in words."""
+    heads, layers = len(found.spec.heads), len(found.spec.layers)
+    lines = [f"{found.path}: {terminal.counted(len(found.off), 'head')} of {heads} removed."]
+    if len(found.empty) == layers:
+        lines.append("No head is left, so nothing attends any more.")
+    elif found.empty:
+        numbers = ", ".join(map(str, found.empty))
+        lines.append(f"Layers that have no head any more and only add their bias: {numbers}.")
+    if found.compensation != "none":
+        lines.append(f"Made up for by {found.compensation}, from {found.source}.")
+    rough = f" ({found.rough:.1e} in float32)" if found.rough is not None else ""
+    texts = terminal.counted(found.texts, "text")
+    lines.append(
+        f"Logits differ from the masked model's by at most {found.difference:.1e} in {found.dtype}"
+        f"{rough}, on {texts} from {found.source}."
+    )
+    lines += [
+        f"{words}: {before:,} before, {after:,} after ({after / before - 1:+.1%})."
+        for words, (before, after) in (("Parameters", found.parameters), ("Bytes", found.size))
+    ]
+    lines += [
+        f"Batch of {one.batch}: {one.before:.2f} ms before, {one.after:.2f} ms after "
+        f"({one.ratio:.2f} times as fast), on one core."
+        for one in found.latency
+    ]
+    return lines

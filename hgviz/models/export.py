@@ -1,0 +1,94 @@
+"""A pruned model written in one of its forms, and opened again to be proved."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from hgviz.core import HgvizError, Off
+from hgviz.models import conversion, readers, rewriting
+from hgviz.models.checkpoint import Checkpoint
+from hgviz.models.model import module_of
+from hgviz.models.proof import Form, Runner, runner
+from hgviz.models.readers import WEIGHTS, path_errors, shown
+from hgviz.models.removal import smaller, zeroed
+from hgviz.models.shards import places_of
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
+    """Write a checkpoint without these heads into a folder; gives the file of its weights.
+
+    smaller: hgviz's own folder. zeroed: the files it was read from, zeros in W_O. onnx: a graph
+    for texts of any length. Errors: HgvizError where the folder or the graph cannot be made.
+    """
+    if form == "smaller":
+        conversion.write(smaller(found, off), out)
+        return out / WEIGHTS
+    if form == "zeroed":
+        return rewriting.write(zeroed(found, off), out)
+    from hgviz.models import graph
+
+    return graph.write(smaller(found, off), out)
+
+
+def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
+    """The model of a checkpoint with heads switched off: what an export has to agree with."""
+    return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]), off)
+
+
+def opened(path: Path, form: Form, dtype: str) -> Runner:
+    """What was written, read again from its file. Errors: HgvizError as for any checkpoint."""
+    if form == "onnx":
+        from hgviz.models import graph
+
+        return graph.opened(path)
+    found = readers.read(path)
+    return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]))
+
+
+def parameters(found: Checkpoint) -> int:
+    """How many numbers a checkpoint has."""
+    return sum(one.numel() for one in found.tensors.values())
+
+
+def size(weights: Path) -> int:
+    """Bytes of a weights file, or of all that an index names."""
+    files = {weights.name}
+    if weights.name.endswith(readers.INDEX):
+        files = {*places_of(weights).values()}
+    return sum((weights.parent / one).stat().st_size for one in files)
+
+
+@contextmanager
+def kept_if_proved(out: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `out` where nothing fails, and else is not there."""
+    conversion.require_free(out, do="Choose another folder")
+    fresh = out.with_name(f".{out.name}.new")
+    with path_errors(fresh, "could not be written"):
+        if fresh.exists():  # of a run that was killed
+            shutil.rmtree(fresh)
+        fresh.mkdir(parents=True)
+    try:
+        yield fresh
+        with path_errors(out, "could not be written"):
+            if out.exists():
+                out.rmdir()  # empty, and stays so until now, or this fails
+            fresh.rename(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def require_some(found: Checkpoint, off: Off) -> None:
+    """Errors: HgvizError where nothing is to be removed."""
+    if not off:
+        raise HgvizError(
+            "no head is named",
+            f"{shown(found.folder)} would only be copied",
+            "Name heads by --off, such as 3.5,4.*",
+        )

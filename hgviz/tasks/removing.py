@@ -1,0 +1,211 @@
+"""Heads removed for good: a folder without them, which proves itself before it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
+from hgviz.resources import resource
+from hgviz.tasks.opening import Path_, heads_from
+from hgviz.tasks.scoring import examples_from
+
+if TYPE_CHECKING:
+    from hgviz.models.checkpoint import Checkpoint
+    from hgviz.models.compensation import Compensation
+    from hgviz.models.model import Model
+    from hgviz.models.proof import Form, Proof
+    from hgviz.study import Study
+
+PROOF_TOKENS = 1 << 18  # of the data, in their random order
+COMPENSATION_TOKENS = 1 << 16
+SAMPLED = 256  # texts of the sample, where there is no data
+BEST = ("loo", "signed", "shapley")  # the loss itself, and what foretells it best
+
+
+def prune(
+    path: Path_,
+    off: Off | str,
+    out: Path_,
+    form: Form = "smaller",
+    compensate: Compensation = "none",
+    data: Path_ | None = None,
+    text_column: str = "",
+    label_column: str = "",
+) -> Task[Proof]:
+    """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
+
+    off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder; "zeroed",
+    the files as they are but for zeros in W_O; "onnx". compensate: see models.compensation; it and
+    the proof look at data, or at texts of the sample where none is given. Nothing is left behind
+    where the export fails its proof. Errors: HgvizError.
+    """
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import export, open_model, readers
+
+    with export.kept_if_proved(Path(out)) as fresh:
+        model = open_model(path, "cpu")
+        heads = heads_from(off, model.spec) if isinstance(off, str) else off
+        found = readers.read(path)
+        export.require_some(found, heads)
+        yield Step(0, 1, "reading texts")
+        texts, source = _texts(model, data, text_column, label_column)
+        changed = yield from _compensated(found, model, heads, texts, compensate)
+        yield Step(0, 1, f"writing {Path(out).name}")
+        weights = export.written(changed, heads, form, fresh)
+        return (
+            yield from _proved(
+                found, changed, model, heads, texts, weights,
+                {"form": form, "compensation": compensate, "source": source, "path": Path(out)},
+            )
+        )  # fmt: skip
+
+
+def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Task[Off]:
+    """The heads that a study finds least needed, all but N or P % of them.
+
+    method: one of analysis.importance; left out, the first that the study has measured of those
+    that tell best. Errors: HgvizError for a study of another model, or one without any score.
+    """
+    yield Step(0, 1, f"reading {Path(study).name}")
+    from hgviz.models import readers
+    from hgviz.store import open_study
+
+    found = open_study(study)
+    if found.spec.digest != readers.read(model).digest:
+        raise HgvizError(
+            f"{Path(study).name} is about another model",
+            f"it measured {found.spec.name}",
+            "Choose the model it was made with, or measure this one with `hgviz importance`",
+        )
+    count = kept_count(keep, found.spec)
+    order = _least_needed(found, method)
+    going = len(found.spec.heads) - count - len(found.off)
+    if going > len(order):
+        raise HgvizError(
+            f"{Path(study).name} tells of {len(order)} heads, and {going} are to go",
+            "it has not measured the others",
+            "Let `hgviz importance` finish it, or keep more heads",
+        )
+    return found.off | frozenset(order[: max(0, going)])
+
+
+def kept_count(keep: str, spec: ModelSpec) -> int:
+    """How many heads "24" or "50%" leaves of a model. Errors: HgvizError."""
+    number, percent, rest = keep.strip().partition("%")
+    total = len(spec.heads)
+    try:
+        value = float(number) * total / 100 if percent else int(number)
+    except ValueError:
+        value = -1
+    if rest or not 0 <= value <= total:
+        raise HgvizError(
+            f"{keep[:40]!r} does not say how many heads to keep",
+            f"the model has {total}",
+            f"Give a number up to {total}, or a share such as 50%",
+        )
+    return round(value)
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
+    from hgviz.analysis.importance import METHODS, importance
+
+    measured = [name for name in (*BEST, *METHODS) if METHODS[name].measured(study)]
+    if not method and not measured:
+        raise HgvizError(
+            "the study has no score of its heads",
+            "it was stopped before it measured one",
+            "Measure them with `hgviz importance`",
+        )
+    return importance(study, method or measured[0]).least
+
+
+def _texts(model: Model, data: Path_ | None, text: str, label: str) -> tuple[list[Any], str]:
+    from hgviz import examples
+    from hgviz.models import proof
+    from hgviz.models.labelled import read_rows
+
+    spec = model.spec
+    if data is not None:
+        found = examples_from(model, data, text, label)
+        return proof.texts_of(found, spec, PROOF_TOKENS), Path(data).name
+    if not spec.two_texts:
+        rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]
+        try:
+            prompts = [model.tokenizer.encode(one) for one in rows]
+        except HgvizError:  # a model whose tokens no text has
+            return [proof.drawn(spec, proof.DRAWN)], "random tokens"
+        found = examples.labelled(prompts, [0] * len(rows), (), spec.max_positions)
+        return proof.texts_of(found, spec, PROOF_TOKENS), "the sample's reviews"
+    return [proof.drawn(spec, proof.DRAWN)], "random tokens"
+
+
+def _compensated(
+    found: Checkpoint, model: Model, off: Off, texts: Sequence[Any], how: Compensation
+) -> Task[Checkpoint]:
+    from hgviz.models import compensation, proof, removal
+
+    if how == "none":
+        return found
+    read = list(accumulate(map(proof.tokens, texts)))
+    some = texts[: 1 + sum(one < COMPENSATION_TOKENS for one in read)]
+    given = model.module, model.spec, off, some
+    if how == "mean":
+        means = yield from _last(compensation.means(*given), len(some), "taking means")
+        return removal.shifted(found, means or {})
+    layers = len(model.spec.layers)
+    gates = yield from _last(compensation.gates(*given), layers, "fitting gates")
+    return removal.scaled(found, gates or {})
+
+
+def _last(parts: Iterator[Any], total: int, note: str) -> Task[Any]:
+    """The last of some values, each of which is a step."""
+    value = None
+    for done, value in enumerate(parts, 1):
+        yield Step(done, total, note, value)
+    return value
+
+
+def _proved(
+    found: Checkpoint,
+    changed: Checkpoint,
+    model: Model,
+    off: Off,
+    texts: Sequence[Any],
+    weights: Path,
+    about: dict[str, Any],
+) -> Task[Proof]:
+    from hgviz.models import export, proof, removal
+
+    form = about["form"]
+    rough, dtype = None, ""
+    after = export.opened(weights, form, "float32")
+    for dtype in ("float32", "float64"):
+        other = after if dtype == "float32" else export.opened(weights, form, dtype)
+        parts = proof.differences(export.masked(changed, off, dtype), other, texts)
+        agreed, largest = yield from _last(parts, len(texts), f"comparing logits in {dtype}")
+        if form == "onnx" or agreed <= proof.MOST:
+            break
+        rough = rough or agreed  # sums in another order
+    proof.require_close(agreed, proof.MOST * (max(1.0, largest) if form == "onnx" else 1.0))
+    whole, times = proof.runner(model.module), []
+    batches = [proof.timed(texts[0], count) for count in proof.BATCHES]
+    for time in proof.latencies(whole, after, batches):
+        times.append(time)
+        yield Step(len(times), len(batches), "measuring how fast it is")
+    spec = model.spec
+    gone = [one.index for one in spec.layers
+            if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip
+    left = found if form == "zeroed" else removal.smaller(found, off)
+    return proof.Proof(
+        spec=spec, off=off, difference=agreed, dtype=dtype, rough=rough,
+        texts=sum(map(proof.count, texts)),
+        parameters=(export.parameters(found), export.parameters(left)),
+        size=(export.size(found.weights), export.size(weights)),
+        latency=tuple(times), empty=tuple(gone), **about,
+    )  # fmt: skip
