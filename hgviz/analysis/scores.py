@@ -4,11 +4,11 @@ Intervals are of 95 %: Wilson's for a share (1927), normal for a mean over windo
 is exact, Bonett and Price's interval (2012) is for the difference of two shares on the same texts.
 
 How often they hold, summed exactly for N from 32 to 2,000 (tests/analysis/test_coverage.py):
-Wilson's for shares from 50 to 99 % 95.0 % of the time in the mean, but down to 89.4 % where half a
-wrong answer is expected, and under 93 % in places up to N = 260; Agresti and Coull's, which is the
-same around a wider middle, at least 93.0 %, and at most 96.7 % where both sides have 20. Bonett and
-Price's for 0.3 to 30 % that disagree at least 93.0 % where one in 50 of those is on the other side,
-92.7 % where none can be and N is under 80, and at most 96.2 % where 25 disagree.
+Wilson's for shares from 50 to 99 % 95.0 to 95.3 % of the time in the mean, but down to 89.4 % where
+half a wrong answer is expected, and under 93 % in places up to N = 400; Agresti and Coull's, which
+has the same middle and is wider, at least 93.0 %, and at most 96.7 % where both sides have 20.
+Bonett and Price's for 0.3 to 30 % that disagree at least 93.0 % where one in 50 of those is on the
+other side, 92.6 % where none can be and N is at most 125, and at most 96.2 % where 25 disagree.
 """
 
 from __future__ import annotations
