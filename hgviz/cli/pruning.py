@@ -208,33 +208,27 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
     band = curves.band(randoms)
     places = {int(count): at for at, count in enumerate(band.removed)}
     points = []
-    for at, count in enumerate(one.removed):
-        there = places[int(count)]
-        points.append(
-            {
-                "off": int(count), "value": float(one.values[at]), "low": float(one.low[at]),
-                "high": float(one.high[at]), "loss": float(one.loss[at]),
-                "random_low": float(band.low[there]), "random_middle": float(band.middle[there]),
-                "random_high": float(band.high[there]),
-            }
-        )  # fmt: skip
+    for at, count in enumerate(one.removed.tolist()):
+        point = {"off": count}
+        for name in ("value", "low", "high", "loss"):
+            point[name] = float(getattr(one, "values" if name == "value" else name)[at])
+        for name in ("low", "middle", "high"):
+            there = places.get(count)
+            point[f"random_{name}"] = None if there is None else float(getattr(band, name)[there])
+        points.append(point)
     best, sure = curves.allowed(one)
     return {
         "method": one.method, "key": one.key, "how": one.how, "metric": one.unit,
         "examples": len(one.rows), "k": best, "k_low": sure,
-        "k_random": sorted(curves.allowed(other)[0] for other in randoms),
         "area": curves.area(one), "p": curves.chance(one, randoms), "randoms": len(randoms),
         "order": [str(head) for head in one.order], "points": points,
     }  # fmt: skip
 
 
 def _verdict(facts: dict[str, Any], one: Curve) -> str:
-    from statistics import median
-
-    middle = median(facts["k_random"])
     return (
         f"k*: {facts['k']} of {len(one.order)} heads go for at most one point of "
         f"{one.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
-        f"within it; {middle:.0f} of random orders. Area {facts['area']:.3f}; "
-        f"p {facts['p']:.3f} that a random order does as well."
+        f"within it. Mean {facts['area']:.3f} along the curve; p {facts['p']:.3f} that a random "
+        f"order does as well, from {facts['randoms']} of them."
     )

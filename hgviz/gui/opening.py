@@ -45,8 +45,16 @@ class Found:
 def look(path: str, item: int = 0) -> Task[Found]:
     """Open a capture, of many texts the one of that number; or say that it is a checkpoint."""
     yield Step(0, 3, "looking at the file")
-    if not item and tasks.kind_of(path) == "checkpoint":
+    kind = "capture" if item else tasks.kind_of(path)
+    if kind == "checkpoint":
         return Found(path)
+    if kind == "study":
+        facts = tasks.info(path)
+        raise HgvizError(
+            f"{Path(path).name} is a study of heads, with no maps to show",
+            f"it says what each head of {facts['name']} is worth on {facts['data'] or 'some data'}",
+            f"Open the model itself, or run `hgviz info {Path(path).name}`",
+        )
     from hgviz.store import open_capture
 
     capture = open_capture(path, item)

@@ -2,10 +2,10 @@
 
 from hgviz.store.corpus import CorpusWriter
 from hgviz.store.read import describe, is_capture, open_capture
-from hgviz.store.study import is_study, open_study, write_study
+from hgviz.store.study import is_study, open_study, require_place, write_study
 from hgviz.store.write import Writer, write_capture
 
 __all__ = [
     "CorpusWriter", "Writer", "describe", "is_capture", "is_study", "open_capture", "open_study",
-    "write_capture", "write_study",
+    "require_place", "write_capture", "write_study",
 ]  # fmt: skip

@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Score
 from hgviz.examples import Asked
 from hgviz.store.datasets import store, store_attributes, store_json, store_text
-from hgviz.store.files import whole_hdf5, writing
+from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.guard import (
     attribute,
     check_format,
@@ -153,6 +153,15 @@ def require_free(path: Path, force: bool = False) -> None:
         )
 
 
+def require_place(path: str | Path) -> None:
+    """Errors: HgvizError where no file can be written, before it is waited for."""
+    path = Path(path)
+    trace = path.with_name(path.name + TEMPORARY)
+    with writing(path):
+        trace.touch()
+        trace.unlink()
+
+
 def _about(study: Study) -> dict[str, Any]:
     names = ("asked", "metric", "data", "data_digest", "labels", "seed")
     return {name: getattr(study, name) for name in names}
@@ -198,6 +207,8 @@ def open_study(path: str | Path) -> Study:
     path = str(path)
     if not Path(path).exists():
         raise HgvizError(f"there is no {path}", "no file has that name", "Check the path")
+    if Path(path).is_dir():
+        raise HgvizError(f"{path} is a folder", "a study is one file", "Choose the file")
     with reading(path, AGAIN), open_file(path) as file:
         check_format(file, FORMAT, VERSION, "study")
         return _read(file, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
 
 How = Literal["one-shot", "iterative", "greedy"]
+BAND = 13  # points along a random order, of which there are many
 ROUNDS = 12  # of an iterative order: so often are heads measured anew
 
 
@@ -75,8 +76,9 @@ def curve(
 
     The order is made from one half of the examples and measured on the other. how: "iterative"
     measures heads anew with those off that went, "greedy" one by one by exact loss. least: heads
-    that stay in every layer. most: points along the curve. Steps carry the study so far; curves
-    that it has are not measured again. Errors: HgvizError for a method that was not measured.
+    that stay in every layer. most: points along the curve; random ones have fewer. Steps carry the
+    study so far; curves that it has are not measured again. Errors: HgvizError for a method that
+    was not measured.
     """
     from hgviz.analysis import curves, orders
 
@@ -96,12 +98,14 @@ def curve(
     for number in range(1, random + 1):
         seed = study.seed + number
         lines.append(("random", "score", "one-shot", seed, orders.shuffled(limits, seed)))
-    on = type(trials)(trials.model, trials.examples.part(rows), trials.off)
+    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
     for number, (name, its_key, its_how, seed, its_order) in enumerate(lines):
         removed = curves.points(len(its_order), most or curves.MOST)
+        if number:
+            removed = removed[curves.points(len(removed) - 1, BAND)]
         if any(_is(one, name, its_key, its_how, its_order, rows, removed) for one in study.curves):
             continue
-        for losses, given in _answers(on, its_order, removed):
+        for losses, given in answers.along(its_order, removed):
             done = len(losses)
             one = curves.curve(
                 study, its_order, removed[:done].tolist(), losses, given, rows, name, seed, its_key,
@@ -152,16 +156,34 @@ def _renewed(
         return order
 
 
-def _answers(trials: Trials, order: Sequence[HeadId], removed: Integers) -> Any:
-    """Losses and answers (points so far, places) along an order, one point more each time."""
-    places = len(trials.examples.wanted)
-    losses = np.zeros((len(removed), places), np.float32)
-    given = np.zeros((len(removed), places), np.int64)
-    for at, count in enumerate(removed):
-        for batch in (batch for block in trials.blocks for batch in block):
-            where = trials.examples.where(batch)
-            losses[at, where], given[at, where] = trials.without(batch, frozenset(order[:count]))
-        yield losses[: at + 1], given[: at + 1]
+class _Answers:
+    """What a model answers along orders of heads; those that all orders share are kept."""
+
+    def __init__(self, trials: Trials) -> None:
+        self.trials = trials
+        self._kept: dict[Off, tuple[Any, Any]] = {}
+
+    def along(self, order: Sequence[HeadId], removed: Integers) -> Iterator[tuple[Any, Any]]:
+        """Losses and answers (points so far, places), one point more each time."""
+        places = len(self.trials.examples.wanted)
+        losses = np.zeros((len(removed), places), np.float32)
+        given = np.zeros((len(removed), places), np.int64)
+        for at, count in enumerate(removed):
+            off = frozenset(order[:count])
+            found = self._kept.get(off) or self._without(off)
+            losses[at], given[at] = found
+            if count in (0, len(order)):
+                self._kept[off] = found
+            yield losses[: at + 1], given[: at + 1]
+
+    def _without(self, off: Off) -> tuple[Any, Any]:
+        examples = self.trials.examples
+        losses = np.zeros(len(examples.wanted), np.float32)
+        given = np.zeros(len(examples.wanted), np.int64)
+        for batch in (batch for block in self.trials.blocks for batch in block):
+            at = examples.where(batch)
+            losses[at], given[at] = self.trials.without(batch, off)
+        return losses, given
 
 
 def _is(

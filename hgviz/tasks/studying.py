@@ -78,8 +78,9 @@ def kept_study(
 def keeping(out: Path_, task: Task[Study]) -> Task[Study]:
     """Run a task whose steps carry the study so far, and write it every few seconds, when it ends
     and when it is stopped. Errors: HgvizError where it cannot be written."""
-    from hgviz.store import write_study
+    from hgviz.store import require_place, write_study
 
+    require_place(out)
     newest, due = None, time.monotonic() + SAVED
     try:
         while True:

@@ -180,7 +180,7 @@ def test_a_capture_is_no_study_and_the_other_way(tmp_path, path, capture):
     assert not is_study(other)
     with pytest.raises(HgvizError, match="not a capture of hgviz"):
         open_capture(path)
-    refused(tmp_path, "not a regular file")
+    refused(tmp_path, "one file")
     with pytest.raises(HgvizError, match="there is no"):
         open_study(tmp_path / "none.h5")
 
