@@ -136,3 +136,11 @@ def test_what_is_off_is_a_share_of_all_that_could_be():
     one = replace(curve_of([0.9, 0.8, 0.7], removed=[0, 1, 3]), order=HEADS[::-1])
     costs = np.arange(12.0)
     assert curves.saved(one, HEADS, costs) == pytest.approx([0, 11 / 66, 30 / 66])
+
+
+def test_random_curves_of_other_examples_or_fewer_heads_are_not_beside_one():
+    one = curve_of([0.9, 0.8])
+    same = replace(one, method="random", seed=1)
+    others = (replace(same, rows=np.arange(8)), replace(same, order=HEADS[:5]), one)
+    study = replace(make_study(), curves=(same, *others))
+    assert curves.beside(study, one) == (same,)
