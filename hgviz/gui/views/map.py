@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 LEAST_ROLE = 48  # px: less than this says nothing
-HELD = 10  # ms that another head may take to be there at once
+HELD = 12  # ms that another head may take to be there at once
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
