@@ -67,28 +67,28 @@ def _corpus(path: Path, text: Any, finish: bool) -> None:
         writer.finish()
 
 
-def _copied(random: Random, good: Path, folder: Path) -> Path:
+def copied(random: Random, good: Path, folder: Path) -> Path:
     names = sorted(one.name for one in good.glob("*.h5"))
     return Path(shutil.copy(good / names[random.integers(len(names))], folder / "a.h5"))
 
 
 def in_bytes(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """Bytes of the file."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     path.write_bytes(damaged(random, path.read_bytes(), HEAD))
     return path
 
 
 def in_attributes(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """What groups and datasets say of themselves."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     with h5py.File(path, "r+") as file:
         _change_attribute(random, file)
     return path
 
 
 def _change_attribute(random: Random, file: h5py.File) -> None:
-    holders = [one for one in _all(file) if len(one.attrs)]
+    holders = [one for one in everything(file) if len(one.attrs)]
     holder = holders[random.integers(len(holders))]
     name = sorted(holder.attrs)[random.integers(len(holder.attrs))]
     if random.integers(6) == 0:
@@ -110,7 +110,7 @@ def _change_attribute(random: Random, file: h5py.File) -> None:
 
 def in_documents(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """The JSON documents: spec, off, made, pieces."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     with h5py.File(path, "r+") as file:
         names = ["spec", "spec", "spec", "off", "made", "prompt/pieces"]
         if "index" in file:
@@ -127,9 +127,9 @@ def in_documents(random: Random, good: Path, folder: Path, canary: Path) -> Path
 
 def in_datasets(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """Shape, type, layout, filters and place of a dataset."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     with h5py.File(path, "r+") as file:
-        found = [one for one in _all(file) if isinstance(one, h5py.Dataset)]
+        found = [one for one in everything(file) if isinstance(one, h5py.Dataset)]
         one = found[random.integers(len(found))]
         name, old = one.name, one[...]
         del file[name]
@@ -177,16 +177,16 @@ def _replace(random: Random, file: h5py.File, name: str, old: Any, canary: Path)
     elif chosen == 11:
         file.create_dataset(name, data=old.T if random.integers(2) else old[..., ::2])
     elif chosen == 12:
-        data = np.full(old.shape, _number(random, old.dtype), old.dtype)
+        data = np.full(old.shape, number(random, old.dtype), old.dtype)
         file.create_dataset(name, data=data)
     # else it is gone
 
 
 def in_links(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """What a name leads to."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     with h5py.File(path, "r+") as file:
-        found = [one.name for one in _all(file) if one.name != "/"]
+        found = [one.name for one in everything(file) if one.name != "/"]
         name = found[random.integers(len(found))]
         chosen = int(random.integers(0, 8))
         other = found[random.integers(len(found))]
@@ -212,14 +212,14 @@ def in_links(random: Random, good: Path, folder: Path, canary: Path) -> Path:
 
 def in_numbers(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """Numbers of the datasets, their checksums made to agree."""
-    path = _copied(random, good, folder)
+    path = copied(random, good, folder)
     with h5py.File(path, "r+") as file:
-        found = [one for one in _all(file) if isinstance(one, h5py.Dataset) and one.size]
+        found = [one for one in everything(file) if isinstance(one, h5py.Dataset) and one.size]
         for _ in range(int(random.integers(1, 4))):
             one = found[random.integers(len(found))]
             values = one[...]
             places = random.integers(0, values.size, int(random.integers(1, 6)))
-            values.reshape(-1)[places] = _number(random, values.dtype)
+            values.reshape(-1)[places] = number(random, values.dtype)
             one[...] = values
         for place in (file, *file.get("items", {}).values()):
             for group in place["layers"].values() if "layers" in place else ():
@@ -227,7 +227,7 @@ def in_numbers(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     return path
 
 
-def _number(random: Random, dtype: Any) -> Any:
+def number(random: Random, dtype: Any) -> Any:
     if dtype.kind == "f":
         return random.choice([0, -1, np.nan, np.inf, -np.inf, 1e30, -1e-30, 7e4])
     limits = np.iinfo(dtype)
@@ -284,7 +284,7 @@ def in_folders(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     return part
 
 
-def _all(file: h5py.File) -> list[Any]:
+def everything(file: h5py.File) -> list[Any]:
     found: list[Any] = [file]
     names: list[str] = []
     file.visit(names.append)

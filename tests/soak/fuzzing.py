@@ -17,10 +17,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tests.soak import captures, models
+from tests.soak import captures, models, studies
 
 LONGEST = 10.0  # seconds for one file
-KINDS = (*captures.CHANGES, *models.CHANGES)
+KINDS = (*captures.CHANGES, *models.CHANGES, *studies.CHANGES)
 
 
 @dataclass
@@ -52,6 +52,7 @@ def prepare(folder: Path) -> tuple[Path, Path]:
     canary.mkdir()
     captures.make(good / "captures")
     models.make(good / "models")
+    studies.make(good / "studies")
     (canary / "secret.bin").write_bytes(bytes(range(256)) * 4096)
     with h5py.File(canary / "other.h5", "w") as file:
         file["x"] = np.arange(1 << 16, dtype="f4")

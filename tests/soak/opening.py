@@ -2,7 +2,7 @@
 
 Run as a process of its own, with little memory: GOOD CANARY KIND SEED FIRST END. Each input is
 announced and judged on a line of its own, so that whoever reads knows which one did not return.
-KIND is one kind of change, or "captures" or "models" for all of these in turn.
+KIND is one kind of change, or "captures", "models" or "studies" for all of these in turn.
 """
 
 from __future__ import annotations
@@ -78,8 +78,11 @@ def open_as_the_program_does(path: Path) -> None:
     """What `hgviz info` and the window do with a path somebody opens."""
     from hgviz import tasks
 
-    if tasks.kind_of(path) == "capture":
+    kind = tasks.kind_of(path)
+    if kind == "capture":
         _capture(path)
+    elif kind == "study":
+        _study(path)
     else:
         _checkpoint(path)
 
@@ -104,6 +107,21 @@ def _capture(path: Path) -> None:
             one.read(head, reduce="mean", zoom=1)
             one.overview(head, zoom=3)
             one.overview(head, zoom=5, reduce="mean")
+
+
+def _study(path: Path) -> None:
+    from hgviz import tasks
+    from hgviz.analysis import curves
+    from hgviz.analysis.importance import importance
+    from hgviz.store import open_study
+
+    found = tasks.info(path)
+    json.dumps(found)
+    opened = open_study(path)
+    for method in found["methods"]:
+        json.dumps(importance(opened, method).facts())
+    for one in opened.curves:
+        curves.allowed(one), curves.area(one), curves.band(curves.beside(opened, one))
 
 
 def _checkpoint(path: Path) -> None:
@@ -154,11 +172,15 @@ def judge(path: Path) -> tuple[str, str]:
 def main(good: str, canary: str, kind: str, seed: str, first: str, end: str) -> None:
     import numpy as np
 
-    from tests.soak import captures, models
+    from tests.soak import captures, models, studies
 
-    groups = {"captures": captures.CHANGES, "models": models.CHANGES}
-    makers = {**captures.CHANGES, **models.CHANGES}
-    own = "captures" if kind == "captures" or kind in captures.CHANGES else "models"
+    groups = {
+        "captures": captures.CHANGES,
+        "models": models.CHANGES,
+        "studies": studies.CHANGES,
+    }
+    makers = {name: make for group in groups.values() for name, make in group.items()}
+    own = next(name for name, group in groups.items() if kind == name or kind in group)
     kinds = [*groups[kind]] if kind in groups else [kind]  # in turn
     for warm in sorted(Path(good, own).iterdir()):  # what is imported late is imported now
         if not warm.name.endswith(".part"):

@@ -21,7 +21,7 @@ def places(tmp_path_factory):
     return prepare(tmp_path_factory.mktemp("strangers"))
 
 
-@pytest.mark.parametrize("group", ["captures", "models"])
+@pytest.mark.parametrize("group", ["captures", "models", "studies"])
 def test_some_changed_files_do_no_harm(places, group):
     tally = Tally()
     open_many(*places, group, SEED, FEW, tally)
