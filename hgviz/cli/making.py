@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -89,8 +90,8 @@ def capture(
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     if generate is None and (seed, temperature) != (None, None):
         raise typer.BadParameter("--seed and --temperature go with --generate.")
-    if temperature is not None and (seed is None or not temperature > 0):
-        raise typer.BadParameter("--temperature is above 0, and goes with --seed.")
+    if temperature is not None and (seed is None or not 0 < temperature < inf):
+        raise typer.BadParameter("--temperature is a number above 0, and goes with --seed.")
     loaded = terminal.run(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )

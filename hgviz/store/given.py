@@ -41,8 +41,9 @@ def capture_of(
     widths = [len(q) * q.shape[2] for _, one in read if isinstance(one, LazyMap)
               for q in (one.factors.q,)]  # fmt: skip
     spec = ModelSpec(
-        family="given", name=_name(name), levels=(Level(0),), layers=tuple(layer for layer, _ in read),
-        width=max(widths, default=0), vocabulary=0 if given is None else given.shape[1],
+        family="given", name=_name(name), levels=(Level(0),),
+        layers=tuple(layer for layer, _ in read), width=max(widths, default=0),
+        vocabulary=0 if given is None else given.shape[1],
     )  # fmt: skip
     numbers = np.arange(len(tokens), dtype=np.int64)
     spans = readonly(np.stack([numbers, numbers + 1], axis=1))

@@ -74,9 +74,13 @@ def begin(
             return True
         remove(part)  # of another capture, or killed before there was anything to go on with
     part.mkdir(exist_ok=True)
-    with whole_hdf5(part / schema.ROOT) as file:
-        write_root(file)
-    whole_text(part / schema.MANIFEST, json.dumps(identity, indent=2))
+    try:
+        with whole_hdf5(part / schema.ROOT) as file:
+            write_root(file)
+        whole_text(part / schema.MANIFEST, json.dumps(identity, indent=2))
+    except BaseException:
+        remove(part)  # there is nothing in it to go on with
+        raise
     return False
 
 

@@ -47,7 +47,9 @@ def generate(
         raise HgvizError("there is nothing to generate", f"{count} tokens were asked for", "Ask 1")
     if not (temperature > 0 and isfinite(temperature)):
         raise HgvizError(
-            f"there is no temperature {temperature:g}", "it divides the logits", "Give one above 0"
+            f"there is no temperature {temperature:g}",
+            "it divides the logits",
+            "Give a number above 0",
         )
     if seed is not None and seed < 0:
         raise HgvizError(f"there is no seed {seed}", "it counts from 0", "Give 0 or more")

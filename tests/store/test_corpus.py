@@ -105,6 +105,7 @@ def test_a_text_that_is_not_there_is_one_clear_line(path, tmp_path, texts):
     with pytest.raises(HgvizError, match="there is no text 1") as error:
         open_capture(alone, 1)
     assert error.value.why == "it holds 1 text, numbered 0"
+    assert error.value.do == "Choose text 0"
     with pytest.raises(HgvizError, match="there is no text -1"):
         open_capture(path, -1)
 

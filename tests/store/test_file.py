@@ -354,6 +354,7 @@ def test_a_full_disk_says_what_stays_and_loses_nothing(tmp_path, small, monkeypa
             assert not target.exists()
             part = tmp_path / f"{room}.h5.part"
             stay = int(error.why.split()[0]) if "stay" in error.why else 0
+            assert part.exists() == (stay > 0)
             opened = open_capture(part) if part.exists() else replace(small, maps=())
             assert sum(one is not None for one in opened.maps) == stay
             monkeypatch.undo()
