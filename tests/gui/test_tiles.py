@@ -226,7 +226,7 @@ def test_finer_than_what_is_stored_nothing_is_empty_either(kept, scale):
 def test_a_tile_becomes_exact_part_by_part(kept):
     key, cache = Key(kept, 4, 1, 0), Tiles()
     parts = list(cache.parts([key]))
-    assert len(parts) == 4 and tiles.side(4) == 128
+    assert len(parts) == 16 and tiles.side(4) == 64
     for number, part in enumerate(parts):
         assert np.count_nonzero(cache.get(key).exact if number else 0) == number
         cache.read(part)

@@ -21,7 +21,7 @@ from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.tiles import Tiled
 
 SIDE = 256  # cells of a tile, the grid that maps compute on
-MOST_READ = 8 * SIDE  # positions on a side of what is read at once: work can stop after it
+MOST_READ = 4 * SIDE  # positions on a side of what is read at once: work can stop after it
 BYTES = 256 * 2**20
 COARSER = 9  # levels to look back for something to show meanwhile
 
@@ -186,8 +186,10 @@ class Tiles:
         """The tile, filled with what is stored of it or, for want of that, with coarser cells."""
         found = key.source.stored(*key.ranges, key.zoom)
         tile = Tile(key, self.coarser(key) if found is None else found, found is not None)
-        for i, j in np.argwhere(tile.exact):  # nothing is seen there
-            tile.values[_square(i, tile.side), _square(j, tile.side)] = 0
+        if tile.exact.any():  # nothing is seen there
+            rows, columns = key.cells
+            hidden = tile.exact.repeat(tile.side, 0).repeat(tile.side, 1)[:rows, :columns]
+            np.copyto(tile.values, 0, where=hidden)
         return self._put(key, tile)
 
     def coarser(self, key: Key, box: Box | None = None) -> Floats:
@@ -351,7 +353,3 @@ def _blown_up(values: Floats, corner: Range, box: Box, zoom: int, coarse: int) -
     )
     wide = np.take(values[down[0] : down[-1] + 1], across, axis=1)  # few rows, then whole ones
     return wide[down - down[0]]
-
-
-def _square(number: int, cells: int) -> slice:
-    return slice(number * cells, (number + 1) * cells)
