@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from hgviz.analysis.orders import Key
 from hgviz.core import HeadId, Step, Task
-from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Words, label, line
+from hgviz.gui import theme
+from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line
 from hgviz.gui.prune.bar import ShadeBar
 from hgviz.gui.prune.masks import MaskList
 from hgviz.gui.prune.shades import PER, Shades, offered, shades
@@ -160,7 +161,7 @@ class HeadsView(View):
                     and one.state in ("waiting", "running")), None)  # fmt: skip
         ready = session.trial is not None
         self.measure.setText("Stop" if job else "Measure…")
-        self.measure.wear("stop" if job else "")
+        self.measure.setIcon(theme.icon("stop", gap=GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(
             "What is measured stays" if job else "Measure what every head is worth"

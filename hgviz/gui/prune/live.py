@@ -13,13 +13,13 @@ from hgviz.core import ModelSpec, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Progress, Words, label
 from hgviz.gui.prune import chart
+from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-PLACES = {"classes": "texts", "next": "tokens", "masked": "hidden tokens"}
-METRICS = {"classes": "Accuracy", "next": "Next token right", "masked": "Hidden token right"}
+METRICS = {"classes": "Accuracy", "next": "Next {} right", "masked": "Hidden {} right"}
 EARLY = "Looking early is not corrected for: the interval holds for a number chosen beforehand."
 
 
@@ -121,12 +121,13 @@ class LiveView(View):
         assert session is not None
         off = len(session.off)
         heads = "1 head" if off == 1 else f"{off} heads"
-        asked = result.examples.asked if result else "classes"
-        self.head.title.setText(f"{METRICS[asked]} with {heads} off" if off else
-                                f"{METRICS[asked]} of the whole model")  # fmt: skip
+        asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
+        noun = place_noun(asked, session.spec)
+        metric = METRICS[asked].format(noun.rpartition(" ")[2])
+        self.head.title.setText(f"{metric} with {heads} off" if off else f"{metric}, whole model")
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
-        self.chart.show_trial(result)
+        self.chart.show_trial(result, f"{noun}s evaluated")
         found = result.paired if result else None
         if result is None or found is None or not result.seen:
             self.value.setText("–")
@@ -153,8 +154,7 @@ class LiveView(View):
             self.lines["Changed"].say("none")
         self.lines["Saved"].say(saved_words(session.spec, len(result.off)))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
-        noun = PLACES[result.examples.asked]
-        told = f"{result.seen:,} of {result.total:,} {noun}"
+        told = f"{result.seen:,} of {result.total:,} {noun}s"
         self.stop.setVisible(not result.done)
         self.stop.setText("Go on" if result.stopped else "Stop")
         self.stop.wear("capture" if result.stopped else "stop")
@@ -186,6 +186,7 @@ class GrowthChart(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.trial: Trial | None = None
+        self.title = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("How the score grew")
 
@@ -193,9 +194,9 @@ class GrowthChart(QWidget):
         """What it likes."""
         return QSize(300, 180)
 
-    def show_trial(self, trial: Trial | None) -> None:
-        """Another trial, or the same further on."""
-        self.trial = trial
+    def show_trial(self, trial: Trial | None, title: str) -> None:
+        """Another trial, or the same further on; title: what is counted along x."""
+        self.trial, self.title = trial, title
         if trial is not None and trial.points:
             last = trial.points[-1]
             self.setAccessibleDescription(
@@ -224,7 +225,7 @@ class GrowthChart(QWidget):
                 painter, axes,
                 chart.ticks(0, trial.total, 5 if box.width() > 260 else 3),
                 chart.ticks(low, high, max(2, round(box.height() / 34))),
-                chart.count, chart.percent, f"{PLACES[trial.examples.asked]} evaluated",
+                chart.count, chart.percent, self.title,
             )  # fmt: skip
             ends = ([(p.seen, p.low) for p in points], [(p.seen, p.high) for p in points])
             chart.area(painter, axes.band(*ends), now.press, 0.2)

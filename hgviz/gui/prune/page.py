@@ -35,6 +35,8 @@ class PrunePage(QWidget):
         self.which = Segments((("curve", "How many can go", ""), ("changed", "What changed", "")))
         self.which.chosen.connect(self._choose)
         self.bar = QWidget()
+        self.bar.setProperty("kind", "pane")
+        self.bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         inside = QHBoxLayout(self.bar)
         inside.setContentsMargins(16, 4, 16, 0)
         inside.addWidget(self.which)

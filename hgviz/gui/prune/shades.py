@@ -12,12 +12,11 @@ from PySide6.QtGui import QColor
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance
 from hgviz.analysis.orders import Key
-from hgviz.core import HeadId, Step, Task
+from hgviz.core import HeadId, ModelSpec, Step, Task
 from hgviz.study import Study
 
 EXPONENT = 0.7  # of the colour: small scores stay visible
 SCALES = ((1.0, ""), (1e3, "thousandths"), (1e6, "millionths"))
-PLACES = {"classes": "text", "next": "token", "masked": "hidden token"}
 PER = {"score": "head", "parameters": "parameter", "flops": "FLOP"}
 
 
@@ -113,7 +112,11 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
     scale, name = next(
         ((number, said) for number, said in SCALES if most * number >= 1), SCALES[-1]
     )
-    unit = f"a bit per {PLACES[study.asked]}" if bits else one.unit or one.label.lower()
+    unit = (
+        f"a bit per {place_noun(study.asked, study.spec)}"
+        if bits
+        else one.unit or one.label.lower()
+    )
     unit = f"{name} of {unit}" if name else unit.replace("a bit", "bits")
     if saved is not None:
         unit += f", per {PER[per]} of a mean head"
@@ -123,3 +126,11 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
         for at, head in enumerate(study.heads)
     }  # fmt: skip
     return Shades(one.label, unit, max(most * scale, 1e-12), heads)
+
+
+def place_noun(asked: str, spec: ModelSpec | None) -> str:
+    """What is counted: text, byte, hidden token."""
+    if asked == "classes":
+        return "text"
+    token = "byte" if spec is not None and spec.vocabulary == 256 else "token"
+    return token if asked == "next" else f"hidden {token}"

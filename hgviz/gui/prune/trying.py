@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
 from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.examples import Batch, Examples
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
 POINTS = 13  # of a curve
+# examples that are tried, drawn at random where there are more: 24 windows are 24,576 tokens
+MOST = {"classes": 4000, "next": 24, "masked": 400}
 
 
 class Urgent:
@@ -65,7 +69,34 @@ def prepare(model: Model | None, checkpoint: str, device: str, data: str) -> Tas
                 "Open the checkpoint it was made with",
             )  # fmt: skip
         model = yield from tasks.load(checkpoint, device)
-    return (yield from tasks.trials_of(model, data))
+    yield Step(0, 1, f"reading {Path(data).name}")
+    examples = tasks.examples_from(model, data)
+    if len(examples) > MOST[examples.asked]:
+        examples = examples.part(examples.order[: MOST[examples.asked]])
+    return (yield from ready(model, examples))
+
+
+def ready(model: Model, examples: Examples) -> Task[Trials]:
+    """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
+    from hgviz.models.trials import Trials
+
+    yield Step(0, 1, "trying whether heads do anything")
+    trials = Trials(model, examples)
+    trials.blocks = tuple(blocks(examples))
+    trials.require_effect()
+    return trials
+
+
+def blocks(examples: Examples) -> Iterator[tuple[Batch, ...]]:
+    """Batches in order, the first one small: a score shows soon, and grows in small steps."""
+    first, most = (1, 4) if examples.asked == "next" else (32, 64)
+    start, size = 0, first
+    while start < len(examples):
+        some = examples.order[start : start + size]
+        start, size = start + len(some), min(2 * size, most)
+        lengths = [len(examples.rows[row].ids) for row in some]
+        by_length = some[np.argsort(lengths, kind="stable")]
+        yield tuple(examples.batch(by_length[at : at + 32]) for at in range(0, len(some), 32))
 
 
 def trying(trials: Trials, off: Off) -> Task[Trial]:

@@ -1,0 +1,284 @@
+"""The Prune page at work: a mask, its live score, what is measured and what changed."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz import tasks
+from hgviz.core import HeadId, finish
+from hgviz.gui.prune import trying
+from hgviz.resources import resource
+from tests.gui.showing import colour_at
+
+OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
+needs_sample = pytest.mark.skipif(
+    not resource("sample/softmax").exists(), reason="needs the bundled classifiers"
+)
+
+
+def settled(program, until):
+    until(lambda: program.session.trial.done and program.session.trial.off == program.session.off)
+    program.settle()
+
+
+def test_the_mode_switch_and_its_key_show_the_page(pruning):
+    pruning.commands.run("inspect")
+    QTest.keyClick(pruning.frame, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    assert pruning.session.mode == "prune" and pruning.prune.isVisible()
+    assert pruning.frame.toolbar.modes.choice == "prune"
+
+
+def test_without_data_it_says_what_is_missing(pruning):
+    assert (
+        "Choose data"
+        in pruning.prune.live._notice.findChildren(type(pruning.prune.live.early))[0].text()
+    )
+    assert not pruning.prune.heads.measure.isEnabled()
+    assert pruning.prune.heads.wall.wall is not None  # heads can be switched all the same
+    pruning.commands.run("switch_head")
+    assert len(pruning.session.off) == 1 and pruning.session.trial is None
+
+
+def test_a_capture_alone_asks_for_its_checkpoint(opened):
+    opened.commands.run("prune")
+    assert opened.session.mode == "prune"
+    opened.settle()
+    assert opened.prune.live.empty_actions == (("open", "Open a checkpoint…"),)
+    assert not opened.frame.actions_by_name["choose_data"].isEnabled()
+
+
+def test_the_live_score_is_what_the_task_gives(scored, tiny, story, until):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    trial = scored.session.trial
+    trials = finish(trying.prepare(tiny, "", "cpu", str(story)))
+    found, answers = finish(tasks.try_heads(trials, OFF))
+    assert trial.paired == found
+    assert np.array_equal(trial.now.given, answers.given)
+    assert trial.points[-1].value == found.score.value and len(trial.points) > 2
+    live = scored.prune.live
+    assert live.value.text() == f"{100 * found.score.value:.1f}"
+    assert f"{found.lost:,} lost, {found.won:,} won" in live.lines["Changed"].full
+    assert not live.stop.isVisible()
+
+
+def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
+    fine = finish(trying.prepare(tiny, "", "cpu", str(story)))
+    whole = finish(tasks.trials_of(tiny, str(story)))
+    assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
+        range(len(whole.examples))
+    )
+    one, other = (finish(tasks.try_heads(trials, OFF))[0] for trials in (fine, whole))
+    assert one.score.value == pytest.approx(other.score.value, abs=2e-3)
+
+
+def test_the_newest_mask_wins(scored, until):
+    pruning = scored.commands.pruning
+    heads = scored.session.spec.heads
+    for count in range(1, len(heads)):
+        pruning.switch(frozenset(heads[:count]))
+    settled(scored, until)
+    assert scored.session.trial.off == frozenset(heads[:-1])
+
+
+def test_undo_and_redo_go_through_the_masks(scored, until):
+    session, commands = scored.session, scored.commands
+    commands.pruning.switch(frozenset({HeadId(0, 0)}))
+    commands.pruning.switch(OFF)
+    commands.pruning.switch(OFF | {HeadId(1, 0)}, along=True)  # the same stroke
+    commands.run("undo")
+    assert session.off == {HeadId(0, 0)}
+    commands.run("undo")
+    assert session.off == frozenset() and not scored.frame.actions_by_name["undo"].isEnabled()
+    commands.run("redo")
+    commands.run("redo")
+    assert session.off == OFF | {HeadId(1, 0)}
+    commands.run("undo")
+    commands.pruning.switch(frozenset())
+    assert not session.history.future
+    settled(scored, until)
+
+
+def test_a_mask_that_was_scored_shows_at_once_when_one_comes_back(scored, until):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    before = scored.session.trial
+    scored.commands.run("all_on")
+    assert scored.session.trial.done  # the whole model was scored, too
+    scored.commands.run("undo")
+    assert scored.session.trial is before
+
+
+def test_stop_keeps_what_was_seen_and_go_on_ends_it(scored, until):
+    pruning = scored.commands.pruning
+    pruning.switch(OFF)
+    until(lambda: scored.session.trial.points)
+    pruning.stop_trial()
+    scored.settle()
+    trial = scored.session.trial
+    assert trial.done or (trial.stopped and trial.points)
+    if trial.stopped:
+        assert scored.prune.live.stop.text() == "Go on"
+        pruning.resume()
+    settled(scored, until)
+
+
+def test_heads_are_measured_while_masks_are_tried(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.pruning.measure(frozenset({"gradient", "loss_change", "change"}), curve=True)
+    assert commands.pruning.measuring
+    commands.pruning.switch(OFF)
+    until(lambda: not commands.pruning.measuring and session.study and session.study.curves)
+    until(lambda: not commands.pruning.measuring and session.trial.done)
+    scored.settle()
+    assert session.score == "loo" and session.trial.off == OFF
+    assert len(session.study.curves) == 21
+    shades = scored.prune.heads.wall.shades
+    assert len(shades.heads) == len(session.spec.heads) and "per byte" in shades.unit
+    commands.pruning.colour("signed", "flops")
+    scored.settle()
+    assert scored.prune.heads.colour.currentData() == "signed"
+    assert "FLOP" in scored.prune.heads.wall.shades.unit
+
+
+def test_the_slider_of_the_curve_is_the_mask(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.pruning.measure(frozenset({"gradient"}), curve=True)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    until(lambda: not commands.pruning.measuring)
+    scored.settle()
+    chart = scored.prune.curve.chart
+    order = session.study.curves[0].order
+    assert chart.at == 0
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert session.off == frozenset(order[:2]) and chart.at == 2
+    end = chart.rect().center()
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=end)
+    assert session.off == frozenset(order[: chart.at]) and 2 < chart.at < len(order)
+    commands.pruning.switch(frozenset(order[-1:]))
+    assert chart.at is None  # another mask than any on the curve
+    for axis in ("parameters", "flops"):
+        scored.prune.curve.axis.choose(axis)
+        scored.settle()
+        assert chart.line.each[-1] == pytest.approx(1.0)
+    settled(scored, until)
+
+
+def test_changed_predictions_are_listed_and_open_their_text(scored, until, monkeypatch):
+    scored.commands.pruning.switch(frozenset(scored.session.spec.heads[:6]))
+    settled(scored, until)
+    view, trial = scored.prune.changed, scored.session.trial
+    rows = {}
+    for kind in ("lost", "won", "all"):
+        view.which.choose(kind)
+        scored.settle()
+        rows[kind] = view.model.found.counts[kind]
+        if rows[kind]:
+            assert view.model.rowCount() == min(rows[kind], 2000)
+    assert (rows["lost"], rows["won"]) == (trial.paired.lost, trial.paired.won)
+    assert rows["all"] > 0
+    opened = []
+    monkeypatch.setattr(scored.commands.prompting, "capture_text", opened.append)
+    view.table.setCurrentIndex(view.model.index(0, 0))
+    QTest.keyClick(view.table, Qt.Key.Key_Return)
+    assert opened and opened[0] in trial.examples.rows[0].text
+    assert scored.session.mode == "inspect"
+
+
+def test_masks_are_kept_compared_and_returned_to(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.run("keep_mask")
+    commands.pruning.switch(OFF)
+    settled(scored, until)
+    commands.run("keep_mask")
+    assert [one.name for one in session.masks] == ["Whole model", "2 off"]
+    assert session.masks[1].score == session.trial.paired.score
+    masks = scored.prune.heads.masks.list
+    assert masks.topLevelItemCount() == 2
+    masks.itemClicked.emit(masks.topLevelItem(0), 0)
+    assert session.off == frozenset()
+    scored.prune.heads.masks._drop()
+    assert len(session.masks) == 1
+
+
+@needs_sample
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("", "bad"), ("sentence\tlabel\nfine\tneither\n", "neither"), ("sentence\tlabel\n", "bad")],
+)
+def test_bad_data_is_refused_in_three_lines(program, until, errors, tmp_path, content, says):
+    path = tmp_path / "bad.tsv"
+    path.write_text(content, encoding="utf-8")
+    model = finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(errors)
+    (error,) = errors()
+    assert error.what and says in f"{error.what} {error.why}"
+    assert "Traceback" not in str(error)
+    assert program.session.data == "" and program.session.trial is None
+
+
+@needs_sample
+def test_a_classifier_lists_texts_with_their_labels(program, until, tmp_path):
+    source = resource("sample/reviews.tsv").read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "few.tsv"
+    path.write_text("\n".join(source[:90]) + "\n", encoding="utf-8")
+    model = finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(lambda: program.session.trial is not None and program.session.trial.done)
+    program.commands.pruning.switch(frozenset(model.spec.heads[:12]))
+    settled(program, until)
+    found = finish(trying_changes(program))
+    assert found.columns[:2] == ("Text", "Label")
+    assert {row.wanted for row in found.rows} <= set(model.spec.labels)
+    assert all(row.was_right and not row.is_right for row in found.rows)
+
+
+def trying_changes(program):
+    from hgviz.gui.prune.changes import changes
+
+    return changes(program.session.trial, "lost", program.session.model)
+
+
+@pytest.mark.parametrize("size", [(1600, 1000), (1280, 800), (900, 600)])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_every_size_and_theme(scored, until, size, dark):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    scored.frame.resize(*size)
+    scored.session.put(dark=dark)
+    QApplication.processEvents()
+    scored.settle()
+    page = scored.prune
+    shown = [one for one in page.views if one.isVisible()]
+    assert page.live in shown and len(shown) == (4 if size[1] >= 720 else 3)
+    for view in shown:
+        assert view.width() >= 300 and view.height() >= 96
+    assert page.width() <= size[0]
+    assert (sum(colour_at(page.heads.wall, 2, 2)) < 200) == dark
+    if size[1] < 720:
+        page.which.chosen.emit("changed")
+        assert page.changed.isVisible() and not page.curve.isVisible()
+
+
+def test_a_hidden_page_asks_for_nothing(scored, until):
+    scored.commands.run("inspect")
+    before = scored.prune.live.value.text()
+    scored.commands.pruning.switch(OFF)
+    until(lambda: scored.session.trial.done and scored.session.trial.off == OFF)
+    assert scored.prune.live.value.text() == before
+    scored.commands.run("prune")
+    until(lambda: scored.prune.live.head.title.text().endswith("2 heads off"))
+
+
+def test_another_model_forgets_what_was_tried(scored, capture):
+    scored.commands.pruning.switch(OFF)
+    scored.session.put(capture=capture, model=None, checkpoint="")
+    session = scored.session
+    assert session.trial is None and session.data == "" and not session.history.past
+    assert session.off == capture.off and scored.commands.pruning.trials is None
