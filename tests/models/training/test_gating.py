@@ -3,90 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 
-import msgspec
 import numpy as np
 import pytest
 import torch
 
-from hgviz import tasks
-from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.checkpoint import save
 from hgviz.models.training import read_plan, train
 from hgviz.models.training.gates import settled_concrete
 from hgviz.models.training.gating import Gated, asked, gated
 from hgviz.models.training.learned import read_learned
 from hgviz.models.training.plan import Gating
 from tests.models.building import make_config, make_hourglass, make_transformer, write_transformer
-
-PLANTED = {
-    "vocab_size": 256, "d_model": 8, "n_heads": 4, "n_layers": 1, "d_ff": 8, "form": "encoder",
-    "goal": "classes", "labels": ["a", "b"], "pooler": "none", "positions": "none",
-    "norm_first": True,
-}  # fmt: skip
-SOLVES, INTERFERES = HeadId(0, 1), HeadId(0, 2)
-CAUSAL = {"method": "causal", "lambda": 0.02}
-
-
-def plant(folder):
-    """A classifier of bytes whose head 0.1 tells a from b; 0.2 is swayed by c and d, which mean
-    nothing, and what the others say is never read."""
-    model = make_transformer(**PLANTED)
-    model.requires_grad_(False)
-    for name, parameter in model.named_parameters():
-        parameter.fill_(float("ln" in name and name.endswith("weight")))
-    pair = torch.tensor([1.0, -1.0], dtype=torch.float64)
-    embed, attention = model.embed.token.weight, model.middle["0"].attn
-    for letters, first in (("ab", 0), ("cd", 2), (">", 4)):
-        for sign, letter in zip((1, -1), letters, strict=False):
-            embed[ord(letter), first : first + 2] = sign * pair
-    # every head attends to all tokens alike: a value in its first row, said by its first column
-    for head, reads, says in ((0, 0, 4), (1, 0, 6), (2, 2, 6), (3, 2, 4)):
-        attention.v.weight[2 * head, reads : reads + 2] = pair
-        attention.o.weight[says : says + 2, 2 * head] = 4 * pair
-    model.head.classifier.weight[0, 6:] = pair
-    model.head.classifier.weight[1, 6:] = -pair
-    save(folder, model.config, model.state_dict())
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory):
-    folder, dice = tmp_path_factory.mktemp("planted"), random.Random(0)
-    plant(folder / "model")
-    for name, count in (("train", 160), ("dev", 80)):
-        rows = []
-        for _ in range(count):
-            label = dice.choice("ab")
-            letters = [label, *dice.choices("cd", k=5)]
-            dice.shuffle(letters)
-            rows.append(f">{''.join(letters)}\t{label}")
-        (folder / f"{name}.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n")
-    return folder
-
-
-def plan(folder, gates, recipe=None, **model):
-    """A plan that goes on from folder/model."""
-    data = {
-        "model": {"from": "model", **model},
-        "data": {"train": ["train.tsv"], "valid": "dev.tsv"},
-        "recipe": {
-            "steps": 90, "batch": 32, "warmup": 5, "threads": 1, "seed": 1, "save_every": 2,
-            "evaluate_every": 45, **(recipe or {}),
-        },
-        **({"gates": gates} if gates else {}),
-    }  # fmt: skip
-    path = folder / "plan.toml"
-    path.write_bytes(msgspec.toml.encode(data))
-    return read_plan(path)
-
-
-def gates_of(folder):
-    return json.loads((folder / "gates.json").read_text())
-
+from tests.models.training.planting import CAUSAL, INTERFERES, PLANTED, SOLVES, gates_of, plan
 
 # --- what they find -------------------------------------------------------------------------------
 
@@ -153,23 +84,6 @@ def test_causal_gates_leave_the_weights_as_they_are(planted, tmp_path):
     before, after = (open_model(one).module.state_dict()
                      for one in (planted / "model", tmp_path / "out"))  # fmt: skip
     assert all(torch.equal(before[name], after[name]) for name in before)
-
-
-@pytest.mark.parametrize("gates", [CAUSAL, {"method": "gates", "lambda": 0.05}])
-def test_learnt_gates_are_scores_of_a_study(planted, tmp_path, gates):
-    for seed in (1, 2):
-        recipe = {"seed": seed, "steps": 60}
-        finish(train(plan(planted, gates, recipe), tmp_path / str(seed)))
-    model = open_model(planted / "model")
-    trials = finish(tasks.trials_of(model, planted / "dev.tsv"))
-    measured = finish(tasks.importance(trials, {"loss_change"}))
-    for _ in range(2):  # again: the same runs, not more of them
-        measured, _ = tasks.with_gates(measured, [tmp_path / "1", tmp_path / "2" / "gates.json"])
-    assert {len(one.runs) for one in measured.learned} == {2}
-    found, exact = (importance(measured, one) for one in (gates["method"], "loo"))
-    assert found.heads[int(np.argmin(found.rank))] == SOLVES
-    assert exact.least[0] == INTERFERES
-    assert found.rank[1] == exact.rank[1] == 1
 
 
 # --- how they are trained -------------------------------------------------------------------------
@@ -319,6 +233,12 @@ def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted, tmp_path)
     assert not np.array_equal(model.run(ids).logits, theirs.run(ids, off=off).logits)
 
 
+def test_a_subset_is_of_the_heads_that_are_on(planted, tmp_path):
+    start = plan(planted, {"method": "subset", "keep": 1}, off="0.0")
+    report = finish(train(start, tmp_path / "out"))
+    assert report.roles == {"open": {SOLVES}, "closed": {INTERFERES, HeadId(0, 3)}}
+
+
 def test_gates_of_heads_that_are_off_are_not_learnt(planted, tmp_path):
     gates = {"method": "subset", "keep": 1}
     report = finish(train(plan(planted, gates, off="0.1"), tmp_path / "out"))
@@ -382,26 +302,3 @@ def test_gates_and_heads_off_are_of_a_model_that_is_there(tmp_path, table):
     (tmp_path / "plan.toml").write_text(text + table)
     with pytest.raises(HgvizError, match=r"model\.from"):
         read_plan(tmp_path / "plan.toml")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{}", "holds no gates"),
-        ("not json", "holds no gates"),
-        ('{"gates_version": 9, "method": "gates", "heads": [], "off": "", "learned": {}, '
-         '"models": []}', "newer version"),
-        ('{"gates_version": 1, "method": "gates", "heads": ["0.0"], "off": "", "learned": {}, '
-         '"models": []}', "of another model"),
-    ],
-)  # fmt: skip
-def test_a_file_that_holds_no_gates_of_a_model_is_one_clear_line(planted, tmp_path, text, message):
-    (tmp_path / "gates.json").write_text(text)
-    with pytest.raises(HgvizError, match=message) as caught:
-        read_learned([tmp_path], open_model(planted / "model").spec)
-    assert "\n" not in str(caught.value)
-
-
-def test_gates_that_are_not_there_are_one_clear_line(planted, tmp_path):
-    with pytest.raises(HgvizError, match="cannot read"):
-        read_learned([tmp_path], open_model(planted / "model").spec)
