@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from hgviz.study import Curve, Study
 
 Method = Literal[
-    "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley"
-]
+    "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley",
+    "gates", "subset", "causal",
+]  # fmt: skip
+LEARNED = {"gates", "subset", "causal"}  # by trainings, not here
 SLOPES = {"gradient", "token_gradient"}  # one pass gives both
 TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
 
@@ -43,9 +45,14 @@ def importance(
         Method,
         typer.Option(
             help="signed: the loss change that slopes predict; loo: the exact one; all-but-one: "
-            "only this head in its layer; shapley: in random orders.",
+            "only this head in its layer; shapley: in random orders; gates, subset and causal: "
+            "what trainings learned, by --gates.",
         ),
     ] = "signed",
+    gates: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="What hgviz train wrote about gates; once for each run."),
+    ] = None,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
     off: Off = "",
@@ -71,11 +78,13 @@ def importance(
     from hgviz.analysis.importance import importance as scored
 
     loaded = _load(model, device, activation)
+    learned = tasks.learned(gates or [], loaded.spec)
     trials = _trials(loaded, data, text_column, label_column, _heads(off, loaded), limit)
     needs = METHODS[method].needs
-    task = tasks.study(
-        trials, TOGETHER.get(needs, {needs}), out, data.name, seed, permutations, force
-    )
+    wanted = set() if method in LEARNED else TOGETHER.get(needs, {needs})
+    task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
+    if learned:
+        task = tasks.keeping(out, tasks.beside(task, learned))
     kept = f"What was measured is kept in {out}; the same command goes on from there"
     study = terminal.run(task, "Measuring heads", kept)
     found = scored(study, method)

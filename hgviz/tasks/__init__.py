@@ -6,7 +6,7 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.generating import generate
-from hgviz.tasks.learning import with_gates
+from hgviz.tasks.learning import beside, learned, with_learned
 from hgviz.tasks.looking import figure, measure, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.pruning import curve, trials_of, try_heads
@@ -15,8 +15,8 @@ from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 
 __all__ = [
-    "capture", "capture_corpus", "convert", "curve", "evaluate", "examples_from", "figure",
-    "generate", "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study",
-    "kind_of", "load", "measure", "prompt_from", "prune", "rollout", "save", "study", "train",
-    "trials_of", "try_heads", "with_gates",
+    "beside", "capture", "capture_corpus", "convert", "curve", "evaluate", "examples_from",
+    "figure", "generate", "heads_from", "heads_of_study", "importance", "info", "keeping",
+    "kept_study", "kind_of", "learned", "load", "measure", "prompt_from", "prune", "rollout",
+    "save", "study", "train", "trials_of", "try_heads", "with_learned",
 ]  # fmt: skip

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hgviz.core import Off
-from hgviz.study import Study
+from hgviz.core import ModelSpec, Task
+from hgviz.study import Learned, Study
 from hgviz.tasks.opening import Path_
 
 
-def with_gates(study: Study, gates: Sequence[Path_]) -> tuple[Study, Off]:
-    """The study with what trainings gave its heads, and the heads that all of them close.
+def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[Learned, ...]:
+    """What trainings gave the heads of a model, a run each.
 
-    gates: folders that hgviz train wrote, or their gates.json; one run each, in the place of what
-    the study had of the same methods. Errors: HgvizError for gates of another model.
+    gates: folders that hgviz train wrote, or their gates.json. Errors: HgvizError for files that
+    are none, and for gates of another model.
     """
+    if not gates:
+        return ()
     from hgviz.models.training.learned import read_learned
 
-    learned, off = read_learned(gates, study.spec)
-    new = {one.method for one in learned}
+    return read_learned(gates, spec)[0]
+
+
+def with_learned(study: Study, found: Sequence[Learned]) -> Study:
+    """The study with what was learned, in the place of what it had of the same methods."""
+    new = {one.method for one in found}
     kept = tuple(one for one in study.learned if one.method not in new)
-    return replace(study, learned=(*kept, *learned)), off
+    return replace(study, learned=(*kept, *found))
+
+
+def beside(task: Task[Study], found: Sequence[Learned]) -> Task[Study]:
+    """A study that is being measured, with what was learned when it is done."""
+    return with_learned((yield from task), found)

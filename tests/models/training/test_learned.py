@@ -23,7 +23,8 @@ def test_learnt_gates_are_scores_of_a_study(planted, tmp_path, gates):
     trials = finish(tasks.trials_of(model, planted / "dev.tsv"))
     measured = finish(tasks.importance(trials, {"loss_change"}))
     for _ in range(2):  # again: the same runs, not more of them
-        measured, _ = tasks.with_gates(measured, [tmp_path / "1", tmp_path / "2" / "gates.json"])
+        both = tasks.learned([tmp_path / "1", tmp_path / "2" / "gates.json"], model.spec)
+        measured = tasks.with_learned(measured, both)
     assert {len(one.runs) for one in measured.learned} == {2}
     found, exact = (importance(measured, one) for one in (gates["method"], "loo"))
     assert found.heads[int(np.argmin(found.rank))] == SOLVES
