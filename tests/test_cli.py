@@ -74,8 +74,8 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
     }
     assert cli.verbs() <= shown
     assert cli.verbs() == {
-        "demo", "info", "capture", "map", "logits", "rollout", "evaluate", "train", "convert",
-        "figure", "selftest",
+        "demo", "info", "capture", "map", "logits", "rollout", "evaluate", "importance", "curve",
+        "prune", "train", "convert", "figure", "selftest",
     }  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def told(found: Proof) -> list[str]:
     texts = terminal.counted(found.texts, "text")
     lines.append(
         f"Logits differ from the masked model's by at most {found.difference:.1e} in {found.dtype}"
-        f"{rough}, on {texts} from {found.source}."
+        f"{rough}, the largest is {found.largest:.1f}, on {texts} from {found.source}."
     )
     lines += [
         f"{words}: {before:,} before, {after:,} after ({after / before - 1:+.1%})."

@@ -79,6 +79,10 @@ def write(found: Checkpoint, out: Path) -> Path:
                 input_names=INPUTS, output_names=("logits",),
             )  # fmt: skip
             assert made is not None
+            for node in made.model.graph.all_nodes():  # where the code lies that made it
+                node.metadata_props.clear()
+                for value in node.outputs:
+                    value.metadata_props.clear()
             made.save(str(out / FILE))
     except Exception as error:  # of every kind, from four packages
         raise _no_graph(line_of(error)[:200]) from error

@@ -57,9 +57,9 @@ class Proof:
     difference: the largest of abs(logits of the masked model - logits of the export) on so many
     texts from source, both computed in dtype; rough: the same in float32 where dtype is float64,
     because logits this large agree no better there; of an ONNX graph, which has float32 alone, MOST
-    is a share of the largest logit where that is above 1. parameters, size (bytes of the weights)
-    and latency are before and after; before is the whole model, nothing off. empty: the layers that
-    have no head any more.
+    is a share of the largest logit where that is above 1. largest: that logit. parameters, size
+    (bytes of the weights) and latency are before and after; before is the whole model, nothing
+    off. empty: the layers that have no head any more.
     """
 
     form: Form
@@ -68,6 +68,7 @@ class Proof:
     off: Off
     compensation: str
     difference: float
+    largest: float
     dtype: str
     texts: int
     source: str
@@ -82,8 +83,9 @@ class Proof:
         return {
             "form": self.form, "path": str(self.path), "off": sorted(map(str, self.off)),
             "heads": len(self.spec.heads) - len(self.off), "compensation": self.compensation,
-            "difference": self.difference, "dtype": self.dtype, "texts": self.texts,
-            "source": self.source, "parameters": list(self.parameters), "bytes": list(self.size),
+            "difference": self.difference, "largest": self.largest, "dtype": self.dtype,
+            "texts": self.texts, "source": self.source,
+            "parameters": list(self.parameters), "bytes": list(self.size),
             "latency": [
                 {"batch": one.batch, "before": one.before, "after": one.after, "ratio": one.ratio}
                 for one in self.latency

@@ -203,7 +203,7 @@ def _proved(
             if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip
     left = found if form == "zeroed" else removal.smaller(found, off)
     return proof.Proof(
-        spec=spec, off=off, difference=agreed, dtype=dtype, rough=rough,
+        spec=spec, off=off, difference=agreed, largest=largest, dtype=dtype, rough=rough,
         texts=sum(map(proof.count, texts)),
         parameters=(export.parameters(found), export.parameters(left)),
         size=(export.size(found.weights), export.size(weights)),

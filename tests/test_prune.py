@@ -1,0 +1,349 @@
+"""Heads removed for good: what is written opens anywhere it should, and proves itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hgviz import cli, tasks
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model, proof
+from hgviz.resources import resource
+from hgviz.store import open_capture, write_study
+from hgviz.tasks.removing import kept_count
+from tests.models import package
+from tests.models.building import write_checkpoint, write_transformer
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_checkpoint import ARGUMENTS, GIVEN
+from tests.models.test_huggingface_files import split
+from tests.models.test_removal import KINDS, chosen, logits
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Timing as short as can be."""
+    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+
+
+@pytest.fixture
+def run(capfd):
+    """Run a command line; gives exit code, standard output and standard error."""
+
+    def call(*arguments):
+        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
+        return code, *capfd.readouterr()
+
+    return call
+
+
+def prune(path, off, out, **rest):
+    return finish(tasks.prune(path, off, out, **rest))
+
+
+# --- every form of every family -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["smaller", "zeroed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
+    path = KINDS[kind](tmp_path / "whole")
+    before = open_model(path).spec
+    off = chosen(before)
+    found = prune(path, off, tmp_path / "out", form=form)
+    assert found.difference <= 1e-5
+    assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() < 1e-12
+    assert np.abs(logits(tmp_path / "out", dtype="float32") - logits(path, off)).max() < 1e-5
+    after = open_model(tmp_path / "out").spec
+    assert (before.parameters, after.parameters) == found.parameters
+    weights = [whole / "model.safetensors" for whole in (path, tmp_path / "out")]
+    assert tuple(one.stat().st_size for one in weights) == found.size
+    assert [one.batch for one in found.latency] == [1, 16]
+    empty = [one.index for one in after.layers if not one.heads]
+    assert list(found.empty) == [
+        one.index for one in before.layers
+        if all(HeadId(one.index, head) in off for head in one.heads)
+    ]  # fmt: skip
+    assert empty == (list(found.empty) if form == "smaller" else [])
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("how", ["mean", "lsq"])
+@pytest.mark.parametrize("form", ["smaller", "zeroed"])
+@pytest.mark.parametrize("kind", ["classifier", "hourglass", "encoder-decoder"])
+def test_compensated_models_prove_themselves_too(tmp_path, kind, form, how):
+    path = KINDS[kind](tmp_path / "whole")
+    off = chosen(open_model(path).spec, empty=False)
+    found = prune(path, off, tmp_path / "out", form=form, compensate=how)
+    assert found.difference <= 1e-5 and found.compensation == how
+    assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() > 1e-6
+
+
+@pytest.mark.parametrize("form", ["smaller", "zeroed"])
+@pytest.mark.parametrize("how", ["none", "mean"])
+def test_half_precision_stays(tmp_path, form, how):
+    path = write_checkpoint(tmp_path / "whole", dtype=torch.bfloat16, n_heads=4)
+    found = prune(path, "0.1,1.*", tmp_path / "out", form=form, compensate=how)
+    assert found.difference <= 1e-5
+    held = load_file(tmp_path / "out" / "model.safetensors")
+    assert {one.dtype for one in held.values()} == {torch.bfloat16}
+
+
+# --- what opens it --------------------------------------------------------------------------------
+
+
+def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
+    path = write_checkpoint(tmp_path / "whole", vocab_size=256, hierarchy="1@1 1@2 1@4 1@2 1@1")
+    found = prune(path, "0.1,2.*,4.0", tmp_path / "out")
+    heads = tasks.info(tmp_path / "out")["layers"]
+    assert [one["heads"] for one in heads] == [1, 2, 0, 2, 1, 2, 2, 2, 2]
+    model = open_model(tmp_path / "out")
+    finish(tasks.capture(model, model.tokenize("Some words."), tmp_path / "c.h5"))
+    opened = open_capture(tmp_path / "c.h5")
+    assert opened.maps[2].shape[0] == 0
+    whole = open_model(path)
+    off = found.off
+    seen = finish(tasks.capture(whole, whole.tokenize("Some words."), off=off))
+    for one, other in zip(opened.maps, seen.maps, strict=True):
+        for head in one.heads:
+            assert np.abs(one.read(head) - other.read(head)).max() < 1e-5
+    finish(tasks.generate(model, model.tokenize("So"), 4))
+
+
+def transformers_logits(folder, kind):
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()  # it leaves a thread behind
+    ids = torch.arange(18).reshape(2, 9) % 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = getattr(transformers, kind).from_pretrained(folder).eval()
+    with torch.no_grad():
+        return model(input_ids=ids).logits.numpy()
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [(write_bert, "BertForSequenceClassification"), (write_gpt2, "GPT2LMHeadModel")],
+)
+def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
+    path = write(tmp_path / "whole")
+    (path / "notes.md").write_text("of the whole model")
+    (path / "optimizer.pt").write_bytes(b"0")
+    held = load_file(path / "model.safetensors")
+    save_file(held, path / "model.safetensors", {"format": "pt"})
+    prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
+    names = sorted(one.name for one in (tmp_path / "out").iterdir())
+    assert names == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert (tmp_path / "out" / "config.json").read_bytes() == (path / "config.json").read_bytes()
+    ids = np.arange(18).reshape(2, 9) % 20
+    off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
+    masked = open_model(path).run(ids, off=off).logits
+    assert np.abs(transformers_logits(tmp_path / "out", kind) - masked).max() < 1e-5
+    assert np.abs(transformers_logits(path, kind) - masked).max() > 1e-3
+
+
+def test_shards_stay_shards(tmp_path):
+    path = write_gpt2(tmp_path / "whole")
+    split(path)
+    found = prune(path, "0.1,1.2", tmp_path / "out", form="zeroed")
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(
+        one.name for one in path.iterdir()
+    )
+    assert found.size[0] == found.size[1]
+
+
+@pytest.mark.parametrize("suffix", ["pt", "safetensors"])
+def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
+    path = package.write(tmp_path / "whole", package.build(**ARGUMENTS), GIVEN)
+    (weights,) = (one for one in path.iterdir() if one.suffix in (".pt", ".safetensors"))
+    held = readers_of(weights)
+    weights.unlink()
+    renamed = {f"module.{name}": one.contiguous().clone() for name, one in held.items()}
+    if suffix == "pt":
+        torch.save(renamed, path / "trained.pt")
+    else:
+        save_file(renamed, path / "trained.safetensors")
+    prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
+    after = readers_of(tmp_path / "out" / f"trained.{suffix}")
+    assert after.keys() == renamed.keys()
+    changed = [name for name in after if not torch.equal(after[name], renamed[name])]
+    assert len(changed) == 2 and all("to_out.weight" in name for name in changed)
+    small = prune(path, "0.1,1.*", tmp_path / "small")
+    assert small.parameters[1] < small.parameters[0]
+
+
+def readers_of(path):
+    from hgviz.models.files import read_tensors
+
+    return read_tensors(path)
+
+
+# --- proofs that fail, and bad input --------------------------------------------------------------
+
+
+def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monkeypatch):
+    from hgviz.models import export
+
+    path = write_bert(tmp_path / "whole")
+    slice_ = export.smaller
+    monkeypatch.setattr(export, "smaller", lambda found, off: slice_(found, off | {HeadId(1, 2)}))
+    with pytest.raises(HgvizError, match=r"the export differs from the masked model by \d"):
+        prune(path, "0.1", tmp_path / "out")
+    assert [one.name for one in tmp_path.iterdir()] == ["whole"]
+
+
+def test_a_prune_that_is_stopped_leaves_nothing_behind(tmp_path):
+    task = tasks.prune(write_bert(tmp_path / "whole"), "0.1", tmp_path / "out")
+    while not next(task).note.startswith("comparing"):
+        pass
+    task.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["whole"]
+
+
+def test_logits_that_are_no_numbers_prove_nothing():
+    nan = torch.full((1, 2), torch.nan)
+    found = list(proof.differences(lambda text: nan, lambda text: nan, [proof.Tokens(nan)]))
+    assert math.isinf(found[-1][0])
+    with pytest.raises(HgvizError):
+        proof.require_close(math.inf)
+
+
+def test_large_logits_are_compared_in_float64(tmp_path):
+    path = write_transformer(tmp_path / "whole", dtype=torch.float32, form="decoder")
+    held = load_file(path / "model.safetensors")
+    held["embed.token.weight"] *= 1e4
+    save_file(held, path / "model.safetensors")
+    found = prune(path, "0.1", tmp_path / "out")
+    assert found.dtype == "float64" and found.rough > 1e-5 >= found.difference
+
+
+BAD = {
+    "5.1": r"this model has no head 5\.1",
+    "0.1,0.1": r"head 0\.1 is named twice",
+    "0.1,0.*": r"head 0\.1 is named twice",
+    "first": "'first' does not name a head",
+    "": "no head is named",
+}
+
+
+@pytest.mark.parametrize("off", BAD)
+def test_wrong_heads_are_told_in_one_line(tmp_path, off):
+    path = write_bert(tmp_path / "whole")
+    with pytest.raises(HgvizError, match=BAD[off]):
+        prune(path, off, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_folder_is_replaced(tmp_path):
+    path = write_bert(tmp_path / "whole")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    with pytest.raises(HgvizError, match="out is there and not empty"):
+        prune(path, "0.1", tmp_path / "out")
+    with pytest.raises(HgvizError, match="whole is there and not empty"):
+        prune(path, "0.1", path)
+    (tmp_path / "out" / "mine").unlink()
+    prune(path, "0.1", tmp_path / "out")
+
+
+def test_all_heads_may_go_and_that_is_said(tmp_path, run):
+    path = write_bert(tmp_path / "whole")
+    code, said, _ = run("prune", path, "--off", "0.*,1.*", "-o", tmp_path / "out")
+    assert code == 0 and "No head is left, so nothing attends any more." in said
+
+
+# --- by a study -----------------------------------------------------------------------------------
+
+
+def test_a_study_chooses_the_least_needed_heads(tmp_path, run):
+    model, study = studied(tmp_path)
+    off = finish(tasks.heads_of_study(study, model, "50%"))
+    from hgviz.analysis.importance import importance
+    from hgviz.store import open_study
+
+    found = open_study(study)
+    assert off == frozenset(importance(found, "signed").least[:3])
+    out = tmp_path / "out"
+    given = ("--study", study, "--keep", "50%", "-o", out, "--json")
+    code, said, errors = run("prune", model, *given)
+    assert code == 0, errors
+    facts = json.loads(said)
+    assert facts["off"] == sorted(map(str, off)) and facts["heads"] == 3
+    assert facts["difference"] <= 1e-5 and len(facts["latency"]) == 2
+    other = write_bert(tmp_path / "other", seed=1)
+    code, _, errors = run("prune", other, "--study", study, "--keep", "3", "-o", tmp_path / "no")
+    assert code == 1 and re.match(r"study\.h5 is about another model\.", errors)
+
+
+def studied(folder):
+    """A model, and a study of its heads by their slopes."""
+    path = write_bert(folder / "model")
+    rows = [("the cat sat", "for"), ("un cat", "against"), ("the the", "for"), ("sat", "against")]
+    (folder / "rows.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows))
+    model = open_model(path)
+    trials = finish(tasks.trials_of(model, folder / "rows.tsv"))
+    found = finish(tasks.importance(trials, {"gradient"}, "rows.tsv"))
+    return path, write_study(folder / "study.h5", found) or folder / "study.h5"
+
+
+def test_keep_is_a_number_or_a_share():
+    spec = open_model(resource("sample/softmax")).spec
+    assert [kept_count(one, spec) for one in ("0", "7", "24", "50%", "33.3 %")] == [0, 7, 24, 12, 8]
+    for wrong in ("", "-1", "25", "101%", "half", "50%%", "nan%", "3.5"):
+        with pytest.raises(HgvizError, match="does not say how many heads to keep"):
+            kept_count(wrong, spec)
+
+
+def test_options_that_do_not_go_together_are_told(tmp_path, run):
+    path = write_bert(tmp_path / "whole")
+    for options in ((), ("--keep", "3"), ("--off", "0.1", "--keep", "3"),
+                    ("--study", "s.h5"), ("--off", "0.1", "--method", "loo")):  # fmt: skip
+        code, _, errors = run("prune", path, *options, "-o", tmp_path / "out")
+        assert code == 2 and len(errors.splitlines()) == 1
+
+
+# --- ONNX -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["classifier", "rotary hourglass"])
+def test_a_graph_gives_the_same_logits_for_texts_of_any_length(tmp_path, kind):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from hgviz.models import graph
+
+    path = KINDS[kind](tmp_path / "whole")
+    off = chosen(open_model(path).spec)
+    found = prune(path, off, tmp_path / "out", form="onnx")
+    assert found.difference <= 1e-5 * max(1, found.largest)
+    run = graph.opened(tmp_path / "out" / "model.onnx")
+    model = open_model(path)
+    for count, length in ((1, 1), (3, 7), (2, 30)):
+        ids = np.random.default_rng(length).integers(0, 20, (count, length))
+        mask = np.arange(length) < np.array([[length]] * (count - 1) + [[max(1, length // 2)]])
+        given = proof.Tokens(torch.tensor(ids), torch.tensor(mask))
+        apart = np.abs(run(given).numpy() - model.run(ids, mask, off=off).logits)
+        assert (apart if apart.ndim == 2 else apart[mask]).max() < 1e-4
+    held = (tmp_path / "out" / "model.onnx").read_bytes()
+    assert b"hourglass.py" not in held and b"transformer.py" not in held
+
+
+def test_what_is_no_graph_is_told_in_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    path = write_transformer(tmp_path / "whole")
+    with pytest.raises(HgvizError, match="does not become an ONNX graph") as error:
+        prune(path, "0.1", tmp_path / "out", form="onnx")
+    assert "two texts" in str(error.value)
+    from hgviz.models import graph
+
+    monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
+    with pytest.raises(HgvizError, match="ONNX needs no_such_package"):
+        prune(write_bert(tmp_path / "bert"), "0.1", tmp_path / "out", form="onnx")
+    assert not (tmp_path / "out").exists()
