@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import gzip
 import json
 import os
 import shutil
@@ -15,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.core import HgvizError
+from hgviz.core import HeadId, HgvizError
 from hgviz.store import is_capture, is_study, open_capture, open_study, study, write_study
 from hgviz.study import Study
 from tests.studying import OPTIONAL, make_study
 
+STUDIES = Path(__file__).parent / "studies"
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")
 
 
@@ -121,6 +123,27 @@ def test_the_document_says_what_the_schema_says():
     for table in (study.ARRAYS, study.CURVE, study.LEARNED):
         for name in table:
             assert name in study.__doc__
+
+
+def test_a_study_of_version_1_0_opens_and_says_what_it_said(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes(gzip.decompress((STUDIES / "1.0.h5.gz").read_bytes()))
+    opened = open_study(path)
+    assert list(opened.places) == [0, 3, 3, 6, 8, 10, 13, 16] and opened.asked == "next"
+    assert opened.measured()["gradient"] == 5 / 7 and opened.off == {HeadId(0, 1)}
+    assert np.nansum(opened.loss_change) == pytest.approx(-8.537521, rel=1e-5)
+    assert np.nansum(opened.gradient) == pytest.approx(2.3058913, rel=1e-5)
+    assert list(opened.given[:4]) == [60, 250, 66, 213]
+    one = opened.curves[0]
+    assert one.order[:2] == (HeadId(4, 1), HeadId(4, 0)) and one.seed == 7
+    np.testing.assert_allclose(one.values, [0.87975883, 0.62339, 0.06349824, 0.5509554], rtol=1e-6)
+    assert opened.masks[2].score.high == np.inf and opened.learned[0].method == "gates"
+
+
+def test_there_is_a_sample_of_this_version_and_of_all_before():
+    major, minor = study.VERSION
+    there = {one.name for one in STUDIES.iterdir()}
+    assert {f"{major}.{one}.h5.gz" for one in range(minor + 1)} <= there
 
 
 # --- strangers ------------------------------------------------------------------------------------
