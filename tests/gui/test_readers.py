@@ -78,6 +78,22 @@ def test_a_part_that_is_being_read_is_not_read_twice(slow):
     assert slow.asked == [(0, 0)]
 
 
+def test_what_is_stored_waits_for_no_product_and_a_core_is_left_but_in_a_hurry(slow):
+    cache, came = Tiles(), []
+    both = Readers(cache, lambda call: call(), came.extend, print, count=2)
+    keys = keys_of(slow, 0)
+    both.want(cache.parts(keys))
+    assert slow.begun.wait(10)
+    both.want(cache.parts(keys), stored=iter([Part(keys[5])]))
+    until(lambda: came == [Part(keys[5])])
+    assert slow.asked == [(0, 0)]
+    both.want(cache.parts(keys), hurry=True)
+    until(lambda: len(slow.asked) == 2)
+    slow.go.set()
+    until(lambda: len(came) == 9)
+    both.close()
+
+
 def test_nothing_is_said_and_no_thread_stays_after_closing(readers, slow):
     readers.want(readers.tiles.parts(keys_of(slow, 0)))
     assert slow.begun.wait(10)
