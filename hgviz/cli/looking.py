@@ -40,10 +40,10 @@ def demo(
 
 
 def info(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A checkpoint or a capture.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A checkpoint, a capture or a study.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a checkpoint or a capture holds: its levels, layers and heads."""
+    """Say what a checkpoint, a capture or a study holds: its levels, layers and heads."""
     from hgviz import tasks
 
     facts = tasks.info(path)
