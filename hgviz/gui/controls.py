@@ -201,7 +201,7 @@ class Segments(QFrame):
 
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icons again in the new theme's colour."""
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.StyleChange):
             self._draw()
         super().changeEvent(event)
 

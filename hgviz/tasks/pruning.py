@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,7 +105,12 @@ def curve(
             removed = removed[curves.points(len(removed) - 1, BAND)]
         if any(_is(one, name, its_key, its_how, its_order, rows, removed) for one in study.curves):
             continue
-        for losses, given in answers.along(its_order, removed):
+        done = 0
+        for found in answers.along(its_order, removed):
+            if found is None:  # a step a batch: what is urgent need not wait for the rest
+                yield Step(number + done / len(removed), len(lines), _words(number, name))
+                continue
+            losses, given = found
             done = len(losses)
             one = curves.curve(
                 study, its_order, removed[:done].tolist(), losses, given, rows, name, seed, its_key,
@@ -163,26 +168,30 @@ class _Answers:
         self.trials = trials
         self._kept: dict[Off, tuple[Any, Any]] = {}
 
-    def along(self, order: Sequence[HeadId], removed: Integers) -> Iterator[tuple[Any, Any]]:
-        """Losses and answers (points so far, places), one point more each time."""
+    def along(self, order: Sequence[HeadId], removed: Integers) -> Iterator[tuple[Any, Any] | None]:
+        """Losses and answers (points so far, places), one point more each time.
+
+        None after every batch.
+        """
         places = len(self.trials.examples.wanted)
         losses = np.zeros((len(removed), places), np.float32)
         given = np.zeros((len(removed), places), np.int64)
         for at, count in enumerate(removed):
             off = frozenset(order[:count])
-            found = self._kept.get(off) or self._without(off)
+            found = self._kept.get(off) or (yield from self._without(off))
             losses[at], given[at] = found
             if count in (0, len(order)):
                 self._kept[off] = found
             yield losses[: at + 1], given[: at + 1]
 
-    def _without(self, off: Off) -> tuple[Any, Any]:
+    def _without(self, off: Off) -> Generator[None, None, tuple[Any, Any]]:
         examples = self.trials.examples
         losses = np.zeros(len(examples.wanted), np.float32)
         given = np.zeros(len(examples.wanted), np.int64)
         for batch in (batch for block in self.trials.blocks for batch in block):
             at = examples.where(batch)
             losses[at], given[at] = self.trials.without(batch, off)
+            yield
         return losses, given
 
 

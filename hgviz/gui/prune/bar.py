@@ -11,7 +11,7 @@ from hgviz.gui.prune.shades import Shades, colour, written
 from hgviz.gui.views.ink import faint, hatching
 
 STOPS = 41
-HIGH, NARROW = 44, 460  # px
+HIGH, NARROW = 44, 520  # px
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -51,7 +51,7 @@ class ShadeBar(QWidget):
             measure = painter.fontMetrics().horizontalAdvance
             before, after, off = measure("harmful"), measure("needed"), measure("switched off")
             legend = self.width() > before + after + off + 240
-            right = self.width() - 16 - (off + 44 if legend else 0)
+            right = self.width() - 16 - (off + 52 if legend else 0)
             bar = QRectF(16 + before + 10, 3, 0, 14)
             bar.setRight(max(bar.left() + 60, min(bar.left() + 300, right - after - 10)))
             painter.setPen(now.secondary)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ROW = 30
 WIDE = (0, 100, 130, 130, 84, 110)  # px of each column; the text takes the rest
+HINT = "Enter opens the text, read without the heads that are off"
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
 NARROW = 620  # px: below, the loss is left out
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -48,7 +49,7 @@ class ChangedView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title, "pick one to see its attention before and after")
+        self.head = PaneHead(self.title, HINT)
         self.which = Segments(tuple((name, f"{words} 8,888", "") for name, words in KINDS), wide=72)
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
@@ -93,7 +94,7 @@ class ChangedView(View):
         more = result.counts.get(self.which.choice, shown) - shown  # type: ignore[call-overload]
         self.head.note.say(
             f"the {shown:,} with most loss" if more > 0
-            else "pick one to see its attention before and after"
+            else HINT
         )  # fmt: skip
         self.table.setAccessibleName(f"Predictions that changed: {shown:,}")
         if shown and not self.table.currentIndex().isValid():

@@ -39,10 +39,12 @@ def line_of(session: Session, axis: str) -> Line | None:
         return None
     one = mine[-1]
     randoms = [
-        other for other in study.curves
-        if other.method == "random" and np.array_equal(other.removed, one.removed)
+        other
+        for other in study.curves
+        if other.method == "random"
         and np.array_equal(other.rows, one.rows)
-    ]  # fmt: skip
+        and other.removed[-1] == len(other.order)  # one that is still being drawn is no order yet
+    ]
     band = curves.band(randoms)
     each = _each(study, one, axis)
     # random orders save what the mean of them does: the share of heads, also of their cost

@@ -66,6 +66,8 @@ class LiveView(View):
         self.told = Words(factor=0.92, kind="secondary")
         self.chart = GrowthChart()
         big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        for one in (big, near, bar):
+            one.setSpacing(8)
         for one in (self.value, self.percent):
             big.addWidget(one, 0, Qt.AlignmentFlag.AlignBaseline)
         big.addStretch(1)
@@ -217,7 +219,7 @@ class GrowthChart(QWidget):
         high = max(whole, *(one.high for one in calm), 0.0)
         room = max(0.01, (high - low) * 0.12)
         low, high = max(0.0, low - room), min(1.0, high + room)
-        box = QRectF(52, 10, self.width() - 60, self.height() - 52)
+        box = QRectF(52, 10, self.width() - 74, self.height() - 52)
         axes = chart.Axes(box, 0, max(1, trial.total), low, high)
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -240,7 +242,7 @@ class GrowthChart(QWidget):
             painter.setBrush(now.press)
             painter.drawEllipse(QPointF(x, axes.y(last.value)), 3, 3)
             above = -12 if last.value <= whole else 12
-            end = QPointF(box.right(), max(box.top() + 8, min(y + above, box.bottom() - 8)))
+            end = QPointF(box.right() - 130, max(box.top() + 8, min(y + above, box.bottom() - 8)))
             chart.note(painter, "whole model", now.text, end, box, 500)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LEFT, NARROW, NARROWEST = 600, 480, 360  # px of the wall, below WIDE, below SLIM
 WIDE, SLIM = 1500, 1024
+LIVE, LIVE_LOW = 240, 206  # px of height of the score, at least
 LOW = 720  # px of height: curve and table take turns
 HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
 
@@ -42,7 +43,7 @@ class PrunePage(QWidget):
         inside.addWidget(self.which)
         inside.addStretch(1)
         self.bar.setFixedHeight(34)
-        for one, least in ((self.live, 206), (self.curve, 150), (self.changed, 120)):
+        for one, least in ((self.live, LIVE), (self.curve, 150), (self.changed, 120)):
             one.setMinimumHeight(least)
         for one in (self.live, self.bar, self.curve, self.changed):
             self.down.addWidget(one)
@@ -91,6 +92,7 @@ class PrunePage(QWidget):
             self.across.setSizes([left, max(1, width - left)])
         if (height < LOW) != self._low:
             self._low = not self._low
+            self.live.setMinimumHeight(LIVE_LOW if self._low else LIVE)
             self._choose(self.which.choice)
 
     def _choose(self, name: str) -> None:

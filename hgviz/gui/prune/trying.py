@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
 
 FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
-POINTS = 13  # of a curve
+POINTS = 25  # of a curve; random orders have fewer
 # examples that are tried, drawn at random where there are more: 24 windows are 24,576 tokens
 MOST = {"classes": 4000, "next": 24, "masked": 400}
 
