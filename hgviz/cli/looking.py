@@ -40,7 +40,9 @@ def demo(
 
 
 def info(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A checkpoint, a capture or a study.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A checkpoint, a capture or a study.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Say what a checkpoint, a capture or a study holds: its levels, layers and heads."""
