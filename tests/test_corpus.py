@@ -157,3 +157,11 @@ def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, capsys):
 def test_a_corpus_goes_with_no_other_text(capsys, more):
     assert run("capture", "model", "--corpus", "a.txt", *more, "-o", "o.h5") == 2
     assert "corpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--corpus", "--text-file", "--ids"])
+def test_what_is_read_is_never_replaced(tmp_path, capsys, option):
+    path = given(tmp_path, "a.txt", "One text.\n")
+    assert run("capture", "model", option, path, "-o", path, "--force") == 2
+    assert "names the file that is read" in capsys.readouterr().err
+    assert path.read_text() == "One text.\n"

@@ -92,6 +92,9 @@ def capture(
         raise typer.BadParameter("--seed and --temperature go with --generate.")
     if temperature is not None and (seed is None or not 0 < temperature < inf):
         raise typer.BadParameter("--temperature is a number above 0, and goes with --seed.")
+    read = [one for one in (text_file, ids, corpus) if one is not None and one.exists()]
+    if out.exists() and any(one.samefile(out) for one in read):
+        raise typer.BadParameter("-o names the file that is read; --force would replace it.")
     loaded = terminal.run(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )

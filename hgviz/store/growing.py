@@ -73,6 +73,11 @@ def begin(
         if found is not None and _same(part, found, identity, force):
             return True
         remove(part)  # of another capture, or killed before there was anything to go on with
+    if part.exists() and not part.is_dir():
+        raise HgvizError(
+            f"{part} is in the way", "captures grow in a folder of that name, and it is a file",
+            "Move it, or choose another name",
+        )  # fmt: skip
     part.mkdir(exist_ok=True)
     try:
         with whole_hdf5(part / schema.ROOT) as file:

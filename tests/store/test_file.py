@@ -388,6 +388,13 @@ except HgvizError as error:
     assert open_capture(tmp_path / "a.h5.part").complete
 
 
+def test_a_file_with_the_name_of_the_folder_to_grow_in_stays(tmp_path, small):
+    (tmp_path / "a.h5.part").write_text("mine")
+    with pytest.raises(HgvizError, match="a.h5.part is in the way"):
+        write_capture(tmp_path / "a.h5", small, force=True)
+    assert (tmp_path / "a.h5.part").read_text() == "mine"
+
+
 def test_a_folder_one_cannot_write_to_is_told(tmp_path, small):
     (tmp_path / "file").touch()
     for wrong in (tmp_path / "file" / "a.h5", tmp_path / "none" / "a.h5"):
