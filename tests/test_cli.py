@@ -204,12 +204,16 @@ def test_train_says_what_came_out(run, monkeypatch, tmp_path):
         yield Step(1, 1)
         metric = "bits_per_byte"
         before = {"original": {metric: 2.1}}
-        return SimpleNamespace(metric=metric, value=1.9, before=before, steps=1200, seconds=90.0)
+        roles = {"open": frozenset({HeadId(0, 1)}), "closed": frozenset()}
+        return SimpleNamespace(
+            metric=metric, value=1.9, before=before, steps=1200, seconds=90.0, roles=roles
+        )
 
     monkeypatch.setattr(tasks, "train", train)
     code, said, _ = run("train", "plan.toml", "-o", tmp_path / "out")
     assert code == 0
     assert "bits per byte 1.900" in said and "(original 2.100" in said and "1,200 steps" in said
+    assert said.splitlines()[1:] == ["1 head open: 0.1", "0 heads closed"]
 
 
 def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_path):
