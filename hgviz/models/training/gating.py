@@ -169,8 +169,8 @@ def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) 
     on = sum(len(layer.heads) for layer in config.layers) - len(off)
     if on < 1 or table.keep > on:
         raise HgvizError(
-            f"gates cannot keep {table.keep} heads" if table.keep else "there are no heads to gate",
-            f"the model has {on} that are on",
+            f"no gates can be learned for {'so few' if table.keep else 'no'} heads",
+            f"{on} are on" + (f" and gates.keep is {table.keep}" if table.keep else ""),
             "Change gates.keep" if table.keep else "Take model.off out",
         )
     return Gated(inner, config, off, seed, METHODS[table.method](table, on))
