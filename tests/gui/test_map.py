@@ -13,7 +13,7 @@ from hgviz.analysis.heads import HeadFacts
 from hgviz.core import Capture, Display, HeadId, Item, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
-from hgviz.gui.views.tiles import wanted
+from hgviz.gui.views.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
@@ -596,3 +596,19 @@ def test_a_window_closes_while_tiles_are_on_their_way(app):
         for _ in range(4):
             QApplication.processEvents()
     assert view._supply._readers is None
+
+
+def test_a_head_that_is_come_back_to_at_once_lacks_nothing(app):
+    capture = make_capture("The sand runs. " * 200, heads=2, strides=(1,))
+    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
+        view.canvas.zoom(20, view.canvas.map_rect.center())
+        view.settle()
+        here, meant = view._opened, view.canvas.pixels
+        part = next(iter(Tiles().parts(wanted(here.source, view.canvas.view))))
+        view.tiles.get(part.key).values[:] = 0.5
+        other = finish(view._opener.beside(here))[0]
+        view._supply.want(other)
+        view._supply._came([part])
+        assert np.array_equal(view.canvas.pixels, meant)
+        view._supply.want(here)
+        assert not np.array_equal(view.canvas.pixels, meant)

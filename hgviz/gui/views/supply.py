@@ -11,7 +11,7 @@ from hgviz.gui.views import tiles
 from hgviz.gui.views.canvas import Canvas
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.readers import Readers
-from hgviz.gui.views.tiles import Key, Part
+from hgviz.gui.views.tiles import Key, Part, Source
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -34,6 +34,7 @@ class Supply(QObject):
         self._opened: Opened | None = None
         self._screen: tuple[object, ...] = ()  # what was asked for last,
         self._ahead = False  # and whether more than that
+        self._left: Source | None = None  # what came of it was not painted any more
         self._lanes: Lanes | None = None
         self._readers: Readers | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST)
@@ -62,6 +63,9 @@ class Supply(QObject):
             return
         if opened is not self._opened:
             self._opened = opened
+            scene, left, self._left = self._canvas.scene, self._left, None
+            if scene is not None and scene.source is opened.source is left:
+                self._canvas.compose(afresh=True)  # come back to before another one was shown
             self._lanes.files.cancel(self._key)
             if opened.unfinished:
                 self._lanes.files.submit(
@@ -121,9 +125,12 @@ class Supply(QObject):
         )  # fmt: skip
 
     def _came(self, parts: list[Part]) -> None:
-        self._canvas.renew(parts)
+        opened, scene = self._opened, self._canvas.scene
+        if opened is None or scene is None or scene.source is opened.source:
+            self._canvas.renew(parts)
+        else:  # another head is shown in a moment: nobody would see it
+            self._left = scene.source
         self.came.emit()
-        opened = self._opened
         if opened is not None:
             larger = [opened.saw(self._canvas.cache, one.key) for one in parts]  # every one of them
             if any(larger):
