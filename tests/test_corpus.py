@@ -65,6 +65,9 @@ def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
     assert (both.pair, both.target, both.label) == ("B", "C", "")
     (two,) = read_corpus(given(tmp_path, "a.tsv", "Ein Satz\tA sentence\n"), two_texts=True).texts
     assert (two.text, two.target) == ("Ein Satz", "A sentence")
+    for other in (given(tmp_path, "c.txt", "One\n"), given(tmp_path, "c.tsv", "text\nOne\n")):
+        with pytest.raises(HgvizError, match="has no targets.*columns text and target"):
+            read_corpus(other, two_texts=True)
     with pytest.raises(HgvizError, match="line 2, column target is missing"):
         read_corpus(given(tmp_path, "b.tsv", "text\ttarget\nSource\t\n"), two_texts=True)
 

@@ -88,6 +88,12 @@ def read_corpus(path: str | Path, two_texts: bool = False, pairs: bool = False) 
         rows = _objects(table, *asked) if isinstance(table, Objects) else _cells(table, *asked)
     if not rows:
         raise HgvizError(f"{name} is empty", "it has no texts", "Give one text a line")
+    if two_texts and rows[0].target is None:
+        raise HgvizError(
+            f"{name} has no targets",
+            "this model needs the decoder's text with every text",
+            "Give a table with the columns text and target",
+        )
     return Corpus(name, tuple(rows))
 
 
