@@ -51,7 +51,7 @@ def capture(
         int | None, typer.Option(metavar="S", min=0, help="Draw them; else the likeliest follow.")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="What divides the logits, with --seed.")
+        float | None, typer.Option(metavar="T", help="Divides the logits, with --seed; else 1.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Off = "",
