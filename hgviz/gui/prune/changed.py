@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROW = 30
 WIDE = (0, 100, 130, 130, 84, 110)  # px of each column; the text takes the rest
-HINT = "Enter opens the text, read without the heads that are off"
+HINT = "Enter opens one in Inspect; B shows it before and after"
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
 NARROW = 620  # px: below, the loss is left out
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz.gui.asking import TEXTS, ask_for
+from hgviz.gui.asking import TEXTS, ask_for, ask_where
 from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
-    from hgviz.gui.prompting import Prompting
+    from hgviz.gui.capturing import Capturing
     from hgviz.gui.prune.pruning import Pruning
     from hgviz.gui.window import Window
     from hgviz.session import Session
@@ -26,8 +26,9 @@ class PruneCommands:
     window: Window
     session: Session
     pruning: Pruning
-    prompting: Prompting
+    capturing: Capturing
     _remember: Callable[[str], None]
+    say: Callable[[str], None]
 
     def prune(self) -> None:
         """Show the Prune page."""
@@ -81,14 +82,30 @@ class PruneCommands:
         """Draw how many heads can go by the chosen score."""
         self.pruning.trace()
 
+    def save_study(self) -> None:
+        """Ask where, and write what was measured."""
+        name = f"{self.session.study.spec.name or 'model'}-heads.h5"
+        ask_where(self.window, "Save what was measured", "Studies (*.h5)", name, self._save_study)
+
+    def _save_study(self, path: str) -> None:
+        self._remember(path)
+        self.pruning.save(path, lambda written: self.say(f"Saved {written}"))
+
     def keep_mask(self) -> None:
         """Keep the heads that are off under a name."""
         self.pruning.keep()
 
     def open_changed(self, text: str) -> None:
-        """Capture a text with the heads that are off, and look at it."""
+        """Capture a text with and without the heads that are off, and look at it."""
         self.session.put(mode="inspect")
-        self.prompting.capture_text(text)
+        self.pruning.open_text(text, self.capturing.measure)
+
+    def before_after(self) -> None:
+        """The other capture of the text that was opened: all heads on, or some off."""
+        said = self.pruning.turn()
+        if said:
+            self.capturing.measure()
+        self.say(said or "Open a prediction that changed on the Prune page first")
 
     @property
     def _classifies(self) -> bool:

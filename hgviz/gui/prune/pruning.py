@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hgviz import settings
 from hgviz.analysis.orders import Key
 from hgviz.analysis.trial import History, Trial
-from hgviz.core import Off, Step
+from hgviz.core import Capture, Off, Step
 from hgviz.gui import opening
 from hgviz.gui.prune import trying
 from hgviz.session import Session
@@ -34,6 +34,7 @@ class Pruning:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
         self.trials: Trials | None = None
         self.urgent = trying.Urgent()
+        self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
         self._known: dict[Off, Trial] = {}
         self._job: Job | None = None
         self._shown = 0.0
@@ -77,6 +78,43 @@ class Pruning:
     def drop(self, name: str) -> None:
         """Forget a mask."""
         self.session.put(masks=tuple(one for one in self.session.masks if one.name != name))
+
+    def save(self, path: str, on_done: Callable[[Any], None]) -> None:
+        """Write what was measured, with the masks that were kept."""
+        study = self.session.study
+        if study is not None:
+            task = trying.save(replace(study, masks=self.session.masks), path)
+            self.working.start(
+                self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, on_done
+            )
+
+    # --- before and after -------------------------------------------------------------------------
+
+    def open_text(self, text: str, on_done: Callable[[], object]) -> None:
+        """Capture a text with the whole model and with heads off, and show the latter."""
+        session = self.session
+        wish = opening.Wish(
+            session.checkpoint, text, off=session.off, device=settings.load().device,
+            activation=session.activation,
+        )  # fmt: skip
+
+        def show(pair: tuple[Capture, Capture]) -> None:
+            self.pair = pair
+            session.put(capture=pair[1], ids="")
+            on_done()
+
+        task = trying.both(wish, session.model)
+        self.working.start(self.lanes.engine, "capture", "Capturing before and after", task, show)
+
+    def turn(self) -> str:
+        """Show the other capture of the same text; what is shown then, in words, "" for none."""
+        shown = self.session.capture
+        if self.pair is None or not any(shown is one for one in self.pair):
+            return ""
+        other = self.pair[0] if shown is self.pair[1] else self.pair[1]
+        session = self.session
+        session.put(capture=other, facts={}, off=session.off, selection=session.selection)
+        return f"Without {len(other.off)} heads" if other.off else "With all heads on"
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -224,7 +262,14 @@ class Pruning:
         self.session.put(score=score, per=per)
 
     def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
-        self.working.start(self.lanes.engine, key, title, task, on_done=on_done, on_step=self._grew)
+        self.working.start(
+            self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew
+        )
+
+    def _broke(self, error: BaseException) -> None:
+        """What is measured stays, and the live score goes on."""
+        self._go_on()
+        self.on_error(error)
 
     def _go_on(self) -> None:
         """A trial that gave way to a measurement goes on within it."""

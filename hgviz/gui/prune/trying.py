@@ -17,8 +17,9 @@ from hgviz.analysis.importance import METHODS
 from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
-from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.core import Capture, HgvizError, Off, Step, Task
 from hgviz.examples import Batch, Examples
+from hgviz.gui import opening
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -135,6 +136,21 @@ def tracing(trials: Trials, study: Study, method: str, per: Key, urgent: Urgent)
     """The curve of a score beside random orders; what is urgent goes before."""
     task = tasks.curve(trials, study, method, per, most=POINTS)
     return (yield from _yielding(task, urgent))
+
+
+def both(wish: opening.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
+    """A text captured with the whole model, and without the heads that are off."""
+    _, model, whole = yield from opening.capture_text(replace(wish, off=frozenset()), model)
+    _, _, without = yield from opening.capture_text(wish, model)
+    return whole, without
+
+
+def save(study: Study, path: str) -> Task[str]:
+    """Write what was measured to a file, in place of one that is there."""
+    from hgviz.store import write_study
+
+    yield Step(0, 1, f"writing {Path(path).name}")
+    return str(write_study(path, study, force=True))
 
 
 def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:

@@ -167,7 +167,7 @@ def test_the_slider_of_the_curve_is_the_mask(scored, until):
     settled(scored, until)
 
 
-def test_changed_predictions_are_listed_and_open_their_text(scored, until, monkeypatch):
+def test_changed_predictions_are_listed_and_open_their_text(scored, until):
     scored.commands.pruning.switch(frozenset(scored.session.spec.heads[:6]))
     settled(scored, until)
     view, trial = scored.prune.changed, scored.session.trial
@@ -180,12 +180,18 @@ def test_changed_predictions_are_listed_and_open_their_text(scored, until, monke
             assert view.model.rowCount() == min(rows[kind], 2000)
     assert (rows["lost"], rows["won"]) == (trial.paired.lost, trial.paired.won)
     assert rows["all"] > 0
-    opened = []
-    monkeypatch.setattr(scored.commands.prompting, "capture_text", opened.append)
+    session = scored.session
     view.table.setCurrentIndex(view.model.index(0, 0))
     QTest.keyClick(view.table, Qt.Key.Key_Return)
-    assert opened and opened[0] in trial.examples.rows[0].text
-    assert scored.session.mode == "inspect"
+    assert session.mode == "inspect"
+    until(lambda: session.capture is not None and session.facts)
+    off, text = session.off, session.capture.prompt.text
+    assert text in trial.examples.rows[0].text and session.capture.off == off
+    for heads in (frozenset(), off):
+        scored.commands.run("before_after")
+        assert session.capture.off == heads and session.off == off
+        assert session.capture.prompt.text == text
+        until(lambda: session.facts)
 
 
 def test_masks_are_kept_compared_and_returned_to(scored, until):
@@ -282,3 +288,17 @@ def test_another_model_forgets_what_was_tried(scored, capture):
     session = scored.session
     assert session.trial is None and session.data == "" and not session.history.past
     assert session.off == capture.off and scored.commands.pruning.trials is None
+
+
+def test_what_was_measured_is_saved_with_its_masks(scored, until, tmp_path):
+    from hgviz.store import open_study
+
+    scored.commands.pruning.measure(frozenset({"gradient"}))
+    until(lambda: scored.session.study is not None and not scored.commands.pruning.measuring)
+    scored.commands.run("keep_mask")
+    path = tmp_path / "heads.h5"
+    scored.commands._save_study(str(path))
+    until(lambda: path.exists() and not any(one.state == "running" for one in scored.session.work))
+    study = open_study(path)
+    assert np.array_equal(study.gradient, scored.session.study.gradient)
+    assert [one.name for one in study.masks] == ["Whole model"]
