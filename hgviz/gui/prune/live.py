@@ -19,7 +19,7 @@ from hgviz.gui.views.base import View
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-METRICS = {"classes": "Accuracy", "next": "Next {} right", "masked": "Hidden {} right"}
+RIGHT = {"classes": "Accuracy", "next": "Next {} right", "masked": "Hidden {} right"}
 EARLY = "Looking early is not corrected for: the interval holds for a number chosen beforehand."
 
 
@@ -125,7 +125,7 @@ class LiveView(View):
         heads = "1 head" if off == 1 else f"{off} heads"
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
-        metric = METRICS[asked].format(noun.rpartition(" ")[2])
+        metric = RIGHT[asked].format(noun.rpartition(" ")[2])
         self.head.title.setText(f"{metric} with {heads} off" if off else f"{metric}, whole model")
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
