@@ -23,6 +23,7 @@ Method = Literal[
     "gates", "subset", "causal",
 ]  # fmt: skip
 LEARNED = {"gates", "subset", "causal"}  # by trainings, not here
+POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
 SLOPES = {"gradient", "token_gradient"}  # one pass gives both
 TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
 
@@ -192,8 +193,8 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
             **{name: _number(fact[name]) for name in ("score", "low", "high")},
         }  # fmt: skip
         if study.change is not None:
-            row["points_changed"] = f"{100 * change.change[at]:+.2f}"
-            row["adjusted_p"] = _number(change.adjusted[at])
+            row["points"] = f"{100 * change.change[at]:+.2f}"
+            row["p"] = _number(change.adjusted[at])
         rows.append(row)
     one = found.method
     unit = f" ({one.unit})" if one.unit else ""
@@ -201,6 +202,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
     return {
         "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
         "on": f"{terminal.counted(found.rows, 'example')} of {study.data}",
+        "points": POINTS if study.change is not None else "",
         "heads": rows,
     }
 
