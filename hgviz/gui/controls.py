@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
@@ -201,8 +201,10 @@ class Segments(QFrame):
 
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icons again in the new theme's colour."""
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.StyleChange):
+        if event.type() == QEvent.Type.PaletteChange:
             self._draw()
+        elif event.type() == QEvent.Type.StyleChange:
+            QTimer.singleShot(0, self, self._draw)  # the buttons lose their faces after this
         super().changeEvent(event)
 
     def _clicked(self, number: int) -> None:
