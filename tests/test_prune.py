@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import tqdm
 from safetensors.torch import load_file, save_file
 
 from hgviz import cli, tasks
@@ -28,8 +29,9 @@ from tests.models.test_removal import KINDS, chosen, logits
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Timing as short as can be."""
+    """Timing as short as can be, and no thread that watches bars."""
     monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
 
 
 @pytest.fixture
@@ -119,7 +121,6 @@ def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
 def transformers_logits(folder, kind):
     import transformers
 
-    transformers.utils.logging.disable_progress_bar()  # it leaves a thread behind
     ids = torch.arange(18).reshape(2, 9) % 20
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -195,7 +196,7 @@ def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monke
     slice_ = export.smaller
     monkeypatch.setattr(export, "smaller", lambda found, off: slice_(found, off | {HeadId(1, 2)}))
     with pytest.raises(HgvizError, match=r"the export differs from the masked model by \d"):
-        prune(path, "0.1", tmp_path / "out")
+        prune(path, "0.1", tmp_path / "deep" / "out")
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
 
 
@@ -251,6 +252,8 @@ def test_no_folder_is_replaced(tmp_path):
         prune(path, "0.1", path)
     (tmp_path / "out" / "mine").unlink()
     prune(path, "0.1", tmp_path / "out")
+    prune(path, "0.1", tmp_path / "deep" / "out")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["deep", "out", "whole"]
 
 
 def test_all_heads_may_go_and_that_is_said(tmp_path, run):

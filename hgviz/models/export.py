@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from hgviz.models import conversion, readers, rewriting
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.model import module_of
 from hgviz.models.proof import Form, Runner, runner
-from hgviz.models.readers import WEIGHTS, path_errors, shown
+from hgviz.models.readers import CONFIG, WEIGHTS, path_errors, shown
 from hgviz.models.removal import smaller, zeroed
 from hgviz.models.shards import places_of
 
@@ -68,8 +68,10 @@ def size(weights: Path) -> int:
 @contextmanager
 def kept_if_proved(out: Path) -> Iterator[Path]:
     """A folder to write into, which becomes `out` where nothing fails, and else is not there."""
+    out = out.absolute()
     conversion.require_free(out, do="Choose another folder")
     fresh = out.with_name(f".{out.name}.new")
+    above = [one for one in out.parents if not one.exists()]
     with path_errors(fresh, "could not be written"):
         if fresh.exists():  # of a run that was killed
             shutil.rmtree(fresh)
@@ -77,11 +79,16 @@ def kept_if_proved(out: Path) -> Iterator[Path]:
     try:
         yield fresh
         with path_errors(out, "could not be written"):
-            if out.exists():
-                out.rmdir()  # empty, and stays so until now, or this fails
-            fresh.rename(out)
+            if not out.exists():
+                fresh.rename(out)
+                return
+            for one in sorted(fresh.iterdir(), key=lambda one: one.name == CONFIG):
+                one.rename(out / one.name)  # config.json last: before it, this is no checkpoint
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+        with suppress(OSError):  # they are not empty where all went well
+            for one in above:
+                one.rmdir()
 
 
 def require_some(found: Checkpoint, off: Off) -> None:
