@@ -56,7 +56,7 @@ def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
 
 
 @needs_sample
-@pytest.mark.parametrize("mode", ["inspect", "follow"])
+@pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_first_picture_needs_no_model_in_any_mode_and_theme(app, mode, dark):
     image = proof.window_picture(resource(opening.FIRST), dark, mode)
