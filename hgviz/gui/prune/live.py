@@ -226,7 +226,7 @@ class GrowthChart(QWidget):
             chart.frame(
                 painter, axes,
                 chart.ticks(0, trial.total, 5 if box.width() > 260 else 3),
-                chart.ticks(low, high, max(2, round(box.height() / 34))),
+                chart.ticks(low, high, max(5, round(box.height() / 30))),
                 chart.count, chart.percent, self.title,
             )  # fmt: skip
             ends = ([(p.seen, p.low) for p in points], [(p.seen, p.high) for p in points])
