@@ -91,6 +91,8 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
     layer = capture.maps[chosen.layer]
     if layer is None:
         return DOT.join([*parts, "not captured yet"])
+    if chosen.head not in layer.heads:
+        return "The model has no such head: all of this layer were removed"
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         weights = layer.read(chosen.head, rows=(row, row + 1))[0]

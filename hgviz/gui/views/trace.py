@@ -206,7 +206,7 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
 
 def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: bool) -> str:
     index = stage.entries[-1] if stage.entries else None
-    if index is None or capture.maps[index] is None:
+    if index is None or capture.maps[index] is None or not capture.spec.layers[index].heads:
         return _pooled(capture, stage, token) if inward else _given(capture, before, stage, token)
     layer = capture.spec.layers[index]
     if layer.window is not None and layer.role == "up":
