@@ -59,7 +59,7 @@ class Program:
         self.empty.asked.connect(self.commands.run)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
-        self.prune.connect(self.commands)
+        self.prune.join(self.commands)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)

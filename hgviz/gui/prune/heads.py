@@ -82,13 +82,13 @@ class HeadsView(View):
         self.wall.switched.connect(self.switched)
         self.wall.chosen.connect(self._choose)
         self.wall.pointed.connect(self._point)
-        self.scroll = QScrollArea()
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll.setWidgetResizable(True)
-        self.scroll.setWidget(self.wall)
-        self.scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.scroll.viewport().installEventFilter(self)
-        self.scroll.viewport().setAutoFillBackground(False)
+        self.room = QScrollArea()
+        self.room.setFrameShape(QFrame.Shape.NoFrame)
+        self.room.setWidgetResizable(True)
+        self.room.setWidget(self.wall)
+        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.room.viewport().installEventFilter(self)
+        self.room.viewport().setAutoFillBackground(False)
         self.wall.setAutoFillBackground(False)
         self.bar = ShadeBar()
         self.hint = Words(HINT, factor=0.92, kind="secondary")
@@ -105,7 +105,7 @@ class HeadsView(View):
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addLayout(controls)
-        column.addWidget(self.scroll, 1)
+        column.addWidget(self.room, 1)
         column.addWidget(self.bar)
         column.addWidget(said)
         column.addWidget(line())
@@ -195,7 +195,7 @@ class HeadsView(View):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Tell the wall how much room there is."""
         if event.type() == QEvent.Type.Resize:
-            self.wall.set_room(self.scroll.viewport().height())
+            self.wall.set_room(self.room.viewport().height())
         return super().eventFilter(watched, event)
 
     def _point(self, head: HeadId | None) -> None:
@@ -215,7 +215,7 @@ class HeadsView(View):
         self.session.select(layer=head.layer, head=head.head)
         box = self.wall.wall.box(head) if self.wall.wall else None
         if box is not None:
-            self.scroll.ensureVisible(round(box.center().x()), round(box.center().y()), 20, 40)
+            self.room.ensureVisible(round(box.center().x()), round(box.center().y()), 20, 40)
 
     def _coloured(self) -> None:
         per: Key = self.per.currentData()

@@ -34,7 +34,10 @@ class LiveView(View):
         "Choose data to see what the model scores",
         "A classifier needs texts with labels, a language model any text.",
     )
-    empty_actions = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+    empty_actions: tuple[tuple[str, str], ...] = (
+        ("bundled_data", "Use the bundled reviews"),
+        ("choose_data", "Choose data…"),
+    )
 
     stopped = Signal()
     resumed = Signal()

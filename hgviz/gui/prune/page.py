@@ -70,7 +70,7 @@ class PrunePage(QWidget):
         """Every view of the page; F6 walks them in this order."""
         return (self.heads, self.live, self.curve, self.changed)
 
-    def connect(self, commands: PruneCommands) -> None:
+    def join(self, commands: PruneCommands) -> None:
         """Have what people do here done."""
         pruning = commands.pruning
         for view in (self.heads, self.curve):

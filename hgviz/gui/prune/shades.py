@@ -67,14 +67,19 @@ def colour(part: float, dark: bool) -> QColor:
     """The colour of a part of the limit, -1 to 1."""
     part = max(-1.0, min(1.0, part))
     bent = math.copysign(abs(part) ** EXPONENT, part)
-    table = palettes.colours("blue-red", dark)
-    red, green, blue = (int(one) for one in table[round((0.5 + 0.5 * bent) * (len(table) - 1))])
+    table = np.asarray(palettes.colours("blue-red", dark))
+    red, green, blue = table[round((0.5 + 0.5 * bent) * (len(table) - 1))].tolist()
     return QColor(red, green, blue)
 
 
 def ink(ground: QColor) -> QColor:
     """Black or white on a colour, whichever contrasts more."""
-    return QColor(*(int(one) for one in palettes.readable(np.array(ground.getRgb()[:3]))))
+    return QColor(
+        *(
+            int(one)
+            for one in palettes.readable(np.array([ground.red(), ground.green(), ground.blue()]))
+        )
+    )
 
 
 def written(value: float) -> str:
@@ -121,8 +126,10 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
     if saved is not None:
         unit += f", per {PER[per]} of a mean head"
     heads = {
-        head: Shade(*(float(x * scale) for x in (values[at], ends[0][at], ends[1][at])),
-                    bool(ends[0][at] <= 0 <= ends[1][at]))
+        head: Shade(
+            float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
+            bool(ends[0][at] <= 0 <= ends[1][at]),
+        )
         for at, head in enumerate(study.heads)
     }  # fmt: skip
     return Shades(one.label, unit, max(most * scale, 1e-12), heads)

@@ -78,9 +78,9 @@ class CurveChart(QWidget):
         line = self.line
         assert line is not None
         one, band = line.curve, line.band
-        values = [one.values, one.low, band.low, band.high]
-        low = float(min(part.min() for part in values if len(part)))
-        high = float(max(part.max() for part in (one.values, band.high) if len(part)))
+        lowest = np.concatenate([one.values, one.low, band.low, band.high])
+        low = float(lowest.min())
+        high = float(np.concatenate([one.values, band.high]).max())
         low = min(low, float(one.values[0]) - curves.POINT)
         room = max(0.005, (high - low) * 0.06)
         box = QRectF(LEFT, TOP, self.width() - LEFT - RIGHT, self.height() - TOP - BOTTOM)

@@ -50,7 +50,7 @@ class HeadWall(QWidget):
         self.spec: ModelSpec | None = None
         self.off: Off = frozenset()
         self.shades = Shades()
-        self.cursor = HeadId(0, 0)
+        self.at = HeadId(0, 0)
         self.room = 0  # px of height that there are without scrolling
         self._hover: HeadId | None = None
         self._way: bool | None = None  # what the drag paints: True switches off
@@ -81,8 +81,8 @@ class HeadWall(QWidget):
 
     def show_cursor(self, head: HeadId) -> None:
         """The head at hand."""
-        if head != self.cursor:
-            self.cursor = head
+        if head != self.at:
+            self.at = head
             self._describe()
             self.update()
 
@@ -179,29 +179,29 @@ class HeadWall(QWidget):
         if key in STEPS:
             self._step(*STEPS[Qt.Key(key)])
         elif key in ENDS:
-            row = self.wall.row_of(self.cursor.layer) if self.wall else None
+            row = self.wall.row_of(self.at.layer) if self.wall else None
             if row and row.cells:
                 self.chosen.emit(row.cells[-1 if key == Qt.Key.Key_End else 0][0])
         elif key in ACTS:
-            self._way, self._begun = self.cursor not in self.off, False
-            self._paint(self.cursor, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
+            self._way, self._begun = self.at not in self.off, False
+            self._paint(self.at, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
             self._way = None
         else:
             super().keyPressEvent(event)
 
     def _step(self, down: int, right: int) -> None:
         rows = [one for one in self.wall.rows if one.cells] if self.wall else []
-        at = next((n for n, one in enumerate(rows) if one.layer == self.cursor.layer), None)
+        at = next((n for n, one in enumerate(rows) if one.layer == self.at.layer), None)
         if at is None:
             return
         if right:
             heads = [head for head, _ in rows[at].cells]
-            here = heads.index(self.cursor) if self.cursor in heads else 0
+            here = heads.index(self.at) if self.at in heads else 0
             self.chosen.emit(heads[max(0, min(here + right, len(heads) - 1))])
             return
         row = rows[max(0, min(at + down, len(rows) - 1))]
         self.chosen.emit(min((one for one, _ in row.cells),
-                             key=lambda one: abs(one.head - self.cursor.head)))  # fmt: skip
+                             key=lambda one: abs(one.head - self.at.head)))  # fmt: skip
 
     def focusInEvent(self, event: QEvent) -> None:
         """Show the ring."""
@@ -227,7 +227,7 @@ class HeadWall(QWidget):
     def _describe(self) -> None:
         heads = len(self.spec.heads) if self.spec else 0
         self.setAccessibleDescription(
-            f"{len(self.off)} of {heads} heads switched off. {self.words(self.cursor)}"
+            f"{len(self.off)} of {heads} heads switched off. {self.words(self.at)}"
             if self.spec and self.spec.layers else ""
         )  # fmt: skip
 
@@ -246,7 +246,7 @@ class HeadWall(QWidget):
                 self._side(painter, row)
                 for head, box in row.cells:
                     self._cell(painter, head, box)
-            box = self.wall.box(self.cursor)
+            box = self.wall.box(self.at)
             if box is not None:
                 self._ring(painter, box)
 
@@ -276,7 +276,7 @@ class HeadWall(QWidget):
         now = theme.current()
         first = self.wall.columns[0][1] - self.wall.cell / 2
         middle = row.top + row.height / 2
-        chosen = row.layer == self.cursor.layer
+        chosen = row.layer == self.at.layer
         painter.setFont(theme.font(0.92, 600 if chosen else 400))
         painter.setPen(now.text)
         box = QRectF(first - 44, middle - 10, 34, 20)

@@ -80,7 +80,7 @@ def test_rows_that_go_to_another_level_are_lower(tiny):
 
 def test_a_click_switches_a_head_off_and_on_again(wall):
     QTest.mouseClick(wall, Qt.MouseButton.LeftButton, pos=at(wall, 1, 2))
-    assert wall.off == {HeadId(1, 2)} and wall.cursor == HeadId(1, 2)
+    assert wall.off == {HeadId(1, 2)} and wall.at == HeadId(1, 2)
     QTest.mouseClick(wall, Qt.MouseButton.LeftButton, pos=at(wall, 1, 2))
     assert wall.off == frozenset()
     QTest.mouseClick(wall, Qt.MouseButton.RightButton, pos=at(wall, 1, 2))
@@ -113,13 +113,13 @@ def test_the_keyboard_walks_and_switches(wall):
     wall.setFocus()
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Space):
         QTest.keyClick(wall, key)
-    assert wall.cursor == HeadId(1, 2) and wall.off == {HeadId(1, 2)}
+    assert wall.at == HeadId(1, 2) and wall.off == {HeadId(1, 2)}
     QTest.keyClick(wall, Qt.Key.Key_End)
-    assert wall.cursor == HeadId(1, 5)
+    assert wall.at == HeadId(1, 5)
     QTest.keyClick(wall, Qt.Key.Key_Right)
     for _ in range(9):
         QTest.keyClick(wall, Qt.Key.Key_Up)
-    assert wall.cursor == HeadId(0, 5)
+    assert wall.at == HeadId(0, 5)
     assert "Head 0.5" in wall.accessibleDescription()
 
 
@@ -127,7 +127,7 @@ def test_the_keyboard_passes_over_layers_without_heads(wall):
     wall.show_model(flat(3, (6, 0, 3)))
     wall.show_cursor(HeadId(0, 5))
     QTest.keyClick(wall, Qt.Key.Key_Down)
-    assert wall.cursor == HeadId(2, 2)
+    assert wall.at == HeadId(2, 2)
 
 
 def test_the_wall_is_one_widget_however_many_heads(wall):
