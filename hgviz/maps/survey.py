@@ -108,7 +108,7 @@ def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> ND
             return
         found[part] = 0.0
         with np.errstate(invalid="ignore", over="ignore"):
-            for j in range(-(-maps.shape[2] // TILE)):
+            for j in maps.tiles_in(i):
                 tile = maps.weights(place, i, j)
                 if tile is not None:
                     found[part] += tile @ np.ones(tile.shape[1], tile.dtype)
@@ -175,7 +175,7 @@ def _look_at_logs(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted)
     rows = slice(i * TILE, (i + 1) * TILE)
     total, weighted = found.total[rows], found.weighted[rows]
     top: NDArray[Any] | None = None  # of all tiles, cell by cell, since that is fast
-    for j in range(-(-maps.shape[2] // TILE)):
+    for j in maps.tiles_in(i):
         logs = maps.logs(place, i, j)
         if logs is None:
             continue
@@ -203,7 +203,7 @@ def _look_at_weights(maps: Tiled, place: int, i: int, found: _Rows, wanted: Want
     """A block of rows of any other map."""
     rows = slice(i * TILE, (i + 1) * TILE)
     top, lowest = found.top[rows], found.lowest[rows]
-    for j in range(-(-maps.shape[2] // TILE)):
+    for j in maps.tiles_in(i):
         tile = maps.weights(place, i, j)
         if tile is None:
             continue
