@@ -97,7 +97,9 @@ class HeadWall(QWidget):
         parts = [f"Head {head}", "switched off" if head in self.off else "on"]
         if self.shades.label:
             parts.append(f"{self.shades.label}: {self.shades.words(head)}")
-        layer = self.spec.layers[head.layer] if self.spec else None
+        # the model may have changed before the head at hand did
+        layers = self.spec.layers if self.spec else ()
+        layer = layers[head.layer] if head.layer < len(layers) else None
         if layer is not None and layer.role != "self":
             parts.insert(1, WAYS[layer.role])
         return (
