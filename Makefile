@@ -19,7 +19,7 @@ run: $(READY)
 	$(BIN)/hgviz demo
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 soak: $(READY)
 	$(BIN)/pytest -m soak tests/soak
