@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -105,16 +106,21 @@ class Examples:
         some = tuple(self.rows[row] for row in chosen)
         return Examples(self.asked, some, order[order != NOTHING], self.labels)
 
-    def blocks(self) -> Iterator[list[Batch]]:
-        """Batches in order; a score is fair after each list of them, not within."""
-        if self.asked == "next":
+    def blocks(self, sizes: Sequence[int] = ()) -> Iterator[list[Batch]]:
+        """Batches in order; a score is fair after each list of them, not within.
+
+        sizes: how many examples the first block has, the second and so on, the last number again
+        and again; left out, what is quick as a whole.
+        """
+        if self.asked == "next" and not sizes:
             for some in self._windows():
                 yield [self.batch(some)]
             return
-        first = FIRST if self.asked == "classes" else TEXTS
-        start = 0
-        while start < len(self):
-            some = self.order[start : start + (first if not start else MOST)]
+        sizes, start = sizes or (FIRST, MOST), 0
+        for size in chain(sizes, repeat(sizes[-1])):
+            if start >= len(self):
+                return
+            some = self.order[start : start + size]
             start += len(some)
             # texts of much the same length together, so that little is padding
             by_length = some[np.argsort([len(self.rows[i].ids) for i in some], kind="stable")]

@@ -51,7 +51,7 @@ def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
 def test_leaving_one_out_is_what_trying_it_gives(trials):
     study = finish(tasks.importance(trials, {"loss_change", "change"}))
     for at, head in enumerate(study.heads):
-        found, answers = finish(tasks.try_heads(trials, frozenset({head})))
+        found, _, answers = finish(tasks.try_heads(trials, frozenset({head})))
         np.testing.assert_allclose(study.loss + study.loss_change[:, at], answers.loss, atol=1e-5)
         assert (study.change[:, at] == -1).sum() == found.lost
         assert (study.change[:, at] == 1).sum() == found.won
@@ -227,7 +227,7 @@ def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
     part = trials.examples.part(one.rows)
     for at in (0, 3, 8):
         without = type(trials)(trials.model, part)
-        score, answers = finish(tasks.try_heads(without, one.off(at)))
+        score, _, answers = finish(tasks.try_heads(without, one.off(at)))
         assert one.values[at] == pytest.approx(score.score.value)
         assert one.loss[at] == pytest.approx(answers.loss.mean(), abs=1e-5)
     assert len({r.values[-1] for r in (one, *randoms)}) == 1
@@ -275,7 +275,7 @@ def test_a_greedy_order_takes_the_head_whose_loss_is_least_each_time(wide):
     off = frozenset()
     for taken in one.order[:3]:
         losses = {
-            head: finish(tasks.try_heads(on, off | {head}))[1].loss.mean()
+            head: finish(tasks.try_heads(on, off | {head}))[2].loss.mean()
             for head in study.heads
             if head not in off
         }

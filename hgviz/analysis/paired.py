@@ -82,8 +82,11 @@ def try_heads(
     whole: Answer,
     without: Answer,
     off: Off,
-) -> Task[tuple[Paired, Answers]]:
-    """Answer block after block; each Step carries the Paired so far."""
+) -> Task[tuple[Paired, Answers, Answers]]:
+    """Answer block after block; each Step carries the Paired so far.
+
+    Returns it with the answers of the whole model and those with heads off.
+    """
     before, now = Answers.none(examples), Answers.none(examples)
     places = np.zeros(len(examples.wanted), bool)
     found = paired(examples, before, now, places, off)
@@ -95,4 +98,4 @@ def try_heads(
             places[at] = True
         found = paired(examples, before, now, places, off)
         yield Step(found.score.seen, found.score.total, "", found)
-    return found, now
+    return found, before, now

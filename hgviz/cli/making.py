@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import Activation, AsJson, Checkpoint, Device, Off
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Checkpoint,
+    Data,
+    Device,
+    LabelColumn,
+    Off,
+    TextColumn,
+)
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -170,15 +179,9 @@ def convert(
 
 def evaluate(
     model: Checkpoint,
-    data: Annotated[
-        Path, typer.Option(metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
-    ],
-    text_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
-    ] = "",
-    label_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
-    ] = "",
+    data: Data,
+    text_column: TextColumn = "",
+    label_column: LabelColumn = "",
     off: Off = "",
     activation: Activation = None,
     device: Device = "auto",

@@ -51,6 +51,15 @@ Activation = Annotated[
         "(norm), or a list that goes over the heads, softmax,ymish.",
     ),
 ]
+TextColumn = Annotated[
+    str, typer.Option("--text-column", metavar="C", help="Its name, or its number from 0.")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label-column", metavar="C", help="Its name, or its number from 0.")
+]
+Data = Annotated[
+    Path, typer.Option("--data", metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import Activation, AsJson, Checkpoint, Device, Off
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Checkpoint,
+    Data,
+    Device,
+    LabelColumn,
+    Off,
+    TextColumn,
+)
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
@@ -26,16 +35,6 @@ LEARNED = {"gates", "subset", "causal"}  # by trainings, not here
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
 SLOPES = {"gradient", "token_gradient"}  # one pass gives both
 TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
-
-Data = Annotated[
-    Path, typer.Option("--data", metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
-]
-TextColumn = Annotated[
-    str, typer.Option("--text-column", metavar="C", help="Its name, or its number from 0.")
-]
-LabelColumn = Annotated[
-    str, typer.Option("--label-column", metavar="C", help="Its name, or its number from 0.")
-]
 
 
 def importance(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import AsJson, Checkpoint, Off
+from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Off, TextColumn
 
 if TYPE_CHECKING:
     from hgviz.models.proof import Proof
@@ -50,12 +50,8 @@ def prune(
             "that come with hgviz.",
         ),
     ] = None,
-    text_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
-    ] = "",
-    label_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
-    ] = "",
+    text_column: TextColumn = "",
+    label_column: LabelColumn = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a model without some of its heads, and prove that it is the model with them off.

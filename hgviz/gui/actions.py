@@ -56,10 +56,6 @@ def _levels(session: Session) -> str:
     return _model(session)
 
 
-def _inspecting(session: Session) -> str:
-    return "" if session.mode == "inspect" else "Only in Inspect"
-
-
 def _corpus(session: Session) -> str:
     many = session.capture is not None and session.capture.items
     return "" if many else "Needs a capture of many texts: capture a file of texts first"

@@ -6,7 +6,7 @@ begins at the first layer that differs from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -30,16 +30,22 @@ class Trials:
     """The answers of a model to examples, whole and with heads off.
 
     off: heads that are off in the whole model already. blocks: batches in the order of the
-    examples; a score is fair after each block. keep: bytes for parts of the whole model's passes.
+    examples, of the sizes that Examples.blocks takes; a score is fair after each block. keep: bytes
+    for parts of the whole model's passes.
     """
 
     def __init__(
-        self, model: Model, examples: Examples, off: Off = frozenset(), keep: int = KEEP
+        self,
+        model: Model,
+        examples: Examples,
+        off: Off = frozenset(),
+        keep: int = KEEP,
+        sizes: Sequence[int] = (),
     ) -> None:
         self.model, self.examples = model, examples
-        self.blocks = tuple(map(tuple, examples.blocks()))
+        self.blocks = tuple(map(tuple, examples.blocks(sizes)))
         self._variants = Variants(model.module, off)
-        self._kept: dict[int, tuple[Whole, Answer]] = {}
+        self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
 
     @property
@@ -101,16 +107,16 @@ class Trials:
             )
 
     def _known(self, batch: Batch) -> tuple[Whole, Answer]:
-        number = id(batch)
-        if number not in self._kept:
+        rows = batch.rows.tobytes()
+        if rows not in self._kept:
             whole, logits = self._variants.whole(self._tokens(batch))
             outputs = whole.known.outputs  # all that a trial looks at where it begins
             size = sum(one.nbytes for one in outputs.values())
             if size > self._room:
                 outputs, size = {}, 0
             self._room -= size
-            self._kept[number] = Whole(whole.tokens, Known(outputs)), answered(logits, batch)
-        return self._kept[number]
+            self._kept[rows] = Whole(whole.tokens, Known(outputs)), answered(logits, batch)
+        return self._kept[rows]
 
     def _tokens(self, batch: Batch) -> Tokens:
         ids = torch.tensor(batch.ids, device=self.model.device)

@@ -52,8 +52,8 @@ def trials_of(
     return trials
 
 
-def try_heads(trials: Trials, off: Off) -> Task[tuple[Paired, Answers]]:
-    """What the model scores with heads off, beside the whole model; each Step has a Paired."""
+def try_heads(trials: Trials, off: Off) -> Task[tuple[Paired, Answers, Answers]]:
+    """What the model scores with heads off, beside the whole model; see analysis.paired."""
     from hgviz.analysis import paired
 
     def without(batch: Batch) -> Any:

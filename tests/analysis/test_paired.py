@@ -35,7 +35,7 @@ def test_lost_and_won_are_counted_text_by_text(count, seed):
     random, examples = np.random.default_rng(seed), texts(count)
     before, now = random.integers(0, 2, (2, count))
     task = try_heads(examples, examples.blocks(), answering(before), answering(now, 0.75), OFF)
-    found, answers = finish(task)
+    found, whole, answers = finish(task)
     right = np.arange(count) % 2
     assert found.lost == sum((before == right) & (now != right))
     assert found.won == sum((before != right) & (now == right))
@@ -44,7 +44,7 @@ def test_lost_and_won_are_counted_text_by_text(count, seed):
     assert found.difference == pytest.approx(found.score.value - found.whole.value)
     assert found.low < found.difference < found.high or found.difference in (-1, 1)
     assert (found.loss, found.whole_loss, found.score.off) == (0.75, 0.5, OFF)
-    assert found.done and (answers.given == now).all()
+    assert found.done and (answers.given == now).all() and (whole.given == before).all()
 
 
 def test_a_score_is_there_from_the_first_block_on_and_grows():

@@ -108,3 +108,12 @@ def test_each_place_is_answered_once(case):
             seen[examples.where(batch)] += 1
             assert (examples.wanted[examples.where(batch)] == batch.wanted[batch.asked]).all()
     assert (seen == 1).all()
+
+
+def test_batches_that_come_and_go_are_told_apart(case):
+    model, examples = case
+    trials = Trials(model, examples)
+    for row in range(min(len(examples), 12)):  # each may lie where the one before it lay
+        batch = examples.batch([row])
+        assert np.abs(trials.whole(batch)[0] - by_run(model, batch, set())[0]).max() <= 1e-6
+        del batch

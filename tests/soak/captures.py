@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,14 +116,19 @@ def in_documents(random: Random, good: Path, folder: Path, canary: Path) -> Path
         names = ["spec", "spec", "spec", "off", "made", "prompt/pieces"]
         if "index" in file:
             names = ["spec", "index", "index", "index", "made", "items/00001/prompt/pieces"]
-        name = names[random.integers(len(names))]
-        document = json.loads(bytes(file[name][:]))
-        data = json.dumps(restated(random, document)).encode("utf-8", "surrogatepass")
-        if random.integers(8) == 0:
-            data = damaged(random, data)
-        del file[name]
-        file.create_dataset(name, data=np.frombuffer(data, "u1"))
+        replace_one(random, file, names)
     return path
+
+
+def replace_one(random: Random, file: h5py.File, names: Sequence[str]) -> None:
+    """One of some JSON documents said otherwise, or damaged."""
+    name = names[random.integers(len(names))]
+    document = json.loads(bytes(file[name][:]))
+    data = json.dumps(restated(random, document)).encode("utf-8", "surrogatepass")
+    if random.integers(8) == 0:
+        data = damaged(random, data)
+    del file[name]
+    file.create_dataset(name, data=np.frombuffer(data, "u1"))
 
 
 def in_datasets(random: Random, good: Path, folder: Path, canary: Path) -> Path:

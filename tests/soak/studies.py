@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from hgviz.store import write_study
 from tests.soak import captures
 from tests.soak.captures import everything, number
-from tests.soak.nonsense import Random, damaged, restated
+from tests.soak.nonsense import Random
 from tests.studying import make_study
 
 DOCUMENTS = ("spec", "spec", "about", "about", "masks", "masks", "off", "made")
@@ -30,14 +29,8 @@ def make(folder: Path) -> None:
 def in_documents(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """The JSON documents."""
     path = captures.copied(random, good, folder)
-    name = DOCUMENTS[random.integers(len(DOCUMENTS))]
     with h5py.File(path, "r+") as file:
-        document = json.loads(bytes(file[name][:]))
-        data = json.dumps(restated(random, document)).encode("utf-8", "surrogatepass")
-        if random.integers(8) == 0:
-            data = damaged(random, data)
-        del file[name]
-        file.create_dataset(name, data=np.frombuffer(data, "u1"))
+        captures.replace_one(random, file, DOCUMENTS)
     return path
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from hgviz.analysis.orders import costs
 from hgviz.analysis.trial import Trial
-from hgviz.core import ModelSpec, Step, Task
+from hgviz.core import ModelSpec, Off, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Progress, Words, label
 from hgviz.gui.prune import chart
@@ -157,7 +159,7 @@ class LiveView(View):
         else:
             self.lines["Difference"].say("0: no head is off")
             self.lines["Changed"].say("none")
-        self.lines["Saved"].say(saved_words(session.spec, len(result.off)))
+        self.lines["Saved"].say(saved_words(session.spec, result.off))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
         told = f"{result.seen:,} of {result.total:,} {noun}s"
         self.stop.setVisible(not result.done)
@@ -267,12 +269,12 @@ def p_words(p: float) -> str:
     return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def saved_words(spec: ModelSpec | None, off: int) -> str:
+def saved_words(spec: ModelSpec | None, off: Off) -> str:
     """295 k parameters (4.7 %) that go with the heads."""
     if spec is None or not off:
         return "nothing"
-    width = spec.width // max((1 + max(one.heads) for one in spec.layers if one.heads), default=1)
-    count = 4 * spec.width * width * off
+    parameters, _ = costs(spec, np.ones(1))
+    count = float(parameters[[head in off for head in spec.heads]].sum())
     size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
     share = f" ({100 * count / spec.parameters:.1f} %)" if spec.parameters else ""
     return f"{size} parameters{share}"

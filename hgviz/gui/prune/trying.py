@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz import tasks
-from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
 from hgviz.core import Capture, HgvizError, Off, Step, Task
-from hgviz.examples import Batch, Examples
+from hgviz.examples import Examples
 from hgviz.gui import opening
 from hgviz.study import Study
 
@@ -30,6 +29,8 @@ FIRST = ("loo", "signed")  # what colours the wall unless something else is chos
 POINTS = 25  # of a curve; random orders have fewer
 # examples that are tried, drawn at random where there are more: 24 windows are 24,576 tokens
 MOST = {"classes": 4000, "next": 24, "masked": 400}
+# of their blocks: a score shows soon, and grows in small steps
+SIZES = {"classes": (32, 64), "next": (1, 2, 4), "masked": (32, 64)}
 
 
 class Urgent:
@@ -82,22 +83,9 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
     from hgviz.models.trials import Trials
 
     yield Step(0, 1, "trying whether heads do anything")
-    trials = Trials(model, examples)
-    trials.blocks = tuple(blocks(examples))
+    trials = Trials(model, examples, sizes=SIZES[examples.asked])
     trials.require_effect()
     return trials
-
-
-def blocks(examples: Examples) -> Iterator[tuple[Batch, ...]]:
-    """Batches in order, the first one small: a score shows soon, and grows in small steps."""
-    first, most = (1, 4) if examples.asked == "next" else (32, 64)
-    start, size = 0, first
-    while start < len(examples):
-        some = examples.order[start : start + size]
-        start, size = start + len(some), min(2 * size, most)
-        lengths = [len(examples.rows[row].ids) for row in some]
-        by_length = some[np.argsort(lengths, kind="stable")]
-        yield tuple(examples.batch(by_length[at : at + 32]) for at in range(0, len(some), 32))
 
 
 def trying(trials: Trials, off: Off) -> Task[Trial]:
@@ -108,7 +96,7 @@ def trying(trials: Trials, off: Off) -> Task[Trial]:
             try:
                 step = next(task)
             except StopIteration as end:
-                found, now = end.value
+                found, before, now = end.value
                 break
             if isinstance(step.value, Paired):
                 score = step.value.score
@@ -116,10 +104,6 @@ def trying(trials: Trials, off: Off) -> Task[Trial]:
                 trial = replace(trial, points=(*trial.points, point), paired=step.value)
                 step = replace(step, value=trial)
             yield step
-    before = Answers.none(trials.examples)
-    for block in trials.blocks:
-        for batch in block:
-            before.put(trials.examples, batch, trials.whole(batch))
     trial = replace(trial, paired=found, before=before, now=now)
     yield Step(trial.total, trial.total, "", trial)
     return trial

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -355,8 +353,3 @@ class HeadWall(QWidget):
         if self.hasFocus():
             painter.setPen(QPen(now.press, 1.5))
             painter.drawRoundedRect(box.adjusted(-3, -3, 3, 3), 7, 7)
-
-
-def all_off(off: Collection[HeadId], spec: ModelSpec) -> bool:
-    """Whether no head is left."""
-    return bool(spec.heads) and set(spec.heads) <= set(off)

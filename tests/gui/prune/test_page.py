@@ -54,7 +54,7 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, until):
     settled(scored, until)
     trial = scored.session.trial
     trials = finish(trying.prepare(tiny, "", "cpu", str(story)))
-    found, answers = finish(tasks.try_heads(trials, OFF))
+    found, _, answers = finish(tasks.try_heads(trials, OFF))
     assert trial.paired == found
     assert np.array_equal(trial.now.given, answers.given)
     assert trial.points[-1].value == found.score.value and len(trial.points) > 2
