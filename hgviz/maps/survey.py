@@ -66,6 +66,9 @@ class Wanted:
     rows: tuple[int, ...] = ()
 
 
+Surveyor = Callable[[Tiled, int, Wanted], Survey]
+
+
 def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
     """Look at every tile of the head stored at a place, by as many threads as there are cores.
 
@@ -90,8 +93,8 @@ def survey(maps: Tiled, place: int, wanted: Wanted) -> Survey:
         with np.errstate(invalid="ignore", over="ignore"):
             look(maps, place, i, whole, wanted)
 
-    _run(block, -(-queries // TILE))
-    entropy = _entropy(whole.total, whole.weighted)
+    in_threads(block, -(-queries // TILE))
+    entropy = entropy_of(whole.total, whole.weighted)
     largest = larger(whole.top, whole.lowest)
     return Survey(whole.total, largest, entropy, whole.cells, whole.sums, whole.rows)
 
@@ -113,7 +116,7 @@ def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> ND
                 if tile is not None:
                     found[part] += tile @ np.ones(tile.shape[1], tile.dtype)
 
-    _run(block, -(-maps.shape[1] // TILE))
+    in_threads(block, -(-maps.shape[1] // TILE))
     return found
 
 
@@ -136,7 +139,7 @@ def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
         some = total > 0
         rows[some] = top[some] + np.log(total[some])
 
-    _run(block, -(-maps.shape[1] // TILE))
+    in_threads(block, -(-maps.shape[1] // TILE))
     return found
 
 
@@ -152,11 +155,11 @@ def lengths(maps: Tiled, place: int) -> NDArray[np.float64]:
                 np.copyto(logs, 0.0, where=np.isneginf(logs))
                 found[part] += np.vecdot(logs, logs, dtype=np.float64)
 
-    _run(block, -(-maps.shape[1] // TILE))
+    in_threads(block, -(-maps.shape[1] // TILE))
     return np.sqrt(found)
 
 
-def _run(work: Callable[[int], None], count: int) -> None:
+def in_threads(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -232,8 +235,8 @@ def _pool(maps: Tiled, tile: NDArray[Any], i: int, j: int, found: _Rows, wanted:
         target[:] = fold_sum_roughly(tile, wanted.sums)
 
 
-def _entropy(total: NDArray[np.float64], weighted: NDArray[np.float64]) -> Floats:
-    # of p = w / S: log S - sum(w log w) / S
+def entropy_of(total: NDArray[np.float64], weighted: NDArray[np.float64]) -> Floats:
+    """(queries,) Entropies in nats of p = w / S: log S - sum(w log w) / S."""
     some = total > 0
     sums = np.where(some, total, 1.0)
     return np.maximum(np.where(some, np.log(sums) - weighted / sums, 0.0), 0.0).astype(np.float32)
