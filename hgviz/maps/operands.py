@@ -34,6 +34,12 @@ class Queries:
     shift: tuple[NDArray[Any], ...] = ()
 
     @property
+    def plain(self) -> bool:
+        """Whether a product with the keys is all there is to its scores."""
+        more = self.position, self.factor, self.least
+        return not self.shift and all(one is None for one in more)
+
+    @property
     def nbytes(self) -> int:
         """Bytes held."""
         parts = (self.content, self.position, self.factor, self.least, *self.shift)
@@ -53,13 +59,14 @@ class Operands:
         self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
         self.dtype = np.float64 if factors.dtype == "float64" else np.float32
         self._number = next(_numbers)
+        self._riding = tuple(map(self._rides, range(len(rule.activations))))
         relative = rule.relative
         self._distances = Distances(rule, relative) if relative is not None else None
 
     def queries(self, place: int, i: int, rows: range) -> Queries:
         """The block of rows i of the head stored at a place."""
         key = (self._number, place, "q", i)
-        make = self._ridden if self._rides(place) else self._made
+        make = self._ridden if self._riding[place] else self._made
         return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
 
     def keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
@@ -67,7 +74,7 @@ class Operands:
 
         def made() -> NDArray[Any]:
             k = plain(self._factors.k[place, columns.start : columns.stop], self.dtype).T
-            if not self._rides(place):
+            if not self._riding[place]:
                 return np.ascontiguousarray(k)  # lying so, a product takes a tenth less
             ready = np.ones((len(k) + _RIDING, k.shape[1]), self.dtype)
             ready[:-_RIDING] = k

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from hgviz.maps.pyramid import Pyramid
 TILE = 256
 TILE_ZOOM = 8  # at this zoom a tile is one cell
 
-Piece = Callable[[int, int, int, int], NDArray[Any] | None]
+Pieces = Callable[[int, int, range, int], Iterator[tuple[int, NDArray[Any] | None]]]
 Window = tuple[int, int, int, int]  # top, bottom, left, right, half-open
 
 
@@ -124,10 +124,16 @@ class Tiled(ABC):
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """Tile (i, j) of the head stored at a place; None where all its cells are zero."""
 
-    def pooled(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
-        """Tile (i, j) in cells of 2^zoom, zoom <= TILE_ZOOM, each its largest weight."""
-        tile = self.weights(place, i, j)
-        return None if tile is None else self.fold(tile, zoom)
+    def pooled(
+        self, place: int, i: int, tiles: range, zoom: int
+    ) -> Iterator[tuple[int, NDArray[Any] | None]]:
+        """Tiles (i, j) in cells of 2^zoom, zoom <= TILE_ZOOM, each its largest weight: the first j
+        of one or more that lie side by side, and their cells, None where one is all zeros. These
+        are good until the next ones.
+        """
+        for j in tiles:
+            tile = self.weights(place, i, j)
+            yield j, None if tile is None else self.fold(tile, zoom)
 
     def tiles_in(self, i: int) -> range:
         """The tiles j of block row i outside which there are only zeros."""
@@ -147,12 +153,15 @@ class Tiled(ABC):
         """Largest values, or those of largest magnitude where weights are signed."""
         return fold_magnitude(values, zoom) if self._signed else fold_max(values, zoom)
 
-    def _summed(self, place: int, i: int, j: int, zoom: int) -> NDArray[Any] | None:
-        tile = self.weights(place, i, j)
-        return None if tile is None else fold_sum(tile, zoom)
+    def _summed(
+        self, place: int, i: int, tiles: range, zoom: int
+    ) -> Iterator[tuple[int, NDArray[Any] | None]]:
+        for j in tiles:
+            tile = self.weights(place, i, j)
+            yield j, None if tile is None else fold_sum(tile, zoom)
 
     def _assembled(
-        self, piece: Piece, place: int, window: Window, zoom: int, dtype: type[Any]
+        self, pieces: Pieces, place: int, window: Window, zoom: int, dtype: type[Any]
     ) -> NDArray[Any]:
         """The pieces of all tiles that meet a window, both in cells of 2^zoom."""
         top, bottom, left, right = window
@@ -163,10 +172,11 @@ class Tiled(ABC):
             band = cells[max(above, 0) : above + step]
             band[:, : max(some.start * step - left, 0)] = 0
             band[:, max(some.stop * step - left, 0) :] = 0
-            for j in range(max(left // step, some.start), min(-(-right // step), some.stop)):
-                part = piece(place, i, j, zoom)
+            met = range(max(left // step, some.start), min(-(-right // step), some.stop))
+            for j, part in pieces(place, i, met, zoom):
                 before = j * step - left
-                target = band[:, max(before, 0) : before + step]
+                width = step if part is None else part.shape[1]
+                target = band[:, max(before, 0) : before + width]
                 if part is None:
                     target[:] = 0
                 else:
