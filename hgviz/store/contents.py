@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
 from hgviz.maps import DenseMap, Factors, LazyMap, Summary
 from hgviz.maps.pyramid import lowest_zoom
+from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import checksum
 from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
@@ -73,18 +74,23 @@ def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
 
 
 def write_layer(
-    group: h5py.Group, layer: Layer, maps: LazyMap | DenseMap, settle: bool = False
+    group: h5py.Group,
+    layer: Layer,
+    maps: LazyMap | DenseMap,
+    settle: bool = False,
+    survey: Surveyor = survey,
 ) -> None:
     """One layer; that it is committed is the last thing said.
 
     settle: store the statistics that `maps.settled` would give, found while looking at the maps.
+    survey: what looks at them.
     """
     attributes: dict[str, Any] = {
         "name": layer.name, "role": layer.role, "level": layer.level,
         "key_level": layer.key_level, "heads": layer.heads, "signed": maps.signed,
         "causal": layer.causal,
     }  # fmt: skip
-    found = overviews.write(group, maps, settle)
+    found = overviews.write(group, maps, settle, survey)
     if isinstance(maps, LazyMap):
         factors = maps.factors if found.stat is None else replace(maps.factors, stat=found.stat)
         attributes |= {"kind": "lazy", **_write_factors(group, factors)}

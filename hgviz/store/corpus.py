@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Integers, Item, ModelSpec, Off, Prompt, Provenance
 from hgviz.maps import DenseMap, Factors
+from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
 from hgviz.store.contents import layer_maps, write_layer, write_output, write_root, write_texts
 from hgviz.store.datasets import store_json
@@ -149,11 +150,17 @@ class _Short:
         write_root(file, spec, off, made)
         write_texts(file, prompt, spans, target)
 
-    def add(self, index: int, layer: Factors | DenseMap, settle: bool = False) -> None:
+    def add(
+        self,
+        index: int,
+        layer: Factors | DenseMap,
+        settle: bool = False,
+        survey: Surveyor = survey,
+    ) -> None:
         """Write a layer; see Writer.add."""
         one = self._layers[index]
         group = self._file.create_group(f"layers/{index:03}")
-        write_layer(group, one, layer_maps(one, layer), settle)
+        write_layer(group, one, layer_maps(one, layer), settle, survey)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> None:

@@ -16,7 +16,7 @@ from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.pyramid import Codes, Pyramid, Range
 from hgviz.maps.statistic import settled_row
 from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
-from hgviz.maps.survey import survey, totals
+from hgviz.maps.survey import Surveyor, survey, totals
 from hgviz.store import schema
 from hgviz.store.arrays import Packed
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
@@ -37,7 +37,9 @@ class Found:
     difference: float
 
 
-def write(group: h5py.Group, maps: LazyMap | DenseMap, settle: bool) -> Found:
+def write(
+    group: h5py.Group, maps: LazyMap | DenseMap, settle: bool, survey: Surveyor = survey
+) -> Found:
     """Look at all maps of a layer, one head after another, and write their coarse levels."""
     stat, rows = None, tuple[int, ...]()
     if isinstance(maps, LazyMap):

@@ -22,6 +22,7 @@ from hgviz.core import (
     Provenance,
 )
 from hgviz.maps import DenseMap, Factors, LazyMap
+from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
 from hgviz.store.contents import (
     layer_maps,
@@ -92,16 +93,23 @@ class Writer:
         if kind is not None and not self.committed:
             remove(self.part)  # there is nothing in it to go on with
 
-    def add(self, index: int, layer: Factors | DenseMap, settle: bool = False) -> None:
+    def add(
+        self,
+        index: int,
+        layer: Factors | DenseMap,
+        settle: bool = False,
+        survey: Surveyor = survey,
+    ) -> None:
         """Commit a layer: it is on the disk when this returns.
 
         settle: with the statistics that hgviz.maps.settled gives, which cost no pass of their own.
+        survey: what looks at the maps, such as a device that is faster at it.
         """
         one = self._layers[index]
         maps = layer_maps(one, layer)
         target = self.part / schema.LAYER.format(index)
         with writing(self.path, self._kept()), whole_hdf5(target) as file:
-            write_layer(file.create_group("layer"), one, maps, settle)
+            write_layer(file.create_group("layer"), one, maps, settle, survey)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:

@@ -77,16 +77,17 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Cap
 def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
 ) -> Task[Capture]:
+    from hgviz.models.surveying import surveyor
     from hgviz.store import Writer, open_capture
 
-    total = len(blank.maps)
+    total, survey = len(blank.maps), surveyor(model.device)
     with Writer(
         out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
     ) as writer:
         layers = Traced(model, blank)
         for index, one in layers:
             if index not in writer.committed:
-                writer.add(index, one, settle=True)
+                writer.add(index, one, settle=True, survey=survey)
             yield Step(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)

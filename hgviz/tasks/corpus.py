@@ -69,6 +69,9 @@ def _items(model: Model, read: Corpus) -> Task[list[Item]]:
 
 
 def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> Task[None]:
+    from hgviz.models.surveying import surveyor
+
+    survey = surveyor(model.device)
     prompt, target = read.prompts(model, number)
     spans = model.spans(prompt, target)
     maps = (None,) * len(model.spec.layers)
@@ -78,7 +81,7 @@ def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: i
         layers = Traced(model, blank)
         for index, factors in layers:
             if index not in one.committed:
-                one.add(index, factors, settle=True)
+                one.add(index, factors, settle=True, survey=survey)
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"
