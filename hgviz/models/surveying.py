@@ -22,9 +22,10 @@ from hgviz.maps.operands import plain
 from hgviz.maps.statistic import HARMLESS, ROUNDED
 from hgviz.maps.survey import Survey, Surveyor, Wanted, entropy_of, in_threads, survey
 from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
+from hgviz.models.positions import Bias, Distances
 from hgviz.models.weighing import visible
 
-ROWS, COLUMNS = 8 * TILE, 32 * TILE  # weighed at a time: 64 MB in float32, a few times over
+CELLS = 1 << 24  # weighed at a time, but for at least a tile's rows: 64 MB, a few times over
 
 _lock = Lock()
 
@@ -32,8 +33,8 @@ _lock = Lock()
 def surveyor(device: str) -> Surveyor:
     """The survey for the maps of a model on a device; for the CPU that is numpy's.
 
-    On another, torch looks at softmaxes of q and k, causal, windowed or padded; numpy at all
-    other maps, and at a head for which the device has too little memory.
+    On another, torch looks at softmaxes of q and k, causal, windowed, padded, or with relative
+    positions; numpy at all other maps, and at a head for which the device has too little memory.
     """
     if device == "cpu":
         return survey
@@ -48,18 +49,16 @@ def surveyor(device: str) -> Surveyor:
 
 
 def _by_product(maps: LazyMap, place: int, device: str) -> bool:
-    """Whether a head's weights are exp(scale q . k - statistic), in numbers that a device has."""
-    factors, rule = maps.factors, maps.factors.rule
-    if device == "mps" and factors.dtype == "float64":
-        return False
-    least = factors.threshold
+    """Whether a head's weights are exp(score - statistic), in numbers that a device has."""
+    factors = maps.factors
+    least, norm = factors.threshold, factors.rule.norms[place]
     every = least is None or bool(np.isneginf(least[place]).all())
-    between = rule.norms[place], rule.relative
-    return every and all(one is None for one in between) and maps.by_softmax(place)
+    known = device != "mps" or factors.dtype != "float64"
+    return every and known and norm is None and maps.by_softmax(place)
 
 
 def surveyed(maps: LazyMap, place: int, wanted: Wanted, device: str) -> Survey | None:
-    """The survey of a plain softmax by torch; None where the device has not the memory for it."""
+    """The survey of such a softmax by torch; None where the device has not the memory for it."""
     found = _Found(maps, wanted)
     try:
         with _in_full(), torch.inference_mode():
@@ -97,9 +96,18 @@ class _Head:
 
         def put(values: NDArray[Any], outside: float = 0) -> Tensor:
             over = [(0, -len(values) % TILE), *[(0, 0)] * (values.ndim - 1)]
-            return torch.from_numpy(np.pad(values, over, constant_values=outside)).to(device)
+            return torch.tensor(np.pad(values, over, constant_values=outside), device=device)
+
+        def term(values: NDArray[Any]) -> Tensor:
+            return torch.tensor(plain(values[place], dtype), device=device)[None]
 
         self.q, self.k = (put(plain(one[place], dtype)) for one in (factors.q, factors.k))
+        self.content, self.distances = self.q, None
+        if (one := rule.relative) is not None:
+            weight, bias, u, v = map(term, (one.weight, one.bias, one.content, one.position))
+            terms = Bias(weight, bias, u, v, one.unit)
+            self.content = self.q + u
+            self.distances = Distances(terms, rule, len(self.q), len(self.k))
         # a weight near 1 feels the rounding of a large statistic: the rest follows
         stat = np.asarray(factors.stat[place], np.float64)
         high = stat.astype(dtype)
@@ -111,21 +119,25 @@ class _Head:
         self.keep = put(np.ones(self.keys, bool) if rule.keep is None else rule.keep)[None]
 
     def parts(self) -> Iterator[tuple[slice, slice]]:
-        """Rows and columns, in whole tiles, of all parts in which there can be weights."""
-        for top in range(0, len(self.q), ROWS):
-            bottom = min(top + ROWS, len(self.q))
+        """Some rows, and the columns in which they can have weights, in whole tiles."""
+        step = max(1, CELLS // len(self.k) // TILE) * TILE
+        for top in range(0, len(self.q), step):
+            bottom = min(top + step, len(self.q))
             first = self.rule.reach(top, self.keys)[0] // TILE * TILE
             stop = -(-self.rule.reach(bottom - 1, self.keys)[1] // TILE) * TILE
-            for left in range(first, stop, COLUMNS):
-                yield slice(top, bottom), slice(left, min(left + COLUMNS, stop))
+            first = first if self.distances is None else 0  # these go from the first key on
+            if first < stop:
+                yield slice(top, bottom), slice(first, stop)
 
     def weights(self, rows: slice, columns: slice) -> Tensor:
         """The weights of a part (rows, columns)."""
-        logs = self.q[rows] @ self.k[columns].T
+        i, j = (torch.arange(one.start, one.stop, device=self.q.device) for one in (rows, columns))
+        logs = self.content[rows] @ self.k[columns].T
+        if self.distances is not None:
+            logs += self.distances.scores(self.q[None, None, rows], i, len(j))[0, 0]
         logs *= self.scale
         for part in self.stat:
             logs -= part[rows]
-        i, j = (torch.arange(one.start, one.stop, device=logs.device) for one in (rows, columns))
         hidden = ~visible(self.rule, i, j, self.keep)[0, 0]
         return logs.masked_fill_(hidden, -torch.inf).exp_()
 

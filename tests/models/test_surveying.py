@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from hgviz import tasks
 from hgviz.core import finish
-from hgviz.maps import LazyMap, Rule, pyramid, settled
+from hgviz.maps import LazyMap, Relative, Rule, pyramid, settled
 from hgviz.maps.statistic import settled_row
 from hgviz.maps.survey import Wanted, survey
 from hgviz.models import open_model, surveying
@@ -56,6 +56,13 @@ def agree(one, other, tolerance=1e-5):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance, err_msg=name)
 
 
+def distances(unit=1):
+    """Relative positions of one head."""
+    random = np.random.default_rng(0)
+    shapes = (1, 64, 12), (1, 64), (1, 64), (1, 64)
+    return Relative(*(0.5 * random.normal(size=one).astype(np.float32) for one in shapes), unit)
+
+
 KINDS = {
     "whole": (softmax(), 700, 300),
     "causal": (softmax(causal=True), 700, 700),
@@ -65,6 +72,8 @@ KINDS = {
     "going up": (softmax(causal=True, stride_k=4), 600, 150),
     "windowed": (softmax(causal=True, stride_q=4, windowed=True), 150, 600),
     "windowed up": (softmax(stride_k=3, windowed=True), 600, 200),
+    "relative": (softmax(causal=True, relative=distances()), 600, 600),
+    "relative down": (softmax(causal=True, stride_q=3, relative=distances(3)), 200, 600),
 }
 
 
@@ -72,8 +81,7 @@ KINDS = {
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_softmax_is_surveyed_as_by_numpy(device, kind, dtype, monkeypatch):
-    monkeypatch.setattr(surveying, "ROWS", 256)  # several parts
-    monkeypatch.setattr(surveying, "COLUMNS", 256)
+    monkeypatch.setattr(surveying, "CELLS", 1)  # a tile's rows in each part
     rule, queries, keys = KINDS[kind]
     maps = LazyMap(head(rule, queries, keys, dtype=dtype), (0,))
     for wanted in (Wanted(3, 4, (0, queries // 2, queries - 1)), Wanted(8), Wanted(0, 1)):
@@ -111,8 +119,9 @@ def test_what_is_no_plain_softmax_is_left_to_numpy(monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("spread", [0.3, 3, 40])
-def test_statistics_settled_by_a_device_leave_numpys_tiles_exact(device, spread):
-    factors = head(softmax(causal=True), 700, 700, spread)
+@pytest.mark.parametrize("relative", [None, distances()])
+def test_statistics_settled_by_a_device_leave_numpys_tiles_exact(device, spread, relative):
+    factors = head(softmax(causal=True, relative=relative), 700, 700, spread)
     maps = LazyMap(factors, (0,))
     exact = whole_map(factors.q[0], factors.k[0], factors.rule, 0)
     total = surveyed(maps, 0, Wanted(3), device).total
@@ -136,7 +145,7 @@ def test_where_a_weight_is_large_totals_and_rows_are_those_of_numpys_tiles():
     [torch.cuda.OutOfMemoryError("CUDA out of memory."), RuntimeError("MPS backend out of memory")],
 )
 def test_a_device_out_of_memory_leaves_the_head_to_numpy(error, monkeypatch):
-    monkeypatch.setattr(surveying, "COLUMNS", 256)
+    monkeypatch.setattr(surveying, "CELLS", 1)
     weights, calls = surveying._Head.weights, []
 
     def full(self, rows, columns):
@@ -146,7 +155,7 @@ def test_a_device_out_of_memory_leaves_the_head_to_numpy(error, monkeypatch):
         return weights(self, rows, columns)
 
     monkeypatch.setattr(surveying._Head, "weights", full)
-    maps, wanted = LazyMap(head(softmax(), 300, 600), (0,)), Wanted(3, 4, (299,))
+    maps, wanted = LazyMap(head(softmax(), 600, 300), (0,)), Wanted(3, 4, (599,))
     one, other = surveyor(BY_TORCH)(maps, 0, wanted), survey(maps, 0, wanted)
     assert len(calls) == 2
     assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FINDINGS)
