@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,16 @@ from hgviz.maps.lazy import LazyMap
 from hgviz.maps.operands import plain
 from hgviz.maps.rule import Factors, Rule
 from hgviz.maps.survey import lengths, log_sums, totals
+from hgviz.maps.tiles import Tiled
 
 ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itself or to 1
 HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
 
+# maps, place of a head, rows that matter or None for all: as hgviz.maps.survey.totals
+Totals = Callable[[Tiled, int, NDArray[np.bool_] | None], NDArray[np.float64]]
 
-def settled(factors: Factors, rounded: float | None = None) -> Factors:
+
+def settled(factors: Factors, rounded: float | None = None, totals: Totals = totals) -> Factors:
     """The same factors, with statistics under which the rows of softmaxes and of linear attention
     sum to what they should in the tiles.
 
@@ -26,7 +31,8 @@ def settled(factors: Factors, rounded: float | None = None) -> Factors:
     tiles; in the model's weights they cancel, between the two they add up. One pass over the
     tiles puts what is left of them into the statistic. Rows without keys stay as they are.
     rounded: how far log-sum-exps are off at most, relative to themselves; where it is known, only
-    rows are looked at that have a weight which could be off by more than is harmless.
+    rows are looked at that have a weight which could be off by more than is harmless. totals: what
+    adds rows up.
     """
     maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
     stat = np.array(factors.stat[...], np.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -19,12 +19,21 @@ from torch import Tensor
 from hgviz.core import Floats
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.operands import plain
-from hgviz.maps.statistic import HARMLESS, ROUNDED
-from hgviz.maps.survey import Survey, Surveyor, Wanted, entropy_of, in_threads, survey
+from hgviz.maps.statistic import HARMLESS, ROUNDED, Totals
+from hgviz.maps.survey import (
+    Survey,
+    Surveyor,
+    Wanted,
+    entropy_of,
+    in_threads,
+    survey,
+    totals,
+)
 from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
 from hgviz.models.positions import Bias, Distances
 from hgviz.models.weighing import visible
 
+LEAST = 1 << 20  # cells of a map that is worth starting kernels for; benchmarks/device.py tells
 CELLS = 1 << 24  # weighed at a time, but for at least a tile's rows: 64 MB, a few times over
 
 _lock = Lock()
@@ -34,22 +43,37 @@ def surveyor(device: str) -> Surveyor:
     """The survey for the maps of a model on a device; for the CPU that is numpy's.
 
     On another, torch looks at softmaxes of q and k, causal, windowed, padded, or with relative
-    positions; numpy at all other maps, and at a head for which the device has too little memory.
+    positions; numpy at all other maps, at small ones, and at a head for which the device has too
+    little memory.
     """
     if device == "cpu":
         return survey
 
     def look(maps: Tiled, place: int, wanted: Wanted) -> Survey:
-        found = None
-        if isinstance(maps, LazyMap) and _by_product(maps, place, device):
-            found = surveyed(maps, place, wanted, device)
+        found = surveyed(maps, place, wanted, device) if _for_device(maps, place, device) else None
         return survey(maps, place, wanted) if found is None else found
 
     return look
 
 
-def _by_product(maps: LazyMap, place: int, device: str) -> bool:
-    """Whether a head's weights are exp(score - statistic), in numbers that a device has."""
+def adder(device: str) -> Totals:
+    """What adds up the rows of such maps, for hgviz.maps.settled; by torch as surveyor."""
+    if device == "cpu":
+        return totals
+
+    def add(maps: Tiled, place: int, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+        found = None
+        if (rows is None or rows.any()) and _for_device(maps, place, device):
+            found = surveyed(maps, place, Wanted(TILE_ZOOM), device)
+        return totals(maps, place, rows) if found is None else found.total
+
+    return add
+
+
+def _for_device(maps: Tiled, place: int, device: str) -> TypeGuard[LazyMap]:
+    """Whether a head is large, its weights exp(score - statistic), in numbers that a device has."""
+    if not isinstance(maps, LazyMap) or maps.shape[1] * maps.shape[2] < LEAST:
+        return False
     factors = maps.factors
     least, norm = factors.threshold, factors.rule.norms[place]
     every = least is None or bool(np.isneginf(least[place]).all())
@@ -58,7 +82,7 @@ def _by_product(maps: LazyMap, place: int, device: str) -> bool:
 
 
 def surveyed(maps: LazyMap, place: int, wanted: Wanted, device: str) -> Survey | None:
-    """The survey of such a softmax by torch; None where the device has not the memory for it."""
+    """The survey of such a head by torch; None where the device has not the memory for it."""
     found = _Found(maps, wanted)
     try:
         with _in_full(), torch.inference_mode():

@@ -58,14 +58,16 @@ def capture(
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
     from hgviz.maps import ROUNDED, Factors, LazyMap, settled
+    from hgviz.models.surveying import adder
 
     maps: list[Map | None] = list(blank.maps)
-    layers = Traced(model, blank)
+    layers, totals = Traced(model, blank), adder(model.device)
     for index, one in layers:
         if isinstance(one, Factors):
             # kernels of half precision take exponentials roughly; of float64 tiles more is expected
             rounded = ROUNDED if one.dtype == "float32" else None
-            maps[index] = LazyMap(settled(one, rounded), model.spec.layers[index].heads)
+            factors = settled(one, rounded, totals)
+            maps[index] = LazyMap(factors, model.spec.layers[index].heads)
         else:
             maps[index] = one
         so_far = replace(blank, maps=tuple(maps))

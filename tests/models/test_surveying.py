@@ -13,9 +13,9 @@ from hgviz import tasks
 from hgviz.core import finish
 from hgviz.maps import LazyMap, Relative, Rule, pyramid, settled
 from hgviz.maps.statistic import settled_row
-from hgviz.maps.survey import Wanted, survey
+from hgviz.maps.survey import Wanted, survey, totals
 from hgviz.models import open_model, surveying
-from hgviz.models.surveying import surveyed, surveyor
+from hgviz.models.surveying import adder, surveyed, surveyor
 from tests.maps.reference import scores, statistic, visible, whole_map
 from tests.maps.test_lazy import layers, make
 from tests.models.building import write_transformer
@@ -30,6 +30,15 @@ DEVICES = [
         ),
     ),
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_maps_too():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surveying, "LEAST", 0)
+        yield
+
+
 FINDINGS = "total", "top", "entropy", "cells", "sums", "rows"
 
 
@@ -241,6 +250,34 @@ def test_a_capture_is_surveyed_on_the_device_of_its_model(
             np.testing.assert_allclose(b.thumb, a.thumb, rtol=2e-3, atol=1e-5)
             np.testing.assert_allclose(b.rowmax, a.rowmax, rtol=1e-4, atol=1e-6)
             np.testing.assert_allclose(b.entropy, a.entropy, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_capture_in_memory_is_settled_there(folder, device, asked, monkeypatch):
+    captures = []
+    for name in ("cpu", device):
+        model = on(folder, name)
+        ids = np.random.default_rng(0).integers(0, 256, 300)
+        captures.append(finish(tasks.capture(model, model.from_ids(ids))))
+    assert asked == 4 * [device]
+    for one, other in zip(captures[0].maps, captures[1].maps, strict=True):
+        assert other.verify_max_abs <= max(1.5 * one.verify_max_abs, 5e-7)
+
+
+def test_rows_that_need_no_adding_up_are_not_sent_to_a_device(asked):
+    maps, none = LazyMap(head(softmax(), 300, 300), (0,)), np.zeros(300, bool)
+    assert np.isnan(adder(BY_TORCH)(maps, 0, none)).all() and not asked
+    every = adder(BY_TORCH)(maps, 0, None)
+    assert asked == [BY_TORCH] and adder("cpu") is totals
+    np.testing.assert_allclose(every, totals(maps, 0), rtol=1e-6)
+
+
+def test_small_maps_are_left_to_numpy(asked, monkeypatch):
+    maps = LazyMap(head(softmax(), 300, 300), (0,))
+    for least, count in ((300 * 300 + 1, 0), (300 * 300, 1)):
+        monkeypatch.setattr(surveying, "LEAST", least)
+        surveyor(BY_TORCH)(maps, 0, Wanted(3))
+        assert len(asked) == count
 
 
 def test_texts_of_a_corpus_are_surveyed_there_too(tmp_path, folder, asked):
