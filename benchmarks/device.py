@@ -1,8 +1,11 @@
 """Captures on a GPU, where torch finds one (CUDA or MPS), against the same on the CPU.
 
 A causal model with random weights, 2 layers of 12 heads of width 64, in float32 and bfloat16: time
-of the forward pass and of captures, and how far the maps are from those of the CPU's capture. Wall
-time, taken in turn, medians. `--device cpu` tries the script where there is no GPU.
+of the forward pass and of captures, and how far the maps are from those of the CPU's capture. Then
+surveys of one head by torch and by numpy, whose time tells what hgviz.models.surveying.LEAST
+should be, for weights that are spread and for a head with one large weight in every row, whose
+tile numpy is asked for. Wall time, taken in turn, medians. `--device cpu` tries the script where
+there is no GPU.
 """
 
 import argparse
@@ -17,6 +20,7 @@ from table import line
 
 LENGTHS = 2048, 8192
 COMPARED = 2048  # tokens at which whole maps are compared
+SURVEYED = 512, 1024, 2048, 8192, 32768
 LAYERS, HEADS, WIDTH = 2, 12, 64
 ROUNDS = 5
 
@@ -26,6 +30,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cuda", "mps", "cpu"))
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    parser.add_argument("--surveyed", type=int, nargs="+", default=SURVEYED)
     options = parser.parse_args()
     device = options.device or found()
     if device is None:
@@ -39,6 +44,9 @@ def main():
             compared(path, device, dtype)
             for length in options.lengths:
                 times(path, device, dtype, length)
+    for length in options.surveyed:
+        for peaked in (False, True):
+            surveys(device, length, peaked)
 
 
 def found():
@@ -148,6 +156,42 @@ def times(path, device, dtype, length):
     line(f"{where}: forward pass", f"{1000 * medians['forward']:.1f} ms")
     for name in list(works)[1:]:
         line(f"{where}: capture {name} / forward", f"{medians[name] / medians['forward']:.2f}")
+
+
+def surveys(device, length, peaked):
+    """What is stored of one head's map beside its factors, by torch and by numpy."""
+    from hgviz.maps.summary import to_store
+    from hgviz.maps.survey import survey
+    from hgviz.models.surveying import surveyed
+
+    maps = one_head(length, peaked)
+    wanted = to_store(maps, (0, length // 2, length - 1))
+    where = f"{device}, a {'peaked' if peaked else 'spread'} head, {length:,} tokens"
+    mine, theirs = surveyed(maps, 0, wanted, device), survey(maps, 0, wanted)
+    if mine is None:
+        line(f"{where}: survey by torch", "no memory")
+        return
+    taken = {"torch": [], "numpy": []}
+    for _ in range(ROUNDS):
+        taken["torch"].append(seconds(lambda: surveyed(maps, 0, wanted, device), device))
+        taken["numpy"].append(seconds(lambda: survey(maps, 0, wanted), device))
+    torch, numpy = (statistics.median(taken[name]) for name in ("torch", "numpy"))
+    line(f"{where}: survey by torch", f"{1000 * torch:.1f} ms")
+    line(f"{where}: the same by numpy / by torch", f"{numpy / torch:.2f}")
+    off = max(float(np.abs(getattr(mine, one) - getattr(theirs, one)).max())
+              for one in ("cells", "top", "rows"))  # fmt: skip
+    line(f"{where}: weights of torch off numpy's", f"{off:.1e}", "1e-5")
+
+
+def one_head(length, peaked):
+    """The map of a causal head; peaked: every row has nearly all its weight on one key."""
+    from hgviz.maps import Factors, LazyMap, Rule, measured
+
+    q, k = np.random.default_rng(0).normal(size=(2, 1, length, WIDTH)).astype(np.float32)
+    rule = Rule(WIDTH**-0.5, ("softmax",), (None,), causal=True)
+    rows, proof = np.zeros(0, np.int64), np.zeros((1, 0, length), np.float32)
+    stat = np.zeros((1, length), np.float32)
+    return LazyMap(measured(Factors(4 * k if peaked else q, k, stat, rule, rows, proof)), (0,))
 
 
 def seconds(work, device):

@@ -73,6 +73,16 @@ def test_without_a_gpu_the_column_is_left_out_in_one_line(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("skipped: ")
 
 
+@pytest.mark.parametrize("peaked", [False, True])
+def test_a_survey_by_torch_is_timed_beside_numpys(monkeypatch, capsys, peaked):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    device = runpy.run_path(str(FOLDER / "device.py"))
+    device["main"].__globals__.update(ROUNDS=1)
+    device["surveys"]("cpu", 600, peaked)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[-1].endswith("yes")
+
+
 def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(
     monkeypatch, capsys, tmp_path
 ):
