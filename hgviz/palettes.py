@@ -82,6 +82,8 @@ class Ink:
     mark_text: str = "#B5390A"
     unseen: str = "#F0F2F4"
     hatch: str = "#C9CED6"
+    band: str = "#E3E7EC"
+    band_line: str = "#A3ACB8"
     silhouette: tuple[str, str, str] = ("#E6ECF3", "#D3DEEA", "#BFCFE1")
 
 
@@ -164,6 +166,17 @@ def ticks(
     return tuple(sorted(chosen))
 
 
+def even_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers in equal steps from low to high, at most so many: what an axis says."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / max(most - 1, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * one for one in (*_STEPS, 10.0) if power * one >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
 def written(value: float, signed: bool = False) -> str:
     """A weight as people read it: three digits at most, a real minus, a plus where signs matter."""
     size = abs(value)
@@ -241,5 +254,6 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 __all__ = [
     "CATEGORICAL", "PALETTES", "PAPER", "SCALES", "Ink", "Palette", "Scale", "colours",
-    "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks", "written",
+    "even_ticks", "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks",
+    "written",
 ]  # fmt: skip

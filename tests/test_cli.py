@@ -11,8 +11,10 @@ import pytest
 import hgviz
 from hgviz import cli, tasks
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
-from hgviz.figures import FIGURES, Spec
-from hgviz.store import write_capture
+from hgviz.figures import CHARTS, FIGURES, Spec
+from hgviz.store import write_capture, write_study
+from tests.figures.test_charts import study_of
+from tests.studying import make_study
 
 
 def nobody(*_):
@@ -81,7 +83,7 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
 
 def test_the_help_of_figure_names_every_kind(run):
     _, out, _ = run("figure", "--help")
-    assert all(kind in out for kind in FIGURES)
+    assert all(kind in out for kind in FIGURES | CHARTS)
 
 
 def test_verbs_of_the_window_are_handed_over(capfd):
@@ -287,11 +289,42 @@ def test_logits_and_rollout_are_written(run, saved, capture, tmp_path):
 
 
 @pytest.mark.parametrize("kind", FIGURES)
-def test_every_kind_of_figure_is_drawn(run, saved, tmp_path, kind):
+def test_every_kind_of_figure_of_a_capture_is_drawn(run, saved, tmp_path, kind):
     out = tmp_path / f"{kind}.pdf"
     code, said, error = run("figure", saved, "--kind", kind, "--width", "acl", "-o", out)
     assert (code, error) == (0, "")
     assert out.read_bytes().startswith(b"%PDF") and str(out) in said
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".csv"])
+@pytest.mark.parametrize("kind", CHARTS)
+def test_every_kind_of_figure_of_a_study_is_drawn(run, tmp_path, kind, suffix):
+    study, out = tmp_path / "study.h5", tmp_path / f"figure{suffix}"
+    write_study(study, study_of(("loo", "signed")))
+    options = ("--method", "loo", "--width", "acl", "--axis", "flops")
+    code, said, error = run("figure", study, "--kind", kind, *options, "-o", out)
+    assert (code, error) == (0, "")
+    assert str(out) in said
+    if suffix == ".pdf":
+        again = f"hgviz figure study.h5 --kind {kind} --method loo --axis flops --width acl"
+        assert again.encode() in out.read_bytes()
+    else:
+        assert len(out.read_text().splitlines()) > len(make_study().heads)
+
+
+def test_curves_of_several_studies_are_one_figure_and_scores_are_of_one(run, tmp_path):
+    files = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    for seed, file in enumerate(files):
+        write_study(file, study_of(("loo",), seed))
+    assert run("figure", *files, "--kind", "curve", "-o", tmp_path / "f.svg")[0] == 0
+    code, _, error = run("figure", *files, "--kind", "scores", "-o", tmp_path / "g.svg")
+    assert code == 2 and "one file" in error
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_a_capture_is_no_study(run, saved, tmp_path, kind):
+    code, _, error = run("figure", saved, "--kind", kind, "-o", tmp_path / "f.pdf")
+    assert code == 1 and "is no study" in error and len(error.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

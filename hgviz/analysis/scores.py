@@ -82,6 +82,20 @@ def benjamini_hochberg(p: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
+# --- orders ---------------------------------------------------------------------------------------
+
+
+def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """The rank correlation of two rows of numbers; equal ones share their mean rank. NaN where one
+    row has a single value."""
+    ranks = []
+    for values in (first, second):
+        _, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+        ranks.append((np.cumsum(count) - (count - 1) / 2)[place])
+    with np.errstate(invalid="ignore"):
+        return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
 # --- classes --------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from hgviz.cli.options import (
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
+    from hgviz.study import Study
 
 
 def demo(
@@ -108,9 +109,17 @@ def rollout(source: Source, out: Npy, rows: Rows = None, item: ItemNumber = 0) -
 
 
 def figure(
-    source: Source,
-    kind: Annotated[str, typer.Option(metavar="K", help="What: map, wall or levels.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FIG.pdf", help="Where to.")],
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="A capture, or studies (.h5).")
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(metavar="K", help="Of a capture map, wall, levels; of studies curve, scores."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", metavar="FIG.pdf", help="Where to; .csv: a study's numbers."),
+    ],
     layer: Layer = 0,
     head: Head = 0,
     query: Annotated[
@@ -120,21 +129,41 @@ def figure(
         str, typer.Option(metavar="W", help="Of the page: 3.25in, 89mm, or a preset such as acl.")
     ] = "neurips",
     item: ItemNumber = 0,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M", help="Of studies: a score; curves of several may be named."),
+    ] = None,
+    axis: Annotated[
+        Literal["heads", "parameters", "flops"], typer.Option(help="What curves are drawn over.")
+    ] = "heads",
 ) -> None:
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
     from hgviz.core import Selection
-    from hgviz.figures import FIGURES, Spec
+    from hgviz.figures import CHARTS, FIGURES, Spec
 
-    if kind not in FIGURES:
-        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
-    command = ["hgviz", "figure", source.name, "--kind", kind, "--layer", layer, "--head", head]
-    command += [] if query is None else ["--query", query]
-    command += ["--item", item] if item else []
-    command += ["--width", width, "-o", out.name]
+    kinds = FIGURES | CHARTS
+    if kind not in kinds:
+        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(kinds)}.")
+    if len(sources) > 1 and kind != "curve":
+        raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
+    names = [source.name for source in sources]
     spec = Spec(kind, Selection(layer, head, query), width=width)
-    task = tasks.figure(spec, _open(source, item), out, shlex.join(map(str, command)))
-    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
+    if kind in CHARTS:
+        command = ["hgviz", "figure", *names, "--kind", kind]
+        command += [word for name in method or [] for word in ("--method", name)]
+        command += [] if axis == "heads" else ["--axis", axis]
+        command += ["--width", width, "-o", out.name]
+        one = tasks.chart(kind, [_study(source) for source in sources], method or [], axis)
+        task = tasks.study_figure(spec, one, out, shlex.join(command))
+    else:
+        command = ["hgviz", "figure", *names, "--kind", kind]
+        command += ["--layer", str(layer), "--head", str(head)]
+        command += [] if query is None else ["--query", str(query)]
+        command += ["--item", str(item)] if item else []
+        command += ["--width", width, "-o", out.name]
+        task = tasks.figure(spec, _open(sources[0], item), out, shlex.join(command))
+    terminal.say(f"{terminal.run(task, 'Drawing')}: {kinds[kind].label.lower()}.")
 
 
 def selftest(context: typer.Context) -> int:
@@ -154,6 +183,19 @@ def _open(path: Path, item: int) -> Capture:
             f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
         )
     return open_capture(path, item)
+
+
+def _study(path: Path) -> Study:
+    from hgviz.core import HgvizError
+    from hgviz.store import is_study, open_study
+
+    if path.exists() and not path.is_dir() and not is_study(path):
+        raise HgvizError(
+            f"{path} is no study",
+            "figures of this kind show what was measured of all heads",
+            "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
+        )
+    return open_study(path)
 
 
 def _map(opened: Capture, layer: int, head: int) -> Map:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hgviz.core import Capture, HeadId, HgvizError
 from hgviz.figures.spec import FORMATS, WIDTHS, Fact, Spec, format_of, points
 
 if TYPE_CHECKING:
+    from hgviz.figures.charts import Chart
     from hgviz.figures.page import Page
 
 Facts = Mapping[HeadId, Fact]
-Compose = Callable[["Page", Spec, Capture, Facts], None]
+TABLE = ".csv"  # what a chart's numbers are written as
 
 
 def _map(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
@@ -35,13 +36,28 @@ def _levels(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     compose(page, spec, capture, facts)
 
 
+def _curve(page: Page, spec: Spec, chart: Any) -> None:
+    from hgviz.figures.curve import compose
+
+    compose(page, spec, chart)
+
+
+def _scores(page: Page, spec: Spec, chart: Any) -> None:
+    from hgviz.figures.scores import compose
+
+    compose(page, spec, chart)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of figure: its name, what people call it, and the function that composes it."""
+    """One kind of figure: its name, what people call it, and the function that composes it.
+
+    Those of CHARTS are of studies, whose numbers tasks make ready: (page, spec, chart).
+    """
 
     name: str
     label: str
-    compose: Compose
+    compose: Callable[..., None]
 
 
 FIGURES: dict[str, Kind] = {
@@ -50,6 +66,15 @@ FIGURES: dict[str, Kind] = {
         Kind("map", "Map of one head", _map),
         Kind("wall", "All heads of all layers", _wall),
         Kind("levels", "One token through all levels", _levels),
+    )
+}
+
+
+CHARTS: dict[str, Kind] = {
+    row.name: row
+    for row in (
+        Kind("curve", "What is lost as heads go", _curve),
+        Kind("scores", "What every head is worth", _scores),
     )
 }
 
@@ -86,20 +111,52 @@ def draw(
     command: what draws it again, kept in the file with everything else that identifies it; names
     of folders are left out of it. The file appears whole or not at all. Raises HgvizError.
     """
+    from hgviz.figures import provenance
+
+    def page_and_record() -> tuple[Page, dict[str, str]]:
+        page = composed(spec, capture, facts)
+        return page, provenance.record(spec, capture, page.notes, command, Path(path))
+
+    return _written(page_and_record, Path(path), spec.format)
+
+
+def draw_chart(spec: Spec, chart: Chart, path: str | Path, command: str = "") -> Path:
+    """Write a figure of CHARTS to path and give the path; a .csv has its numbers in place of a
+    picture. command as in draw. Raises HgvizError.
+    """
     path = Path(path)
-    form = format_of(path, spec.format)
-    from hgviz.figures import export, provenance, style
+    from hgviz.figures import export, provenance
+    from hgviz.figures.page import Page
+
+    if not spec.format and path.suffix.lower() == TABLE:
+        export.require_folder(path)
+        export.write(path, {path.name: export.table(chart.rows())})
+        return path
+
+    def page_and_record() -> tuple[Page, dict[str, str]]:
+        page = Page(points(spec.width))
+        CHARTS[spec.kind].compose(page, spec, chart)
+        return page, provenance.record_of_chart(spec, chart.about, command)
+
+    return _written(page_and_record, path, spec.format)
+
+
+def _written(
+    page_and_record: Callable[[], tuple[Page, dict[str, str]]], path: Path, asked: str
+) -> Path:
+    """Compose and write a figure, with what it says of itself."""
+    form = format_of(path, asked)
+    from hgviz.figures import export, style
 
     export.require_folder(path)
     with style.dressed():
-        page = composed(spec, capture, facts)
-        record = provenance.record(spec, capture, page.notes, command, path)
+        page, record = page_and_record()
         files = export.render(page.figure, form, path, record)
     export.write(path, files)
     return path
 
 
 __all__ = [
-    "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec", "composed", "draw",
-    "format_of", "points",
+    "CHARTS", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec", "composed", "draw",
+    "draw_chart", "format_of", "points",
 ]  # fmt: skip

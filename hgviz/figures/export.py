@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import tempfile
-from io import BytesIO
+from collections.abc import Sequence
+from io import BytesIO, StringIO
+from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,6 +45,21 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
         metadata=provenance.metadata(form, record),
     )
     return {path.name: buffer.getvalue()}
+
+
+def table(rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """Rows as CSV; what is no number is empty."""
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for row in rows:
+        writer.writerow([_cell(one) for one in row])
+    return buffer.getvalue().encode()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.7g}" if isfinite(value) else ""
 
 
 def require_folder(path: Path) -> None:

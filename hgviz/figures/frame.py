@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, log2
 
 from hgviz.activations import ACTIVATIONS
@@ -130,6 +131,23 @@ def legend(
         page.text(at + swatch, line, words, size=style.SMALL, colour=PAPER.secondary)
         at += need + 12
     return line + 2 if any(notes) else y
+
+
+def footnotes(page: Page, notes: Sequence[str], x: float, y: float) -> float:
+    """Notes below a chart, each as many lines as it takes; y and what it gives are baselines."""
+    room = page.width - x - 2
+    for note in notes:
+        line = ""
+        for word in visible(note, space=" ").split(" "):
+            longer = f"{line} {word}".strip()
+            if line and style.extent(longer, style.SMALL) > room:
+                y += 10
+                page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
+                longer = word
+            line = elide(longer, room, style.SMALL)
+        y += 10
+        page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
+    return y
 
 
 def off_card(page: Page, x: float, y: float, width: float, height: float) -> None:

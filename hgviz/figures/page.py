@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.text import Text
@@ -119,6 +120,32 @@ class Page:
             PathPatch(
                 Outline(np.array(points), codes), facecolor="none", edgecolor=colour,
                 linewidth=width, alpha=alpha, capstyle="round", zorder=self._next(),
+            )
+        )  # fmt: skip
+
+    def stroke(
+        self, points: Points, colour: Any, width: float, dash: tuple[float, ...] = ()
+    ) -> None:
+        """A line through points, of dashes and gaps in points if given."""
+        self.axes.add_artist(
+            Line2D(
+                *zip(*points, strict=True), color=colour, linewidth=width,
+                linestyle=(0, dash) if dash else "-", solid_joinstyle="round",
+                dash_capstyle="butt", zorder=self._next(),
+            )
+        )  # fmt: skip
+
+    def marks(
+        self, points: Points, marker: str, colour: Any, size: float, hollow: bool = False
+    ) -> None:
+        """A marker at each point; hollow: filled with the colour of paper."""
+        if not points:
+            return
+        self.axes.add_artist(
+            Line2D(
+                *zip(*points, strict=True), linestyle="none", marker=marker, markersize=size,
+                markerfacecolor=PAPER.paper if hollow else colour, markeredgecolor=colour,
+                markeredgewidth=0.8 if hollow else 0.0, zorder=self._next(),
             )
         )  # fmt: skip
 

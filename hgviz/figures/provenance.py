@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -33,6 +34,17 @@ def record(
         "generated": capture.made.generated,
         "reduction": "; ".join(notes),
         "command": without_folders(command or command_for(spec, capture, path)),
+    }
+    return {name: _plain(value) for name, value in found.items() if value}
+
+
+def record_of_chart(spec: Spec, about: Mapping[str, str], command: str) -> dict[str, str]:
+    """What identifies a figure of studies, in words; about: models, data and their digests."""
+    found = {
+        "program": f"hgviz {hgviz.__version__}",
+        "kind": spec.kind,
+        **about,
+        "command": without_folders(command or f"hgviz figure STUDY.h5 --kind {spec.kind}"),
     }
     return {name: _plain(value) for name, value in found.items() if value}
 

@@ -11,12 +11,13 @@ from hgviz.tasks.looking import figure, measure, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.pruning import curve, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune
+from hgviz.tasks.reporting import chart, study_figure
 from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 
 __all__ = [
-    "beside", "capture", "capture_corpus", "convert", "curve", "evaluate", "examples_from",
+    "beside", "capture", "capture_corpus", "chart", "convert", "curve", "evaluate", "examples_from",
     "figure", "generate", "heads_from", "heads_of_study", "importance", "info", "keeping",
     "kept_study", "kind_of", "learned", "load", "measure", "prompt_from", "prune", "rollout",
-    "save", "study", "train", "trials_of", "try_heads", "with_learned",
+    "save", "study", "study_figure", "train", "trials_of", "try_heads", "with_learned",
 ]  # fmt: skip

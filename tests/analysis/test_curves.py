@@ -132,6 +132,22 @@ def test_chance_counts_the_random_orders_that_do_as_well(count, seed):
     assert curves.chance(mine, randoms) == pytest.approx((1 + better) / (1 + count))
 
 
+def test_chance_and_lead_compare_only_points_that_all_have():
+    """Between fewer points a bent curve has a smaller area: the same order must not look better."""
+    bent = [0.9, 0.9, 0.9, 0.9, 0.5]
+    coarse = [curve_of([0.9, 0.9, 0.5], removed=[0, 2, 4]) for _ in range(20)]
+    assert curves.area(curve_of(bent)) > curves.area(coarse[0])
+    assert curves.chance(curve_of(bent), coarse) == 1.0
+    assert curves.lead(curve_of(bent), curves.band(coarse)) == pytest.approx(0.0)
+
+
+def test_a_lead_is_what_lies_between_a_curve_and_the_middle_of_random_ones():
+    randoms = [curve_of([0.9, value, 0.5]) for value in np.linspace(0.6, 0.8, 21)]
+    band = curves.band(randoms)
+    assert curves.lead(curve_of([0.9, 0.8, 0.5]), band) == pytest.approx(0.05)  # 0.1 at the middle
+    assert curves.lead(curve_of([0.9, 0.6, 0.5]), band) == pytest.approx(-0.05)
+
+
 def test_what_is_off_is_a_share_of_all_that_could_be():
     one = replace(curve_of([0.9, 0.8, 0.7], removed=[0, 1, 3]), order=HEADS[::-1])
     costs = np.arange(12.0)

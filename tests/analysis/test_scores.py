@@ -184,3 +184,16 @@ def test_windows_of_one_size_have_the_interval_of_a_mean():
 
 def test_one_window_says_nothing_about_others():
     assert scores.ratio_interval([3.0], [2.0]) == (-math.inf, math.inf)
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), min_size=3, max_size=30))
+def test_the_rank_correlation_is_that_of_scipy_with_ties(pairs):
+    first, second = np.array(pairs, float).T
+    found = scores.spearman(first, second)
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(stats.spearmanr(first, second).statistic, abs=1e-12)

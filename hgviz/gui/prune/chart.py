@@ -11,13 +11,14 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from hgviz.gui import theme
 from hgviz.gui.views.ink import faint
+from hgviz.palettes import even_ticks
 
-STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 MIDDLE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 Points = Sequence[tuple[float, float]]
+ticks = even_ticks  # the screen and paper say the same numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,6 @@ class Axes:
     def band(self, low: Points, high: Points) -> QPolygonF:
         """What lies between two lines."""
         return self.line([*low, *reversed(high)])
-
-
-def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from low to high, at most so many."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / max(most - 1, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * one for one in STEPS if power * one >= rough * (1 - 1e-9))
-    first = math.ceil(low / step - 1e-9)
-    return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def frame(

@@ -1,0 +1,122 @@
+"""A pair of axes on a page: quiet lines, round numbers, and what is drawn between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, log10
+
+import numpy as np
+
+from hgviz.figures import style
+from hgviz.figures.charts import Band, Many
+from hgviz.figures.page import Page, Points
+from hgviz.palettes import CATEGORICAL, PAPER, even_ticks
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.4, 1.2, 1.4))
+TICK, GAP = 2.5, 3.0
+APART = 34.0  # points between two markers of a line, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a line is told from others: colour, marker and dashes, never by colour alone."""
+
+    colour: str
+    marker: str
+    dash: tuple[float, ...]
+
+
+def look(number: int) -> Look:
+    """The look of line number 0, 1, 2 ...; no two of the first 77 are alike."""
+    return Look(
+        CATEGORICAL[number % len(CATEGORICAL)],
+        MARKERS[number % len(MARKERS)],
+        DASHES[number % len(DASHES)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Data from (x0, y0) to (x1, y1) in a box of points from the corner (left, top)."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+
+    @property
+    def bottom(self) -> float:
+        """Where the x axis lies."""
+        return self.top + self.height
+
+    def at(self, x: Many, y: Many) -> Points:
+        """Where data lie on the page."""
+        across = self.left + (np.asarray(x) - self.x0) / ((self.x1 - self.x0) or 1) * self.width
+        up = self.bottom - (np.asarray(y) - self.y0) / ((self.y1 - self.y0) or 1) * self.height
+        return list(zip(across.tolist(), up.tolist(), strict=True))
+
+
+def frame(
+    page: Page,
+    axes: Axes,
+    xs: Sequence[tuple[float, str]],
+    ys: Sequence[tuple[float, str]],
+    numbered: bool,
+) -> None:
+    """Level lines at ys and ticks at xs, with what stands beside them; ys only if numbered."""
+    for value, words in ys:
+        _, y = axes.at(np.array([axes.x0]), np.array([value]))[0]
+        page.lines([[(axes.left, y), (axes.left + axes.width, y)]], PAPER.line, 0.4)
+        if numbered:
+            page.text(axes.left - GAP, y, words, size=style.SMALL, across="right", middle=True,
+                      colour=PAPER.secondary)  # fmt: skip
+    right = axes.left + axes.width
+    page.lines([[(axes.left, axes.bottom), (right, axes.bottom)]], PAPER.secondary, 0.6)
+    for value, words in xs:
+        x, _ = axes.at(np.array([value]), np.array([axes.y0]))[0]
+        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], PAPER.secondary)
+        if words:
+            page.text(x, axes.bottom + TICK + 7, words, size=style.SMALL, across="center",
+                      colour=PAPER.secondary)  # fmt: skip
+
+
+def band(page: Page, axes: Axes, one: Band) -> None:
+    """Where most of many lines lie, and their middle."""
+    ribbon(page, axes, one.x, one.low, one.high, PAPER.band, 1.0)
+    page.stroke(axes.at(one.x, one.middle), PAPER.band_line, 0.8)
+
+
+def ribbon(
+    page: Page, axes: Axes, x: Many, low: Many, high: Many, colour: str, alpha: float
+) -> None:
+    """The room between two lines."""
+    page.polygon([*axes.at(x, low), *reversed(axes.at(x, high))], colour, alpha)
+
+
+def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, marked: bool = True) -> None:
+    """A line with markers at some of its points."""
+    places = axes.at(x, y)
+    page.stroke(places, how.colour, 1.1, how.dash)
+    if marked:
+        every = max(1, round(len(places) * APART / max(axes.width, 1)))
+        page.marks(places[every // 2 :: every], how.marker, how.colour, 3.0)
+
+
+def said(low: float, high: float) -> Callable[[float], str]:
+    """How numbers of an axis are written: no more digits than tell them apart."""
+    digits = max(0, ceil(-log10((high - low) / 4)))
+    return lambda value: f"{value:.{digits}f}".replace("-", "−")
+
+
+def ticks(
+    low: float, high: float, room: float, each: float, said: Callable[[float], str]
+) -> list[tuple[float, str]]:
+    """Round numbers from low to high, so many as have `each` points of room, and their words."""
+    found = even_ticks(low, high, max(2, int(room // each)))
+    return [(value, said(value)) for value in found]

@@ -1,0 +1,189 @@
+"""Curves of what is lost as heads go, each over the band of random orders."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from hgviz.figures import axes as around
+from hgviz.figures import style
+from hgviz.figures.axes import Axes, Look, look
+from hgviz.figures.charts import Curves, Line, Many, Panel
+from hgviz.figures.frame import footnotes, heading
+from hgviz.figures.labels import elide
+from hgviz.figures.page import Page
+from hgviz.figures.spec import Spec
+from hgviz.palettes import PAPER
+
+NARROWEST = 92.0  # of a panel, where there are many
+ALONE, TOGETHER = 0.62, 0.82  # heights of panels, in widths
+BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
+FOOT = 24.0  # numbers and name of the x axis
+EACH_X, EACH_Y = 26.0, 14.0  # points of room that a number on an axis takes
+RING = 5.0
+SWATCH = 20.0
+SHADE = 0.13
+
+
+def compose(page: Page, spec: Spec, chart: Curves) -> None:
+    """Place the panels of a chart on the page, and below them what its lines are."""
+    title = chart.title if spec.title is None else spec.title
+    top = heading(page, title, chart.more if spec.title is None else "")
+    labels = list(dict.fromkeys(line.label for panel in chart.panels for line in panel.lines))
+    looks = {label: look(number) for number, label in enumerate(labels)}
+    ends = _ends(chart)
+    ys = around.ticks(*ends[2:], _height(page, chart), EACH_Y, around.said(*ends[2:]))
+    left = max(style.extent(words, style.SMALL) for _, words in ys) + style.SMALL * 1.6 + 6
+    boxes = _boxes(page, chart, left, top)
+    for number, (panel, (x, y, width, height)) in enumerate(zip(chart.panels, boxes, strict=True)):
+        axes = Axes(x, y, width, height, *ends)
+        lowest = number + _columns(page, chart) >= len(chart.panels)
+        _panel(page, chart, panel, axes, ys, looks, first=x == boxes[0][0], lowest=lowest)
+    bottom = max(y + height for _, y, _, height in boxes)
+    middle = (boxes[0][1] + bottom) / 2
+    page.text(style.SMALL, middle, chart.up, size=style.SMALL, across="center", turned=True)
+    page.text((left + page.width) / 2, bottom + FOOT - 4, chart.across, size=style.SMALL,
+              across="center")  # fmt: skip
+    _key(page, chart, looks, left, bottom + FOOT + 5)
+
+
+# --- where all lies -------------------------------------------------------------------------------
+
+
+def _columns(page: Page, chart: Curves) -> int:
+    """Panels beside each other, no row much shorter than the others."""
+    most = max(1, int((page.width - 30) // NARROWEST))
+    return ceil(len(chart.panels) / ceil(len(chart.panels) / most))
+
+
+def _width(page: Page, chart: Curves, left: float) -> float:
+    columns = _columns(page, chart)
+    right = style.extent("100 %", style.SMALL) / 2 if chart.percent else 4.0
+    return (page.width - left - right - BETWEEN * (columns - 1)) / columns
+
+
+def _height(page: Page, chart: Curves) -> float:
+    part = ALONE if _columns(page, chart) == 1 else TOGETHER
+    return part * _width(page, chart, 30)
+
+
+def _boxes(
+    page: Page, chart: Curves, left: float, top: float
+) -> list[tuple[float, float, float, float]]:
+    """Left, top, width and height of every panel."""
+    columns, width = _columns(page, chart), _width(page, chart, left)
+    height = _height(page, chart)
+    titled = ABOVE if any(panel.title for panel in chart.panels) else 0.0
+    return [
+        (
+            left + at % columns * (width + BETWEEN),
+            top + titled + at // columns * (height + titled + BETWEEN),
+            width,
+            height,
+        )
+        for at in range(len(chart.panels))
+    ]
+
+
+def _ends(chart: Curves) -> tuple[float, float, float, float]:
+    """x and y, from where to where, with a little air above and below."""
+    xs, ys = [np.zeros(1)], []
+    for panel in chart.panels:
+        if panel.band is not None:
+            xs.append(panel.band.x)
+            ys += [panel.band.low, panel.band.high]
+        for line in panel.lines:
+            xs.append(line.x)
+            ys += [line.y, *(_interval(panel, line) or ())]
+    every = np.concatenate(ys)
+    low, high = float(every.min()), float(every.max())
+    air = 0.04 * (high - low) or 1.0
+    return 0.0, float(np.concatenate(xs).max()) or 1.0, low - air, high + air
+
+
+def _interval(panel: Panel, line: Line) -> tuple[Many, Many] | None:
+    """The interval of a line that has its panel to itself; of several, none could be read."""
+    if line.low is None or line.high is None or len(panel.lines) > 1:
+        return None
+    return line.low, line.high
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def _panel(
+    page: Page,
+    chart: Curves,
+    panel: Panel,
+    axes: Axes,
+    ys: list[tuple[float, str]],
+    looks: dict[str, Look],
+    first: bool,
+    lowest: bool,
+) -> None:
+    def across(value: float) -> str:
+        if not lowest:
+            return ""
+        return f"{100 * value:.0f} %" if chart.percent else f"{value:.0f}"
+
+    if panel.band is not None:
+        around.band(page, axes, panel.band)
+    around.frame(page, axes, around.ticks(0.0, axes.x1, axes.width, EACH_X, across), ys, first)
+    for line in panel.lines:
+        if interval := _interval(panel, line):
+            around.ribbon(page, axes, line.x, *interval, looks[line.label].colour, SHADE)
+    for line in panel.lines:
+        around.line(page, axes, line.x, line.y, looks[line.label])
+    for line in panel.lines:
+        _mark(page, axes, line, looks[line.label])
+    if panel.title:
+        room = axes.width
+        told = ", ".join(line.marked for line in panel.lines if line.marked)
+        told = f"{chart.mark} {told}" if told else ""
+        words = elide(panel.title, room, style.TEXT, bold=True)
+        page.text(axes.left, axes.top - 3, words, bold=True)
+        start = style.extent(words, style.TEXT, bold=True) + 5
+        if told and start + style.extent(told, style.SMALL) <= room:
+            page.text(axes.left + room, axes.top - 3, told, size=style.SMALL, across="right",
+                      colour=PAPER.secondary)  # fmt: skip
+
+
+def _mark(page: Page, axes: Axes, line: Line, how: Look) -> None:
+    """A ring around the point that counts."""
+    if line.mark is not None:
+        at = axes.at(line.x[line.mark : line.mark + 1], line.y[line.mark : line.mark + 1])
+        page.marks(at, "o", how.colour, RING, hollow=True)
+
+
+def _key(page: Page, chart: Curves, looks: dict[str, Look], left: float, y: float) -> None:
+    """What every line, the band and the ring are."""
+    at, base = left, y
+
+    def room(words: str) -> float:
+        nonlocal at, base
+        need = SWATCH + style.extent(words, style.SMALL)
+        if at > left and at + need > page.width - 2:
+            at, base = left, base + 10
+        start, at = at, at + need + 12
+        page.text(start + SWATCH, base, elide(words, page.width - left - SWATCH, style.SMALL),
+                  size=style.SMALL)  # fmt: skip
+        return start
+
+    named = {} if len(looks) == len(chart.panels) > 1 else looks  # titles say it
+    marks = {line.label: line.marked for panel in chart.panels for line in panel.lines}
+    for label, how in named.items():
+        alone = len(chart.panels) == 1 and marks[label]
+        told = f"{label}: {chart.mark} {marks[label]}" if alone else label
+        start = room(told)
+        middle = base - 2.4
+        page.stroke([(start, middle), (start + SWATCH - 4, middle)], how.colour, 1.1, how.dash)
+        page.marks([(start + SWATCH / 2 - 2, middle)], how.marker, how.colour, 3.0)
+    if chart.banded:
+        start = room(chart.banded)
+        page.box(start, base - 6, SWATCH - 4, 7, fill=PAPER.band)
+        page.stroke([(start, base - 2.5), (start + SWATCH - 4, base - 2.5)], PAPER.band_line, 0.8)
+    if chart.marked:
+        start = room(f"{chart.mark}: {chart.marked}")
+        page.marks([(start + SWATCH / 2 - 2, base - 2.4)], "o", PAPER.text, RING, hollow=True)
+    page.close(footnotes(page, chart.notes, left, base) + 5)

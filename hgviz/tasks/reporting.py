@@ -1,0 +1,269 @@
+"""Figures of studies: what is lost as heads go, and what every head is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgviz.core import HgvizError, Step, Task
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.analysis.orders import Group
+    from hgviz.figures import Spec
+    from hgviz.figures.charts import Band, Chart, Curves, Line, Scores
+    from hgviz.study import Curve, Study
+
+AXES = ("heads", "parameters", "flops")
+TITLES = {
+    "heads": "Heads switched off",
+    "parameters": "Parameters of heads, saved",
+    "flops": "FLOPs of heads, saved",
+}
+TOGETHER = 4  # methods that one pair of axes shows; more have a panel each
+PER = {"score": "", "parameters": " per parameter", "flops": " per FLOP"}
+
+
+def chart(
+    kind: str,
+    studies: Sequence[Study],
+    methods: Sequence[str] = (),
+    axis: str = "heads",
+    normalise: Group | None = None,
+) -> Chart:
+    """What a figure of some studies shows. kind: "curve", of the scores named, or of all that have
+    a curve; "scores", of the first study and method.
+
+    axis: what a curve is drawn over, of AXES. Errors: HgvizError for what was not measured.
+    """
+    if kind == "scores":
+        return scores(studies[0], methods[0] if methods else "", normalise)
+    return curves(studies, methods, axis)
+
+
+def study_figure(spec: Spec, one: Chart, path: Path_, command: str = "") -> Task[str]:
+    """Draw a figure of studies; a path that ends in .csv gets its numbers."""
+    from hgviz import figures
+
+    yield Step(0, 1, f"drawing {path}")
+    return str(figures.draw_chart(spec, one, path, command))
+
+
+# --- what every head is worth ---------------------------------------------------------------------
+
+
+def scores(study: Study, method: str = "", normalise: Group | None = None) -> Scores:
+    """Heads by one score, the most needed first; method "": the first that was measured."""
+    from hgviz.analysis.importance import METHODS, importance
+    from hgviz.figures.charts import Scores
+
+    name = method or next((one.name for one in METHODS.values() if one.measured(study)), "signed")
+    found = importance(study, name, normalise=normalise)
+    order = [at for at in np.argsort(found.rank) if found.rank[at]]
+    groups, names = _groups(study)
+    turned = "" if found.method.needed > 0 else ", low where a head is needed"
+    unit = f", {found.method.unit}" if found.method.unit and not normalise else ""
+    return Scores(
+        tuple(str(study.heads[at]) for at in order),
+        found.score[order], found.low[order], found.high[order],
+        tuple(groups[at] for at in order), names, f"{found.method.label}{unit}",
+        f"What {len(order)} heads are worth", f"{study.spec.name}, {found.method.name}",
+        (f"{found.method.formula}{turned}; {found.rows:,} examples of {study.data}, intervals of "
+         "95 %",),
+        _about([study], found.method.name),
+    )  # fmt: skip
+
+
+def _groups(study: Study) -> tuple[list[int], tuple[str, ...]]:
+    """The number of each head's group and what they are: levels where there are several, or layers.
+
+    Layers that go from one level to another are groups of their own.
+    """
+    levels = study.spec.levels
+    names = []
+    for layer in study.spec.layers:
+        between = f"{levels[layer.key_level].label} to {levels[layer.level].label}"
+        level = levels[layer.level].label if layer.level == layer.key_level else between
+        names.append(level if len(levels) > 1 else f"layer {layer.index}")
+    kinds = tuple(dict.fromkeys(names))
+    return [kinds.index(names[head.layer]) for head in study.heads], kinds
+
+
+# --- what is lost as heads go ---------------------------------------------------------------------
+
+
+def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "heads") -> Curves:
+    """Curves beside the band of random orders.
+
+    One study: the score itself, a few methods in one pair of axes, each with its interval where it
+    is alone. Several: a panel for each method, a line for each study, what is lost of its own whole
+    model, and the band of all their random orders. Errors: HgvizError where there is no curve.
+    """
+    from hgviz.figures.charts import Curves, Panel
+
+    several = len(studies) > 1
+    mine = [_chosen(study, methods) for study in studies]
+    names = list(dict.fromkeys(name for found in mine for name in found))
+    band = _band(studies, mine, axis, several)
+    models = _models(studies)
+    lines = {
+        name: tuple(
+            _line(study, found[name], axis, name if not several else models[number], several)
+            for number, (study, found) in enumerate(zip(studies, mine, strict=True))
+            if name in found
+        )
+        for name in names
+    }
+    together = not several and len(names) <= TOGETHER
+    every = [line for some in lines.values() for line in some]
+    if together:
+        panels = [Panel(tuple(every), band)]
+    else:
+        panels = [Panel(some, band, name) for name, some in lines.items()]
+    one = next(iter(mine[0].values()))
+    bits = _bits(studies[0])
+    model = studies[0].spec.name if not several else f"{len(studies)} models"
+    count = sum(len(_randoms(study, found)) for study, found in zip(studies, mine, strict=True))
+    spread = f"; {_spread(every)}" if len(every) > 1 and not bits else ""
+    return Curves(
+        tuple(panels), TITLES[axis], _across(studies[0], several),
+        "What is lost as heads go", model,
+        f"middle 80 % of {count} random orders, and their median",
+        "k*", f"at most 1 point of {one.unit.replace('_', ' ')} lost",
+        (f"{len(one.rows):,} examples of {studies[0].data} that made no order{spread}",),
+        axis != "heads", _about(studies, ", ".join(names)),
+    )  # fmt: skip
+
+
+def _chosen(study: Study, methods: Sequence[str]) -> dict[str, Curve]:
+    """The newest curve of each method, by what it is called."""
+    found: dict[str, Curve] = {}
+    for one in study.curves:
+        if one.method != "random" and (not methods or one.method in methods):
+            how = "" if one.how == "one-shot" else f", {one.how}"
+            found[f"{one.method}{PER.get(one.key, '')}{how}"] = one
+    missing = [one for one in methods if one not in {each.method for each in found.values()}]
+    if missing or not found:
+        raise HgvizError(
+            f"the study has no curve of {missing[0]}" if missing else "the study has no curve",
+            "a curve is measured first",
+            "Run hgviz curve, with --method for the score",
+        )
+    return found
+
+
+def _randoms(study: Study, found: dict[str, Curve]) -> tuple[Curve, ...]:
+    from hgviz.analysis import curves as analysed
+
+    return analysed.beside(study, next(iter(found.values())))
+
+
+def _line(study: Study, one: Curve, axis: str, label: str, several: bool) -> Line:
+    from hgviz.analysis import curves as analysed
+    from hgviz.figures.charts import Line
+
+    y, low, high = _values(study, one, several)
+    most, least = analysed.allowed(one)
+    mark = int(np.searchsorted(one.removed, most))
+    marked = f"{most}" if several else f"{most}, at least {least}"
+    return Line(label, _x(study, one, axis), y, low, high, mark, marked)
+
+
+def _values(study: Study, one: Curve, several: bool) -> tuple[Any, Any, Any]:
+    """y with its interval: percent right, or points lost; bits of a language model have none."""
+    if bits := _bits(study):
+        rows = study.places_of(one.rows)
+        assert study.sizes is not None
+        factor = float(rows.sum() / study.sizes[one.rows].sum()) / math.log(2) if bits else 1.0
+        return (one.loss.astype(float) - (one.loss[0] if several else 0)) * factor, None, None
+    ends = (
+        (one.change, one.change_low, one.change_high)
+        if several
+        else (one.values, one.low, one.high)
+    )
+    y, low, high = (100 * end.astype(float) for end in ends)
+    return y, low, high
+
+
+def _bits(study: Study) -> bool:
+    """Whether a curve is drawn in bits per byte: of language models whose bytes are known."""
+    return study.asked != "classes" and study.sizes is not None and bool(study.sizes.sum())
+
+
+def _x(study: Study, one: Curve, axis: str) -> Any:
+    from hgviz.analysis import curves as analysed
+
+    if axis == "heads":
+        return one.removed.astype(float)
+    costs = getattr(study, axis)
+    if costs is None:
+        raise HgvizError(f"the study does not say what {axis} go with a head", "", "Draw heads")
+    return analysed.saved(one, study.heads, costs)
+
+
+def _band(
+    studies: Sequence[Study], mine: Sequence[dict[str, Curve]], axis: str, several: bool
+) -> Band | None:
+    """Quantiles of all random orders, at the numbers of heads that all of them have.
+
+    Over parameters or FLOPs they lie where so many heads do in the mean.
+    """
+    from hgviz.analysis import curves as analysed
+    from hgviz.figures.charts import Band
+
+    found = [(study, one) for study, some in zip(studies, mine, strict=True)
+             for one in _randoms(study, some)]  # fmt: skip
+    if not found:
+        return None
+    common = found[0][1].removed
+    for _, one in found:
+        common = np.intersect1d(common, one.removed)
+    at = [np.searchsorted(one.removed, common) for _, one in found]
+    y = [
+        _values(study, one, several)[0][place]
+        for (study, one), place in zip(found, at, strict=True)
+    ]
+    x = [_x(study, one, axis)[place] for (study, one), place in zip(found, at, strict=True)]
+    low, high = analysed.BAND
+    return Band(np.mean(x, axis=0), *np.quantile(y, [low, 0.5, high], axis=0))
+
+
+def _across(study: Study, several: bool) -> str:
+    if _bits(study):
+        return "Bits per byte more" if several else "Bits per byte"
+    unit = study.curves[-1].unit.replace("_", " ")
+    return f"Change of {unit}, points" if several else f"{unit.capitalize()}, %"
+
+
+def _spread(lines: Sequence[Line]) -> str:
+    """How wide an interval is, where too many lines would hide each other's."""
+    halves = [(line.high - line.low) / 2 for line in lines if line.low is not None]  # type: ignore[operator]
+    middle = float(np.median(np.concatenate([half[1:] for half in halves])))
+    return f"interval of 95 % of a point: about ± {middle:.1f}"
+
+
+def _models(studies: Sequence[Study]) -> list[str]:
+    """What the models are called, with a number where two have one name."""
+    names = [study.spec.name for study in studies]
+    return [
+        name if name and names.count(name) == 1 else f"{name or 'model'} ({number})"
+        for number, name in enumerate(names, 1)
+    ]
+
+
+def _about(studies: Sequence[Study], methods: str) -> dict[str, str]:
+    """What identifies the studies, for the file."""
+    return {
+        "model": ", ".join(study.spec.name for study in studies),
+        "checkpoint": ", ".join(study.spec.digest for study in studies),
+        "data": ", ".join(dict.fromkeys(study.data for study in studies)),
+        "data digest": ", ".join(dict.fromkeys(study.data_digest for study in studies)),
+        "seed": ", ".join(str(study.seed) for study in studies),
+        "methods": methods,
+    }
+
+
+__all__ = ["AXES", "chart", "study_figure"]

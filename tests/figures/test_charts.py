@@ -1,0 +1,175 @@
+"""Figures of studies: every number is drawn where it is, nothing overlaps, a CSV has them all."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgviz import tasks
+from hgviz.analysis import curves as analysed
+from hgviz.core import HgvizError, finish
+from hgviz.figures import CHARTS, FORMATS, Spec, points, style
+from hgviz.figures.axes import Axes, look
+from hgviz.figures.page import Page
+from hgviz.study import Curve
+from tests.figures.test_layout import overlaps, texts
+from tests.studying import make_study
+
+METHODS = ("signed", "michel", "loo", "fisher", "shapley")
+
+
+def curve(study, method, seed=0, key="score"):
+    """A curve that falls from 90 % to 50 %, sooner for some seeds."""
+    order = tuple(np.random.default_rng(seed).permutation(np.array(study.heads)).tolist())
+    heads = tuple(type(study.heads[0])(*one) for one in order)
+    removed = np.arange(len(heads) + 1)
+    values = 0.9 - 0.4 * (removed / len(heads)) ** (1 + seed % 4)
+    values = values.astype(np.float32)
+    change = values - values[0]
+    rows = np.arange(0, len(study), 2)
+    return Curve(
+        method, heads, removed, values, values - 0.05, values + 0.05, 1 - values, change,
+        change - 0.06, change + 0.06, rows, seed, key=key,
+    )  # fmt: skip
+
+
+def study_of(methods=METHODS, seed=0, randoms=20, **more):
+    """A study with a curve of each method, and random ones."""
+    one = make_study(seed, **more)
+    lines = [curve(one, name, number) for number, name in enumerate(methods)]
+    lines += [curve(one, "random", number + 100) for number in range(randoms)]
+    return replace(one, curves=tuple(lines))
+
+
+def page_of(kind, chart, width="icml"):
+    with style.dressed():
+        page = Page(points(width))
+        CHARTS[kind].compose(page, Spec(kind, width=width), chart)
+        return page, texts(page)
+
+
+CASES = {
+    "one curve": ("curve", [study_of(("loo",))], {}),
+    "three together": ("curve", [study_of(METHODS[:3])], {}),
+    "a panel each": ("curve", [study_of()], {}),
+    "three studies": ("curve", [study_of(seed=seed) for seed in range(3)], {}),
+    "over FLOPs": ("curve", [study_of(METHODS[:2])], {"axis": "flops"}),
+    "a language model": ("curve", [study_of(("loo",), asked="next")], {}),
+    "no random order": ("curve", [study_of(("loo",), randoms=0)], {}),
+    "scores": ("scores", [study_of()], {"methods": ["shapley"]}),
+    "scores per layer": ("scores", [study_of()], {"normalise": "layer"}),
+}
+
+
+@pytest.mark.parametrize("width", ["1.8in", "icml", "neurips", "nature2"])
+@pytest.mark.parametrize("name", CASES)
+def test_no_two_texts_of_a_chart_overlap_and_none_leaves_the_page(name, width):
+    kind, studies, more = CASES[name]
+    page, found = page_of(kind, tasks.chart(kind, studies, **more), width)
+    assert overlaps(found) == []
+    for words, (left, low, right, high) in found:
+        assert left >= -0.5 and right <= page.width + 0.5, words
+        assert low >= -0.5 and high <= page.height + 0.5, words
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", CHARTS)
+def test_two_runs_of_a_chart_give_the_same_bytes(kind, form, tmp_path, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    chart, found = tasks.chart(kind, [study_of()]), []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / f"figure.{form}"
+        finish(tasks.study_figure(Spec(kind, width="acl"), chart, path))
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+    assert str(tmp_path).encode() not in found[0]
+
+
+def test_a_chart_says_where_it_comes_from(tmp_path):
+    one = study_of()
+    command = "hgviz figure /home/ann/study.h5 --kind scores -o /home/ann/f.png"
+    chart = tasks.chart("scores", [one], ["loo"])
+    path = finish(tasks.study_figure(Spec("scores"), chart, tmp_path / "f.png", command))
+    with Image.open(path) as image:
+        said = image.info["Description"]
+    for part in (f"checkpoint: {one.spec.digest}", f"data digest: {one.data_digest}", "loo",
+                 "command: hgviz figure study.h5 --kind scores -o f.png"):  # fmt: skip
+        assert part in said
+    assert "/home" not in said
+
+
+def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
+    one = study_of(("loo",))
+    mine, band = one.curves[0], analysed.band(one.curves[1:])
+    path = finish(
+        tasks.study_figure(Spec("curve"), tasks.chart("curve", [one]), tmp_path / "f.csv")
+    )
+    with open(path) as file:
+        rows = list(csv.DictReader(file))
+    drawn = [row for row in rows if row["line"] == "loo"]
+    assert [float(row["Accuracy, %"]) for row in drawn] == pytest.approx(100 * mine.values)
+    assert [float(row["low"]) for row in drawn] == pytest.approx(100 * mine.low)
+    assert [float(row["Heads switched off"]) for row in drawn] == mine.removed.tolist()
+    most, least = analysed.allowed(mine)
+    assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
+    others = [row for row in rows if row["line"] != "loo"]
+    assert [float(row["high"]) for row in others] == pytest.approx(100 * band.high)
+
+
+def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
+    studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
+    found = tasks.chart("curve", studies)
+    assert [panel.title for panel in found.panels] == ["loo", "signed"]
+    for number, line in enumerate(found.panels[0].lines):
+        assert line.y == pytest.approx(100 * studies[number].curves[0].change)
+    assert len({line.label for line in found.panels[0].lines}) == 3
+    assert "60 random orders" in found.banded
+
+
+def test_bits_of_a_language_model_are_losses_over_the_bytes_of_the_same_rows():
+    one = study_of(("loo",), asked="next")
+    mine = one.curves[0]
+    rows = one.places_of(mine.rows)
+    found = tasks.chart("curve", [one]).panels[0].lines[0]
+    nats = mine.loss.astype(float) * rows.sum()
+    assert found.y == pytest.approx(nats / np.log(2) / one.sizes[mine.rows].sum())
+    assert found.low is None
+
+
+def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_nothing():
+    one = study_of()
+    found = tasks.chart("scores", [one], ["shapley"])
+    assert found.value.tolist() == sorted(found.value)  # low is needed
+    page, _ = page_of("scores", found)
+    hollow = [line for line in page.axes.lines if line.get_markeredgewidth() > 0.5
+              and line.get_marker() not in ("None", "")]  # fmt: skip
+    zero = int(((found.low <= 0) & (found.high >= 0)).sum())
+    assert 0 < zero < len(one.heads)
+    assert sum(len(line.get_xdata()) for line in hollow) == zero
+
+
+def test_no_two_lines_look_alike():
+    looks = [look(number) for number in range(77)]
+    assert len(set(looks)) == 77
+    assert len({one.marker for one in looks[:11]}) == 11
+
+
+def test_data_lie_where_axes_say():
+    axes = Axes(10, 20, 100, 50, 0, 10, -1, 1)
+    assert axes.at(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "methods"), [("curve", ["gates"]), ("curve", ["nonsense"]), ("scores", ["nonsense"])]
+)
+def test_what_was_not_measured_is_said(kind, methods):
+    with pytest.raises(HgvizError):
+        tasks.chart(kind, [study_of()], methods)
+
+
+def test_a_study_without_curves_says_how_to_measure_one():
+    with pytest.raises(HgvizError, match="no curve"):
+        tasks.chart("curve", [replace(make_study(), curves=())])
