@@ -136,7 +136,9 @@ class _Head:
         stat = np.asarray(factors.stat[place], np.float64)
         high = stat.astype(dtype)
         low = np.subtract(stat, high, where=np.isfinite(stat), out=np.zeros_like(stat))
-        self.stat = put(high, np.inf)[:, None], put(low.astype(dtype))[:, None]
+        self.stat = [put(high, np.inf)[:, None]]
+        if low.any():
+            self.stat.append(put(low.astype(dtype))[:, None])
         # how far the score of a weight may be off, see maps.settled
         size = np.abs(stat, where=np.isfinite(stat), out=np.zeros_like(stat))
         self.rounded = put((ROUNDED * np.maximum(size, 1)).astype(dtype))[:, None]
@@ -232,8 +234,9 @@ class _Found:
     @property
     def survey(self) -> Survey:
         """All of it."""
+        top = np.fmax(self.top, 0)  # for numpy, too, NaN is no weight
         entropy = entropy_of(self.total, self.weighted)
-        return Survey(self.total, self.top, entropy, self.cells, self.sums, self.rows)
+        return Survey(self.total, top, entropy, self.cells, self.sums, self.rows)
 
 
 def _blocks(values: Tensor, zoom: int) -> Tensor:

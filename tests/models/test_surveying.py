@@ -97,6 +97,17 @@ def test_a_softmax_is_surveyed_as_by_numpy(device, kind, dtype, monkeypatch):
         agree(surveyed(maps, 0, wanted, device), survey(maps, 0, wanted))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_no_number_and_what_is_settled_is_found_as_by_numpy(device):
+    factors = settled(head(softmax(causal=True), 600, 600, 40))
+    q = np.array(factors.q)
+    q[0, 300, 3] = np.nan
+    maps, wanted = LazyMap(replace(factors, q=q), (0,)), Wanted(3, 4, (10, 300))
+    one = surveyed(maps, 0, wanted, device)
+    agree(one, survey(maps, 0, wanted))
+    assert np.isnan(one.total[300]) and np.isfinite(one.total[301])
+
+
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
