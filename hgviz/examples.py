@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Literal
@@ -66,7 +66,8 @@ class Examples:
     """All that a model is scored on.
 
     order: in which it is looked at, drawn once, so that every beginning is a fair sample. cut: how
-    many texts are longer than the model reads, of which it sees the beginning.
+    many texts are longer than the model reads, of which it sees the beginning. among: how many
+    there were where these are a sample, drawn with SEED; 0 where they are all.
     """
 
     asked: Asked
@@ -74,6 +75,7 @@ class Examples:
     order: Integers
     labels: tuple[str, ...] = ()
     cut: int = 0
+    among: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,7 +91,12 @@ class Examples:
         """(places,): what is wanted at every place."""
         return np.concatenate([row.wanted[row.wanted != NOTHING] for row in self.rows])
 
-    @property
+    @cached_property
+    def lengths(self) -> Integers:
+        """(len,): tokens of each example."""
+        return np.array([len(row.ids) for row in self.rows], np.int64)
+
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of what is asked."""
         found = hashlib.sha256(self.asked.encode())
@@ -105,6 +112,12 @@ class Examples:
         order = place[self.order]
         some = tuple(self.rows[row] for row in chosen)
         return Examples(self.asked, some, order[order != NOTHING], self.labels)
+
+    def sample(self, most: int) -> Examples:
+        """At most so many of them, the first in order."""
+        if len(self) <= most:
+            return self
+        return replace(self.part(self.order[:most]), among=len(self))
 
     def blocks(self, sizes: Sequence[int] = ()) -> Iterator[list[Batch]]:
         """Batches in order; a score is fair after each list of them, not within.

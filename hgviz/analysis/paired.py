@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answer, Answers
+from hgviz.analysis.slices import Part, Slice, table
 from hgviz.core import Off, Score, Step, Task
 from hgviz.examples import Batch, Examples
 
@@ -23,7 +24,7 @@ class Paired:
     score, whole: shares of right answers, with Agresti and Coull's intervals. low, high: the
     interval of their difference (Bonett and Price 2012). lost, won: places right before and wrong
     now, and the other way. loss, whole_loss: nats per place. All of 95 %, not corrected for looking
-    early.
+    early. parts: the same of slices, where there are any.
     """
 
     score: Score
@@ -34,6 +35,7 @@ class Paired:
     high: float
     loss: float
     whole_loss: float
+    parts: tuple[Part, ...] = ()
 
     @property
     def difference(self) -> float:
@@ -57,6 +59,7 @@ def paired(
     answers: Answers,
     places: NDArray[np.bool_],
     off: Off = frozenset(),
+    slices: Sequence[Slice] = (),
 ) -> Paired:
     """The two sets of answers at some places (places,)."""
     wanted, total = examples.wanted[places], len(places)
@@ -69,11 +72,14 @@ def paired(
         ends = scores.agresti_coull(count, seen)
         return Score(metric, count / max(seen, 1), *ends, seen, total, heads)
 
-    losses = (one.loss[places].mean(dtype=float) if seen else 0.0 for one in (answers, whole))
-    interval = scores.paired_difference(lost, won, seen) if seen else (-1.0, 1.0)
-    return Paired(
-        share(now, off), share(before, frozenset()), lost, won, *interval, *map(float, losses)
+    loss, before_loss = (
+        float(one.loss[places].mean(dtype=float)) if seen else 0.0 for one in (answers, whole)
     )
+    low, high = scores.paired_difference(lost, won, seen) if seen else (-1.0, 1.0)
+    return Paired(
+        share(now, off), share(before, frozenset()), lost, won, low, high, loss, before_loss,
+        table(examples, whole, answers, slices),
+    )  # fmt: skip
 
 
 def try_heads(
@@ -82,20 +88,22 @@ def try_heads(
     whole: Answer,
     without: Answer,
     off: Off,
+    slices: Sequence[Slice] = (),
 ) -> Task[tuple[Paired, Answers, Answers]]:
     """Answer block after block; each Step carries the Paired so far.
 
-    Returns it with the answers of the whole model and those with heads off.
+    Returns it with the answers of the whole model and those with heads off. slices: parts of the
+    places that are told apart (analysis.slices).
     """
     before, now = Answers.none(examples), Answers.none(examples)
     places = np.zeros(len(examples.wanted), bool)
-    found = paired(examples, before, now, places, off)
+    found = paired(examples, before, now, places, off, slices)
     for block in blocks:
         for batch in block:
             at = examples.where(batch)
             before.loss[at], before.given[at] = whole(batch)
             now.loss[at], now.given[at] = without(batch)
             places[at] = True
-        found = paired(examples, before, now, places, off)
+        found = paired(examples, before, now, places, off, slices)
         yield Step(found.score.seen, found.score.total, "", found)
     return found, before, now

@@ -1,72 +1,139 @@
-"""Parts of a study that may behave differently: classes, short and long texts, levels. numpy only.
+"""Parts of some data that may behave differently: classes, short and long texts, kinds of tokens.
 
-All are reductions; no model is asked again.
+All are reductions of what was answered; no model is asked again. numpy only.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
+from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import Importance
 from hgviz.analysis.orders import groups
-from hgviz.core import HeadId
-from hgviz.study import Study
+from hgviz.core import HeadId, Integers, ModelSpec
+from hgviz.examples import NOTHING, Asked, Example, Examples
+from hgviz.study import UNASKED, Study
 
-By = Literal["label", "length"]
+By = Literal["all", "label", "length", "token", "context", "level"]
+Ends = tuple[float, float, float]  # a value and its interval of 95 %
 
-PARTS = 4  # of the lengths, with as many examples each
+KINDS, SPACE = ("letters", "digits", "spaces", "other signs"), 2
+PARTS = 4  # of the lengths, with as many examples each; of what comes before; of long groups
+
+
+class Asking(Protocol):
+    """What is asked of a model and where, as Examples and Study both have it."""
+
+    @property
+    def asked(self) -> Asked:
+        """What kind of answer is wanted."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of classes."""
+
+    @property
+    def wanted(self) -> Integers:
+        """(P,): what is wanted at every place."""
+
+    @property
+    def places(self) -> Integers:
+        """(E + 1,): where the places of each example begin."""
+
+    @property
+    def lengths(self) -> Integers:
+        """(E,): tokens of each example."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """Some examples under a name; rows (n,) are their numbers."""
+    """Some places under a name; places (P,) says which."""
 
     by: By
     name: str
-    rows: NDArray[np.int64]
+    places: NDArray[np.bool_]
 
 
-def slices(study: Study) -> tuple[Slice, ...]:
+def slices(asking: Asking) -> tuple[Slice, ...]:
     """Classes, where there are any, then quarters of the lengths; empty ones are left out."""
-    return (*_labels(study), *_lengths(study))
+    return (*_labels(asking), *_lengths(asking))
+
+
+def of_examples(examples: Examples, spec: ModelSpec) -> tuple[Slice, ...]:
+    """All places, then every kind of slice that makes two or more of them.
+
+    Texts have classes and lengths; tokens what they are, what comes before them, and their place
+    in a group of the coarsest level.
+    """
+    if examples.asked == "classes":
+        found = list(slices(examples))
+    else:
+        at = np.concatenate([np.flatnonzero(one.wanted != NOTHING) for one in examples.rows])
+        found = [*_tokens(examples), *_groups(at, spec)]
+        if examples.asked == "next":
+            found += _contexts(at)
+    kinds = [one.by for one in found]
+    every = Slice("all", "", np.ones(len(examples.wanted), bool))
+    return (every, *(one for one in found if kinds.count(one.by) > 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How a slice fares: n places, shares right of the whole model and with heads off, both with
-    Agresti and Coull's interval, lost and won, and the change's interval (Bonett and Price).
+    """How a slice fares: n of its total places seen, shares right of the whole model and with heads
+    off, both with Agresti and Coull's interval, lost and won, the change of the share with Bonett
+    and Price's interval; mean nats of both, and their change over examples drawn at random (Cochran
+    1977, 2.11; endless for one example).
     """
 
+    by: By
     name: str
     n: int
-    before: tuple[float, float, float]
-    now: tuple[float, float, float]
+    total: int
+    before: Ends
+    now: Ends
     lost: int
     won: int
-    low: float
-    high: float
-
-    @property
-    def change(self) -> float:
-        """Of the share of right answers."""
-        return (self.won - self.lost) / self.n if self.n else 0.0
+    change: Ends
+    loss: tuple[float, float]
+    more: Ends
 
 
-def table(study: Study, given: NDArray[Any], which: tuple[Slice, ...]) -> tuple[Part, ...]:
-    """What heads off do to each slice: given (P,) is what was answered then, -1 not yet."""
-    found = []
-    for one in which:
-        at = study.places_of(one.rows) & study.answered & (given >= 0)
-        before, now = study.right[at], given[at] == study.wanted[at]
-        n, lost, won = int(at.sum()), int((before & ~now).sum()), int((now & ~before).sum())
-        ends = scores.paired_difference(lost, won, n) if n else (-1.0, 1.0)
-        found.append(Part(one.name, n, _share(before), _share(now), lost, won, *ends))
-    return tuple(found)
+def table(
+    asking: Asking, whole: Answers, answers: Answers, which: Sequence[Slice]
+) -> tuple[Part, ...]:
+    """What heads off do to each slice, at the places that both have answered so far."""
+    seen = (whole.given != UNASKED) & (answers.given != UNASKED)
+    example = np.repeat(np.arange(len(asking.places) - 1), np.diff(asking.places))
+    return tuple(_part(one, asking.wanted, whole, answers, seen, example) for one in which)
+
+
+def _part(
+    one: Slice, wanted: Integers, whole: Answers, answers: Answers, seen: Any, example: Integers
+) -> Part:
+    at = np.flatnonzero(one.places & seen)
+    before, now = (each.given[at] == wanted[at] for each in (whole, answers))
+    n, lost, won = len(at), int((before & ~now).sum()), int((now & ~before).sum())
+    ends = scores.paired_difference(lost, won, n) if n else (-1.0, 1.0)
+    was, is_now = (each.loss[at].astype(float) for each in (whole, answers))
+    sums, sizes = np.bincount(example[at], is_now - was), np.bincount(example[at])
+    there = sizes > 0
+    more = (0.0, -np.inf, np.inf)
+    if n:
+        around = scores.ratio_interval(sums[there].tolist(), sizes[there].tolist())
+        more = (float((is_now - was).mean()), *around)
+    means = (float(was.mean()), float(is_now.mean())) if n else (0.0, 0.0)
+    change = ((won - lost) / max(n, 1), *ends)
+    return Part(
+        one.by, one.name, n, int(one.places.sum()), _share(before), _share(now), lost, won, change,
+        means, more,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +172,80 @@ def levels(study: Study, found: Importance) -> tuple[Worth, ...]:
     return tuple(result)
 
 
-def _labels(study: Study) -> tuple[Slice, ...]:
-    if study.asked != "classes":
-        return ()
-    found = [
-        Slice("label", label, np.flatnonzero(study.wanted == number))
-        for number, label in enumerate(study.labels)
-    ]
-    return tuple(one for one in found if len(one.rows))
+def _labels(asking: Asking) -> Iterator[Slice]:
+    if asking.asked == "classes":
+        for number in np.unique(asking.wanted).tolist():
+            name = asking.labels[number] if number < len(asking.labels) else str(number)
+            yield Slice("label", name, asking.wanted == number)
 
 
-def _lengths(study: Study) -> tuple[Slice, ...]:
+def _lengths(asking: Asking) -> Iterator[Slice]:
     """Quarters by length; texts of one length are never in two of them."""
-    edges = np.quantile(study.lengths, np.linspace(0, 1, PARTS + 1)[1:-1], method="lower")
-    part = np.searchsorted(np.unique(edges), study.lengths, side="left")
-    found = []
+    lengths = asking.lengths
+    edges = np.quantile(lengths, np.linspace(0, 1, PARTS + 1)[1:-1], method="lower")
+    part = np.searchsorted(np.unique(edges), lengths, side="left")
     for number in np.unique(part):
-        rows = np.flatnonzero(part == number)
-        least, most = int(study.lengths[rows].min()), int(study.lengths[rows].max())
-        name = f"{least:,} to {most:,} tokens" if least < most else f"{least:,} tokens"
-        found.append(Slice("length", name, rows))
-    return tuple(found)
+        rows = part == number
+        name = f"{between(int(lengths[rows].min()), int(lengths[rows].max()))} tokens"
+        yield Slice("length", name, np.repeat(rows, np.diff(asking.places)))
+
+
+def _tokens(examples: Examples) -> Iterator[Slice]:
+    """Letters, digits, spaces and other signs, by the first sign of what is wanted."""
+    found = np.concatenate([_kinds(one, examples.asked) for one in examples.rows])
+    for number, name in enumerate(KINDS):
+        if (found == number).any():
+            yield Slice("token", name, found == number)
+
+
+def _kinds(one: Example, asked: Asked) -> Integers:
+    """(places,): the kind of the first sign of what is wanted, a space before it passed over."""
+    at = np.flatnonzero(one.wanted != NOTHING)
+    starts, ends = one.spans[at].T
+    if asked == "next":  # the last token does not know where the one after it ends
+        starts = np.append(starts[1:], ends[-1:])
+        ends = np.append(ends[1:], ends[-1:] + 1)
+    first = int(starts.min(initial=len(one.text)))
+    part = one.text[first : int(ends.max(initial=0)) + 1] + "\0"
+    codes = np.frombuffer(part.encode("utf-32-le", "surrogatepass"), np.uint32)
+    unique, which = np.unique(codes, return_inverse=True)
+    kinds = np.array([_kind(chr(int(code))) for code in unique], np.int64)[which]
+    at = np.minimum(starts - first, len(kinds) - 1)
+    passed = (kinds[at] == SPACE) & (ends - starts > 1)
+    found: Integers = kinds[np.minimum(at + passed, len(kinds) - 1)]
+    return found
+
+
+def _kind(sign: str) -> int:
+    if sign.isspace():
+        return SPACE
+    return {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(sign)[0], 3)
+
+
+def _contexts(at: Integers) -> Iterator[Slice]:
+    """By how many tokens of the window come before what is wanted, each time four times as many."""
+    before = at + 1
+    edges = [0, *(int(before.max()) >> (2 * power) for power in (2, 1, 0))]
+    for low, high in zip(edges, edges[1:], strict=False):
+        some = (before > low) & (before <= high)
+        if some.any():
+            yield Slice("context", between(low + 1, high), some)
+
+
+def _groups(at: Integers, spec: ModelSpec) -> Iterator[Slice]:
+    """By the place in a group of the coarsest level: how long ago that level last heard."""
+    level = max((one for one in spec.levels if one.stride), key=lambda one: one.stride or 0)
+    stride = level.stride or 1
+    if stride > 1:
+        parts = np.array_split(np.arange(stride), min(stride, PARTS))
+        for part in parts:
+            name = f"{between(int(part[0]) + 1, int(part[-1]) + 1)} of {stride}"
+            yield Slice("level", name, np.isin(at % stride, part))
+
+
+def between(low: int, high: int) -> str:
+    """3, 3 to 12."""
+    return f"{low:,} to {high:,}" if low < high else f"{low:,}"
 
 
 def _share(right: NDArray[np.bool_]) -> tuple[float, float, float]:

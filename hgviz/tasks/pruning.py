@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
     from hgviz.analysis.orders import Key, Limits
     from hgviz.analysis.paired import Paired
+    from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
@@ -45,21 +46,22 @@ def trials_of(
 
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column)
-    if limit is not None and limit < len(examples):
-        examples = examples.part(examples.order[:limit])
-    trials = Trials(model, examples, off)
+    trials = Trials(model, examples if limit is None else examples.sample(limit), off)
     trials.require_effect()
     return trials
 
 
-def try_heads(trials: Trials, off: Off) -> Task[tuple[Paired, Answers, Answers]]:
+def try_heads(
+    trials: Trials, off: Off, slices: Sequence[Slice] = ()
+) -> Task[tuple[Paired, Answers, Answers]]:
     """What the model scores with heads off, beside the whole model; see analysis.paired."""
     from hgviz.analysis import paired
 
     def without(batch: Batch) -> Any:
         return trials.without(batch, off)
 
-    return (yield from paired.try_heads(trials.examples, trials.blocks, trials.whole, without, off))
+    examples, blocks = trials.examples, trials.blocks
+    return (yield from paired.try_heads(examples, blocks, trials.whole, without, off, slices))
 
 
 def curve(

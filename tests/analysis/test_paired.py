@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hgviz.analysis import slices
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.paired import paired, try_heads
 from hgviz.core import HeadId, Prompt, finish
 from hgviz.examples import labelled
+from tests.making import make_spec
 
 OFF = frozenset({HeadId(0, 1)})
 
@@ -63,3 +65,27 @@ def test_where_nothing_was_seen_anything_is_possible():
     found = paired(examples, none, none, np.zeros(4, bool))
     assert (found.low, found.high, found.score.low, found.score.high) == (-1, 1, 0, 1)
     assert found.p == 1 and found.difference == 0
+
+
+def test_slices_are_counted_while_the_score_grows():
+    examples = texts(700)
+    before, now = np.arange(700) % 2, np.zeros(700, np.int64)
+    which = slices.of_examples(examples, make_spec((1,), 2))
+    task = try_heads(examples, examples.blocks(), answering(before), answering(now), OFF, which)
+    live = [step.value for step in task]
+    for one in live:
+        every, no, yes = one.parts
+        assert (every.n, every.lost, every.won) == (one.score.seen, one.lost, one.won)
+        assert no.n + yes.n == every.n and (no.name, yes.name) == ("no", "yes")
+        assert (no.lost, yes.lost) == (0, yes.n)
+    assert [one.total for one in live[-1].parts] == [700, 350, 350] and live[0].parts[0].n == 32
+
+
+def test_a_sample_says_how_many_there_were():
+    examples = texts(30)
+    some = examples.sample(10)
+    assert (len(some), some.among) == (10, 30)
+    assert [some.rows[row] for row in some.order] == [
+        examples.rows[row] for row in examples.order[:10]
+    ]
+    assert examples.sample(30) is examples and examples.among == 0
