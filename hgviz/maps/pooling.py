@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, Reduce
+
+Take = Callable[[tuple[int, ...], Any], NDArray[Any]]  # gives memory of a shape and a dtype
 
 
 def pool(values: NDArray[Any], zoom: int, reduce: Reduce = "max", signed: bool = False) -> Floats:
@@ -34,9 +37,9 @@ def counts(shape: tuple[int, ...], zoom: int) -> NDArray[np.float64]:
     return rows[:, None] * columns
 
 
-def fold_max(values: NDArray[Any], zoom: int) -> NDArray[Any]:
-    """The largest value of every cell; the dtype stays."""
-    return _fold(values, zoom, np.maximum, -np.inf)
+def fold_max(values: NDArray[Any], zoom: int, take: Take = np.empty) -> NDArray[Any]:
+    """The largest value of every cell; the dtype stays. Of what is taken two are used at a time."""
+    return _fold(values, zoom, np.maximum, -np.inf, take)
 
 
 def fold_magnitude(values: NDArray[Any], zoom: int) -> NDArray[Any]:
@@ -61,26 +64,41 @@ def fold_sum(values: NDArray[Any], zoom: int) -> NDArray[np.float64]:
 
 
 def fold_sum_roughly(values: NDArray[Any], zoom: int) -> NDArray[Any]:
-    """The sum of every cell in the dtype of the values, three times as fast."""
-    return _fold(values, zoom, np.add, 0.0, exact=False)
+    """The sum of every cell in the dtype of the values: products with ones, six times as fast."""
+    step = 1 << zoom
+    values = _filled(values, step, 0.0)
+    ones = np.ones(step, values.dtype)
+    rows = ones @ values.reshape(-1, step, values.shape[1])
+    found: NDArray[Any] = (rows.reshape(-1, step) @ ones).reshape(len(rows), -1)
+    return found
 
 
 def _fold(
-    values: NDArray[Any], zoom: int, join: np.ufunc, outside: float, exact: bool = True
+    values: NDArray[Any], zoom: int, join: np.ufunc, outside: float, take: Take = np.empty
 ) -> NDArray[Any]:
     step = 1 << zoom
-    if any(size % step for size in values.shape):
-        over = [(0, -size % step) for size in values.shape]
-        values = np.pad(values, over, constant_values=outside)
+    values = _filled(values, step, outside)
+
+    def joined(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = join(one, other, out=take(one.shape, one.dtype))
+        return found
+
     # rows first: these are contiguous
-    if zoom < 2 or (exact and join is np.add):
+    if zoom < 2 or join is np.add:
         for _ in range(zoom):
-            values = join(values[0::2], values[1::2])
-        for _ in range(zoom):
-            values = join(values[:, 0::2], values[:, 1::2])
-        return values
-    # in any order, each in one pass; columns by turning what is left, since a step is but a few
-    values = join.reduce(values.reshape(-1, step, values.shape[1]), axis=1)
-    turned = np.ascontiguousarray(values.reshape(-1, step).T)
-    folded: NDArray[Any] = join.reduce(turned, axis=0).reshape(len(values), -1)
-    return folded
+            values = joined(values[0::2], values[1::2])
+    else:  # in any order, so in one pass
+        height, width = len(values) // step, values.shape[1]
+        folded = take((height, width), values.dtype)
+        values = join.reduce(values.reshape(height, step, width), axis=1, out=folded)
+    for _ in range(zoom):
+        values = joined(values[:, 0::2], values[:, 1::2])
+    return values
+
+
+def _filled(values: NDArray[Any], step: int, outside: float) -> NDArray[Any]:
+    """With sides that are multiples of a step."""
+    if values.shape[0] % step or values.shape[1] % step:
+        over = [(0, -size % step) for size in values.shape]
+        return np.pad(values, over, constant_values=outside)
+    return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from hgviz.maps.pooling import counts, fold_magnitude, fold_max, fold_sum
 UNSIGNED_ERROR, SIGNED_ERROR = 0.028, 0.056  # relative, of weights not below the floor
 UNSIGNED_CODES, SIGNED_CODES = 255, 127  # of each sign; code 0 is the weight 0
 _NEGATIVE = 128
-_ROWS = 32  # encoded at a time, in what a cache holds
+_PART = 128, 256  # cells looked at in one go, which a cache holds
 _SMALL = 4096  # cells a side up to which a map is computed as fast as it is looked at
 
 Codes = NDArray[np.uint8]
@@ -34,14 +34,12 @@ class Range:
     @classmethod
     def of(cls, values: NDArray[Any], signed: bool) -> Range:
         """The range of some values; the floor is as low as the promised error allows."""
-        sizes = np.abs(values)
-        maximum = float(sizes.max(initial=0.0))
+        smallest, maximum = _ends(np.abs(values) if signed else values)
         if not 0 < maximum < math.inf:
             return cls(0.0, 0.0, signed)
         error, codes = _precision(signed)
         # a little less than what just fits, so that rounding to float32 stays inside
         widest = math.exp(2 * math.log1p(0.999 * error) * (codes - 1))
-        smallest = float(sizes.min(initial=maximum, where=sizes > 0))
         floor = max(smallest, maximum / widest, float(np.finfo(np.float32).tiny))
         return cls(float(np.float32(min(floor, maximum))), float(np.float32(maximum)), signed)
 
@@ -55,35 +53,57 @@ def _precision(signed: bool) -> tuple[float, int]:
     return (SIGNED_ERROR, SIGNED_CODES) if signed else (UNSIGNED_ERROR, UNSIGNED_CODES)
 
 
+def _ends(sizes: NDArray[Any]) -> tuple[float, float]:
+    """The smallest of some magnitudes that is not 0, and the largest: NaN if one is no number."""
+    bits = np.dtype(f"u{sizes.itemsize}")
+    one, smallest, largest = bits.type(1), np.iinfo(bits).max, 0.0
+    for part in parts(sizes.shape):
+        some = np.ascontiguousarray(sizes[part])
+        largest = float(np.maximum(largest, some.max(initial=0.0)))
+        # bits of magnitudes have their order; less one, those of 0 come last
+        smallest = min(smallest, int((some.view(bits) - one).min(initial=smallest)))
+    if largest == 0:
+        return 0.0, 0.0
+    return float(bits.type(smallest + 1).view(sizes.dtype)), largest
+
+
+def parts(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """A matrix in parts that a cache holds; as a whole what is none."""
+    if len(shape) != 2:
+        yield (slice(None),)
+        return
+    for top in range(0, shape[0], _PART[0]):
+        for left in range(0, shape[1], _PART[1]):
+            yield slice(top, top + _PART[0]), slice(left, left + _PART[1])
+
+
 def encode(values: NDArray[Any], within: Range) -> Codes:
     """uint8 of weights: the nearest code on a logarithmic scale; what is far below its floor, and
     what is no number, becomes 0. Signed: 1 to 127 for positive weights, 129 to 255 for negative.
     """
-    if within.maximum == 0:
-        return np.zeros(values.shape, np.uint8)
-    codes = np.empty(values.shape, np.uint8)
-    for top in range(0, len(values), _ROWS):
-        part = slice(top, top + _ROWS)
-        codes[part] = _encoded(values[part].astype(np.float32, copy=False), within)
+    codes = np.zeros(values.shape, np.uint8)
+    if within.maximum:
+        for part in parts(values.shape):
+            if values[part].any():
+                codes[part] = _encoded(values[part].astype(np.float32, copy=False), within)
     return codes
 
 
-def _encoded(values: Floats, within: Range) -> Floats:
-    """Codes of a few rows, as numbers."""
+def _encoded(values: Floats, within: Range) -> Codes:
+    """Codes of a few cells."""
     _, last = _precision(within.signed)
-    sizes = np.abs(values)
-    seen = sizes >= within.floor / 2
+    sizes = np.abs(values) if within.signed else values
     span = math.log(within.maximum / within.floor)
-    place = np.maximum(sizes, np.float32(within.floor), out=sizes)
-    place /= np.float32(within.floor)
-    np.log(place, out=place)
-    place *= np.float32((last - 1) / span if span else 0.0)
-    np.rint(np.minimum(place, last - 1, out=place), out=place)
-    place += 1
+    scale = (last - 1) / span if span else 0.0
+    # what is no number becomes the floor, and is not seen
+    place = np.log(np.fmax(sizes, np.float32(within.floor)))
+    place *= np.float32(scale)
+    place += np.float32(1.5 - scale * math.log(within.floor))  # cut, it is the nearest
+    codes = np.minimum(place, last + 0.5, out=place).astype(np.uint8)
     if within.signed:
-        place += _NEGATIVE * (values < 0)
-    np.copyto(place, 0.0, where=~seen)
-    return place
+        codes += np.uint8(_NEGATIVE) * (values < 0)
+    codes *= sizes >= within.floor / 2
+    return codes
 
 
 def decode(codes: Codes, within: Range) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Floats, Reduce
 from hgviz.maps.pooling import counts, fold_sum
-from hgviz.maps.pyramid import Codes, Pyramid, Range, decode, encode, lowest_zoom, zooms
+from hgviz.maps.pyramid import Codes, Pyramid, Range, decode, encode, lowest_zoom, parts, zooms
 from hgviz.maps.survey import Survey, Wanted, survey
 from hgviz.maps.tiles import TILE_ZOOM, Tiled
 
@@ -27,7 +27,13 @@ class Histogram:
     @classmethod
     def of(cls, codes: Codes, within: Range) -> Histogram:
         """The histogram of cells that are codes already."""
-        return cls(np.bincount(codes.ravel(), minlength=256).astype(np.uint32), within)
+        found, seen = np.zeros(256, np.uint32), 0
+        for part in parts(codes.shape):
+            if codes[part].any():
+                found += np.bincount(codes[part].ravel(), minlength=256).astype(np.uint32)
+                seen += codes[part].size
+        found[0] += codes.size - seen
+        return cls(found, within)
 
     def quantile(self, share: float) -> float:
         """The magnitude that this share of the cells does not exceed, as exact as a code is."""
@@ -110,21 +116,16 @@ def pyramid_of(maps: Tiled, found: Survey) -> Pyramid | None:
     values: dict[int, Floats] = {}
     for zoom in wanted["max"]:
         values[zoom] = maps.fold(values[zoom - 1], 1) if zoom - 1 in values else found.cells
-    levels["max"], ranges["max"] = _coded(values, maps.signed)
+    # a coarser level has no number that the finest has not
+    ranges["max"] = Range.of(found.cells, maps.signed)
+    levels["max"] = {zoom: encode(one, ranges["max"]) for zoom, one in values.items()}
     values, sums = {}, found.sums
     for zoom in wanted["mean"]:
         sums = fold_sum(sums, 1).astype(np.float32) if zoom - 1 in values else sums
         values[zoom] = (sums / counts((queries, keys), zoom)).astype(np.float32)
-    levels["mean"], ranges["mean"] = _coded(values, maps.signed)
-    return Pyramid((queries, keys), levels, ranges)
-
-
-def _coded(values: Mapping[int, Floats], signed: bool) -> tuple[Mapping[int, Codes], Range]:
-    """Levels under one range; a coarser level has no number outside that of the finest, but means
-    can be smaller where signs cancel or zeros join.
-    """
-    ends = [Range.of(one, signed) for one in values.values()]
-    maximum = max(one.maximum for one in ends)
+    # means can be smaller where signs cancel or zeros join
+    ends = [Range.of(one, maps.signed) for one in values.values()]
     edges = [edge for one in ends for edge in (one.floor, one.maximum) if edge > 0]
-    within = Range.of(np.array([min(edges), maximum] if edges else []), signed)
-    return {zoom: encode(one, within) for zoom, one in values.items()}, within
+    ranges["mean"] = Range.of(np.array([min(edges), max(edges)] if edges else []), maps.signed)
+    levels["mean"] = {zoom: encode(one, ranges["mean"]) for zoom, one in values.items()}
+    return Pyramid((queries, keys), levels, ranges)

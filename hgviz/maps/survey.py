@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -176,30 +177,32 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
 def _look_at_logs(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
     """A block of rows of a softmax, whose logarithms are at hand before its weights."""
     rows = slice(i * TILE, (i + 1) * TILE)
-    total, weighted = found.total[rows], found.weighted[rows]
+    height, some = len(found.total[rows]), maps.tiles_in(i)
     top: NDArray[Any] | None = None  # of all tiles, cell by cell, since that is fast
-    for j in maps.tiles_in(i):
+    for at, j in enumerate(some):
         logs = maps.logs(place, i, j)
         if logs is None:
             continue
-        height, width = logs.shape
+        width = logs.shape[1]
         if top is None:
-            top = np.zeros((height, TILE), logs.dtype)
-            ones = np.ones(TILE, logs.dtype)
+            # no weight is negative: their bits as integers have the same order, and are faster
+            bits = np.dtype(f"u{logs.itemsize}")
+            top, ones = np.zeros((height, TILE), bits), np.ones(TILE, logs.dtype)
             room = np.empty((height, TILE), logs.dtype)
+            total, weighted = np.zeros((2, len(some), height), logs.dtype)
         # into the same memory each time: fresh pages cost a tenth of all
         weights = np.exp(logs, out=room if width == TILE else None)
-        np.maximum(top[:, :width], weights, out=top[:, :width])
-        total += weights @ ones[:width]
-        part = np.vecdot(weights, logs)
-        if np.isnan(part).any():  # 0 times -inf
-            np.copyto(logs, 0.0, where=weights == 0)
-            part = np.vecdot(weights, logs)
-        weighted += part
+        np.maximum(top[:, :width], weights.view(bits), out=top[:, :width])
+        np.matmul(weights, ones[:width], out=total[at])
+        part = np.vecdot(weights, logs, out=weighted[at])
+        if isnan(part @ ones[:height]):  # 0 times -inf
+            np.vecdot(weights, np.maximum(logs, np.finfo(logs.dtype).min, out=logs), out=part)
         _keep(weights, i, j, found, wanted)
         _pool(maps, weights, i, j, found, wanted)
     if top is not None:
-        found.top[rows] = top.max(1)
+        found.top[rows] = top.view(ones.dtype).max(1)
+        found.total[rows] = total.sum(0, np.float64)
+        found.weighted[rows] = weighted.sum(0, np.float64)
 
 
 def _look_at_weights(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted) -> None:
