@@ -288,12 +288,16 @@ class LazyMap(Tiled):
 
     def compared(self, place: int, surveyed: NDArray[Any] | None = None) -> float:
         """The largest difference between the proof rows of a head and what its tiles give, read
-        now or as they were surveyed.
+        now or as they were surveyed; infinite where only one of the two is a number.
         """
         factors, largest = self.factors, 0.0
         for at, one in enumerate(np.asarray(factors.proof_rows)):
             row = slice(int(one), int(one) + 1)
             found = surveyed[at] if surveyed is not None else self.read(self.heads[place], row)[0]
-            difference = np.abs(found.astype(np.float32) - factors.proof_values[place, at])
+            found, proof = found.astype(np.float32), factors.proof_values[place, at]
+            alike = (found == proof) | (np.isnan(found) & np.isnan(proof))
+            with np.errstate(invalid="ignore"):
+                difference = np.where(alike, 0.0, np.abs(found - proof))
+            difference[np.isnan(difference)] = np.inf
             largest = max(largest, float(difference.max(initial=0.0)))
         return largest
