@@ -87,7 +87,7 @@ def test_a_paired_difference_has_bonett_and_prices_interval(lost, won, same):
     # with one more pair on each side, and Wald's interval of what the pairs then changed by
     total = lost + won + same + 1
     changes = np.repeat([-1.0, 1.0, 0.0], [lost + 1, won + 1, same + 1])
-    half = scores.Z95 * stats.sem(changes, ddof=0)
+    half = scores.student95(total) * stats.sem(changes, ddof=0)
     low, high = scores.paired_difference(lost, won, total)
     assert low == pytest.approx(max(changes.mean() - half, -1))
     assert high == pytest.approx(min(changes.mean() + half, 1))
@@ -197,3 +197,9 @@ def test_the_rank_correlation_is_that_of_scipy_with_ties(pairs):
         assert np.isnan(found)
     else:
         assert found == pytest.approx(stats.spearmanr(first, second).statistic, abs=1e-12)
+
+
+def test_students_quantile_is_scipys():
+    for degrees in range(16, 200):
+        assert scores.student95(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=4e-5)
+    assert scores.student95(10**9) == pytest.approx(scores.Z95)
