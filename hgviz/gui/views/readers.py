@@ -11,7 +11,7 @@ from threading import Condition, Thread
 from hgviz.gui.views.tiles import Part, Tiles
 from hgviz.jobs import Post
 
-PAUSE = 0.004  # s between two times that parts are said, while there are more to come
+PAUSE = 0.012  # s between two times that parts are said, while there are more to come
 
 
 class Readers:
