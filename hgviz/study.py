@@ -29,11 +29,12 @@ class Curve:
 
     method names the score that made the order ("random": none did, drawn with seed). key: what it
     was sorted by, "score", "parameters" or "flops" (score per saved one); how: "one-shot",
-    "iterative" or "greedy". removed (points,) how many heads were off, ascending, the whole model's
-    0 among them; values, low, high (points,) the metric there with its interval of 95 %, loss
-    (points,) mean nats. change, change_low, change_high (points,) the metric's paired change to the
-    whole model, 0 where none is off. rows (n,): the examples it was measured on, not those of the
-    order. unit: what the metric is, as in Score.metric.
+    "iterative" or "greedy"; normalise: "layer" or "level" where scores were first divided by the
+    length of those of their layer or level. removed (points,) how many heads were off, ascending,
+    the whole model's 0 among them; values, low, high (points,) the metric there with its interval
+    of 95 %, loss (points,) mean nats. change, change_low, change_high (points,) the metric's paired
+    change to the whole model, 0 where none is off. rows (n,): the examples it was measured on, not
+    those of the order. unit: what the metric is, as in Score.metric.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Curve:
     unit: str = "accuracy"
     key: str = "score"
     how: str = "one-shot"
+    normalise: str = ""
 
     def __post_init__(self) -> None:
         _close(self)

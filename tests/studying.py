@@ -74,4 +74,4 @@ def make_curve(random, heads, examples):
         for name in ("values", "low", "high", "loss", "change", "change_low", "change_high")
     }
     rows = np.flatnonzero(random.integers(0, 2, examples))
-    return Curve("random", order, removed, rows=rows, seed=7, **numbers)
+    return Curve("random", order, removed, rows=rows, seed=7, normalise="level", **numbers)

@@ -168,6 +168,10 @@ def test_a_curve_is_printed_and_kept(run, tmp_path, model, data):
     _, printed, _ = run(*arguments, "--key", "flops", "--least", 1, "--json")
     facts = json.loads(printed)
     assert len(facts["order"]) == 6 and facts["randoms"] == 20
+    _, printed, _ = run(*arguments, "--normalise", "layer", "--json")
+    facts = json.loads(printed)
+    assert facts["normalise"] == "layer" and len(facts["order"]) == 8
+    assert [one.normalise for one in open_study(out).curves].count("layer") == 1
     assert json.loads(run("info", out, "--json")[1])["curves"][0]["heads"] == 8
 
 

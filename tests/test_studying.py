@@ -247,6 +247,24 @@ def test_curves_that_are_there_are_not_measured_again(wide, monkeypatch):
     ]  # fmt: skip
 
 
+def test_scores_may_be_divided_by_the_length_of_those_of_their_layer_before_they_are_sorted(wide):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "loo", random=2))
+    more = finish(tasks.curve(trials, found, "loo", random=2, normalise="layer"))
+    assert [(c.method, c.normalise) for c in more.curves] == [
+        ("loo", ""), ("random", ""), ("random", ""), ("loo", "layer"),
+    ]  # fmt: skip
+    one = more.curves[-1]
+    others = np.setdiff1d(np.arange(60), one.rows)
+    need = importance(study, "loo", rows=others).need
+    rows = need.reshape(2, 4)  # layers of four heads
+    rows = rows / np.sqrt((rows**2).sum(1, keepdims=True))
+    assert one.order == tuple(study.heads[at] for at in np.argsort(rows.ravel(), kind="stable"))
+    assert one.order != found.curves[0].order
+    again = finish(tasks.curve(trials, more, "loo", random=2, normalise="layer"))
+    same(again, more)
+
+
 def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
     trials, study = wide
     task = tasks.curve(trials, study, "loo", random=1)

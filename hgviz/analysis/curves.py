@@ -46,6 +46,7 @@ def curve(
     seed: int = 0,
     key: str = "score",
     how: str = "one-shot",
+    normalise: str = "",
 ) -> Curve:
     """The curve of what was answered, or as much of it as was measured so far.
 
@@ -67,7 +68,7 @@ def curve(
         method, tuple(order), np.array(removed, np.int64), (counts / total).astype(np.float32),
         low, high, losses.mean(1, dtype=float).astype(np.float32),
         ((won - lost) / total).astype(np.float32), change_low, change_high,
-        np.asarray(rows, np.int64), seed, SHARES[study.asked], key, how,
+        np.asarray(rows, np.int64), seed, SHARES[study.asked], key, how, normalise,
     )  # fmt: skip
 
 

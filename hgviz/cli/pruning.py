@@ -110,6 +110,10 @@ def curve(
         Literal["one-shot", "iterative", "greedy"],
         typer.Option(help="Scores measured once, again and again, or exactly for each head."),
     ] = "one-shot",
+    normalise: Annotated[
+        Literal["layer", "level"] | None,
+        typer.Option(help="Divide scores by the length of those of their layer, or level, first."),
+    ] = None,
     random: Annotated[
         int, typer.Option(metavar="N", min=20, help="Random orders to compare with.")
     ] = 20,
@@ -137,13 +141,13 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    task = tasks.curve(trials, study, method, key, how, random, least)
+    task = tasks.curve(trials, study, method, key, how, random, least, normalise=normalise)
     kept = f"Curves that were done are kept in {source}; the same command goes on from there"
     found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
     one = next(
         one
         for one in reversed(found.curves)
-        if (one.method, one.key, one.how) == (method, key, how)
+        if (one.method, one.key, one.how, one.normalise) == (method, key, how, normalise or "")
     )
     facts = _curve_facts(found, one)
     if as_json:
@@ -228,7 +232,8 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
         points.append(point)
     best, sure = curves.allowed(one)
     return {
-        "method": one.method, "key": one.key, "how": one.how, "metric": one.unit,
+        "method": one.method, "key": one.key, "how": one.how, "normalise": one.normalise,
+        "metric": one.unit,
         "examples": len(one.rows), "k": best, "k_low": sure,
         "area": curves.area(one), "p": curves.chance(one, randoms), "randoms": len(randoms),
         "order": [str(head) for head in one.order], "points": points,

@@ -32,10 +32,11 @@ does not know. A study that is being measured has the same names: what is not re
     /parameters, /flops   (heads,) float64, optional: what goes with each head
     /learned/000      what training gave each head; attribute method; runs (runs, heads) float32,
                       note (text)
-    /curves/000       a score along an order; attributes method, key, how, unit, seed; order (off,
-                      2) int64: heads, the first goes first; removed (points,) int64, ascending;
-                      values, low, high, loss, change, change_low, change_high (points,) float32
-                      (or float64), infinite where an interval has no end; rows (n,) int64: examples
+    /curves/000       a score along an order; attributes method, key, how, unit, seed, normalise
+                      (since 1.1: "", "layer", "level"); order (off, 2) int64: heads, the first goes
+                      first; removed (points,) int64, ascending; values, low, high, loss, change,
+                      change_low, change_high (points,) float32 (or float64), infinite where an
+                      interval has no end; rows (n,) int64: examples
     /masks            JSON: [[name, [[layer, head], ...], score], ...]; score null or [metric,
                       value, low, high, seen, total], null for an end that an interval lacks
 """
@@ -107,6 +108,7 @@ LEARNED: dict[str, Row] = {"runs": (("runs", "heads"), ("f4",), True)}
 _WORDS = ("method", "key", "how", "unit")
 _NUMBER, _END = (int, float), (int, float, type(None))
 _SCORE = (_NUMBER, _END, _END, (int,), (int,))
+_NORMS = ("", "layer", "level")
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -136,7 +138,8 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
         for number, curve in enumerate(study.curves):
             group = file.create_group(f"curves/{number:03}")
             words = {name: getattr(curve, name) for name in _WORDS}
-            store_attributes(group.id, {**words, "seed": curve.seed})
+            more = {"seed": curve.seed, "normalise": curve.normalise}
+            store_attributes(group.id, {**words, **more})
             curve_values = {name: getattr(curve, name) for name in CURVE}
             _store(group, CURVE, curve_values | {"order": _pairs(curve.order)})
         store_json(file, "masks", [_told(one) for one in study.masks])
@@ -311,7 +314,11 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
     for name in ("values", "loss", "change"):
         require(bool(np.isfinite(found[name]).all()), f"{name} of a curve is infinite somewhere")
     words = {name: plain(attribute(group, name, "")) for name in _WORDS}
-    return Curve(order=order, seed=attribute(group, "seed", 0), **words, **found)
+    seed = attribute(group, "seed", 0)
+    since = h5py.h5a.exists(group.id, b"normalise")  # no curve of 1.0 has it
+    normalise = attribute(group, "normalise", "") if since else ""
+    require(normalise in _NORMS, "a curve of it is divided by nobody knows what")
+    return Curve(order=order, seed=seed, normalise=normalise, **words, **found)
 
 
 def _read_masks(file: h5py.File, heads: tuple[HeadId, ...]) -> tuple[Mask, ...]:

@@ -17,7 +17,7 @@ from hgviz.tasks.studying import importance
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
-    from hgviz.analysis.orders import Key, Limits
+    from hgviz.analysis.orders import Group, Key, Limits
     from hgviz.analysis.paired import Paired
     from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
@@ -73,12 +73,14 @@ def curve(
     random: int = 20,
     least: int = 0,
     most: int | None = None,
+    normalise: Group | None = None,
 ) -> Task[Study]:
     """A score along an order of the study's heads, beside so many random orders, in the study.
 
     The order is made from one half of the examples and measured on the other. how: "iterative"
-    measures heads anew with those off that went, "greedy" one by one by exact loss. least: heads
-    that stay in every layer. most: points along the curve; random ones have fewer. Steps carry the
+    measures heads anew with those off that went, "greedy" one by one by exact loss. normalise:
+    scores are divided by the length of those of their layer or level first. least: heads that stay
+    in every layer. most: points along the curve; random ones have fewer. Steps carry the
     study so far; curves that it has are not measured again. Errors: HgvizError for a method that
     was not measured.
     """
@@ -91,21 +93,22 @@ def curve(
         )
     limits = orders.Limits(study.heads, least, off=study.off)
     if how == "one-shot":
-        need = _need(study, method, first)
+        need = _need(study, method, first, normalise)
         order = orders.one_shot(need, limits, _per(study, key))
     else:
         part = trials.examples.part(first)
-        order = yield from _renewed(trials, part, limits, method, how, _per(study, key))
-    lines = [(method, key, how, study.seed, order)]
+        order = yield from _renewed(trials, part, limits, method, how, _per(study, key), normalise)
+    lines = [(method, key, how, normalise or "", study.seed, order)]
     for number in range(1, random + 1):
         seed = study.seed + number
-        lines.append(("random", "score", "one-shot", seed, orders.shuffled(limits, seed)))
+        lines.append(("random", "score", "one-shot", "", seed, orders.shuffled(limits, seed)))
     answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
-    for number, (name, its_key, its_how, seed, its_order) in enumerate(lines):
+    for number, (name, its_key, its_how, norm, seed, its_order) in enumerate(lines):
         removed = curves.points(len(its_order), most or curves.MOST)
         if number:
             removed = removed[curves.points(len(removed) - 1, BAND)]
-        if any(_is(one, name, its_key, its_how, its_order, rows, removed) for one in study.curves):
+        kind = (name, its_key, its_how, norm, its_order)
+        if any(_is(one, kind, rows, removed) for one in study.curves):
             continue
         done = 0
         for found in answers.along(its_order, removed):
@@ -116,7 +119,7 @@ def curve(
             done = len(losses)
             one = curves.curve(
                 study, its_order, removed[:done].tolist(), losses, given, rows, name, seed, its_key,
-                its_how,
+                its_how, norm,
             )  # fmt: skip
             so_far = _with(study, one)
             yield Step(number + done / len(removed), len(lines), _words(number, name), so_far)
@@ -128,10 +131,10 @@ def _words(number: int, name: str) -> str:
     return f"{name} order {number}" if number else f"the order of {name}"
 
 
-def _need(study: Study, method: str, rows: Integers) -> Any:
+def _need(study: Study, method: str, rows: Integers, normalise: Group | None) -> Any:
     from hgviz.analysis.importance import importance as scored
 
-    return scored(study, method, rows=rows).need
+    return scored(study, method, rows=rows, normalise=normalise).need
 
 
 def _per(study: Study, key: Key) -> Any:
@@ -139,7 +142,13 @@ def _per(study: Study, key: Key) -> Any:
 
 
 def _renewed(
-    trials: Trials, part: Any, limits: Limits, method: str, how: How, per: Any
+    trials: Trials,
+    part: Any,
+    limits: Limits,
+    method: str,
+    how: How,
+    per: Any,
+    normalise: Group | None,
 ) -> Task[tuple[HeadId, ...]]:
     """An order whose scores are measured again after each step."""
     from hgviz.analysis import orders
@@ -157,7 +166,7 @@ def _renewed(
             left = len(limits.heads) - len(off)
             yield Step(0, 1, f"the order, {left} heads left")
             now = yield from importance(type(trials)(trials.model, part, off), {one.needs})
-            off = asked.send(_need(now, method, np.arange(len(now))))
+            off = asked.send(_need(now, method, np.arange(len(now)), normalise))
     except StopIteration as end:
         order: tuple[HeadId, ...] = end.value
         return order
@@ -197,10 +206,9 @@ class _Answers:
         return losses, given
 
 
-def _is(
-    one: Curve, method: str, key: str, how: str, order: Any, rows: Integers, removed: Integers
-) -> bool:
-    same = (one.method, one.key, one.how, one.order) == (method, key, how, order)
+def _is(one: Curve, kind: tuple[Any, ...], rows: Integers, removed: Integers) -> bool:
+    """Whether a curve is of this kind and order, on these rows and at these points."""
+    same = (one.method, one.key, one.how, one.normalise, one.order) == kind
     return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
 
 
@@ -208,7 +216,8 @@ def _with(study: Study, one: Curve) -> Study:
     """The study with a curve in place of an earlier one of the same kind and seed."""
 
     def kind(curve: Curve) -> Any:
-        return curve.method, curve.key, curve.how, curve.seed, len(curve.order)
+        words = (curve.method, curve.key, curve.how, curve.normalise)
+        return *words, curve.seed, len(curve.order)
 
     others = (other for other in study.curves if kind(other) != kind(one))
     return replace(study, curves=(*others, one))

@@ -144,7 +144,8 @@ def _chosen(study: Study, methods: Sequence[str]) -> dict[str, Curve]:
     for one in study.curves:
         if one.method != "random" and (not methods or one.method in methods):
             how = "" if one.how == "one-shot" else f", {one.how}"
-            found[f"{one.method}{PER.get(one.key, '')}{how}"] = one
+            norm = f", by {one.normalise}" if one.normalise else ""
+            found[f"{one.method}{PER.get(one.key, '')}{norm}{how}"] = one
     missing = [one for one in methods if one not in {each.method for each in found.values()}]
     if missing or not found:
         raise HgvizError(

@@ -34,7 +34,11 @@ def line_of(session: Session, axis: str) -> Line | None:
     study = session.study
     if study is None:
         return None
-    mine = [one for one in study.curves if one.method == session.score and one.key == session.per]
+    mine = [
+        one
+        for one in study.curves
+        if (one.method, one.key, one.normalise) == (session.score, session.per, "")
+    ]
     if not mine:
         return None
     one = mine[-1]
