@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.maps.cache import Cache
+from hgviz.maps.exponential import exponential
 from hgviz.maps.operands import Operands, Queries
 from hgviz.maps.pooling import fold_ends, fold_max, larger
 from hgviz.maps.pyramid import Pyramid
@@ -129,8 +130,7 @@ class LazyMap(Tiled):
     def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
         """Weights in place of their scores where that is as easy: fresh memory takes its time."""
         if self._acts[place].statistic == "lse":
-            np.exp(scores, out=scores)
-            return scores
+            return exponential(scores, out=scores)
         found: NDArray[Any] = self._acts[place].apply(scores, None, np)
         return found
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Floats
 from hgviz.maps.blas import one_thread
+from hgviz.maps.exponential import exponential
 from hgviz.maps.pooling import fold_sum_roughly, larger
 from hgviz.maps.tiles import TILE, Tiled
 
@@ -191,7 +192,7 @@ def _look_at_logs(maps: Tiled, place: int, i: int, found: _Rows, wanted: Wanted)
             room = np.empty((height, TILE), logs.dtype)
             total, weighted = np.zeros((2, len(some), height), logs.dtype)
         # into the same memory each time: fresh pages cost a tenth of all
-        weights = np.exp(logs, out=room if width == TILE else None)
+        weights = exponential(logs, out=room if width == TILE else None)
         np.maximum(top[:, :width], weights.view(bits), out=top[:, :width])
         np.matmul(weights, ones[:width], out=total[at])
         part = np.vecdot(weights, logs, out=weighted[at])
