@@ -125,7 +125,7 @@ class Session:
             self._take_capture(before["capture"], fields)
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
-        if self.spec != before["spec"] and before["spec"] is not None:
+        if (old := before["spec"]) and (not self.spec or replace(self.spec, name=old.name) != old):
             self._forget_trials(fields)
         self.selection = self._clamped(self.selection)
         self._remember()

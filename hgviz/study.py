@@ -81,11 +81,15 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Heads switched off under a name, and what the model then scored."""
+    """Heads switched off under a name, and what the model then scored.
+
+    change: the score's difference to the whole model on the same places, and its interval.
+    """
 
     name: str
     off: Off
     score: Score | None = None
+    change: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,7 +57,7 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
         curves=tuple(make_curve(random, heads, examples) for _ in range(curves)),
         masks=(
             Mask("none of layer 0", frozenset(heads[:2])),
-            Mask("scored", frozenset(), Score("accuracy", 0.5, 0.4, 0.6, 9, 9)),
+            Mask("scored", frozenset(), Score("accuracy", 0.5, 0.4, 0.6, 9, 9), (0.1, -0.05, 0.2)),
             Mask("one window", frozenset(), Score("bits_per_byte", 2.0, -np.inf, np.inf, 9, 9)),
         ),
         made=Provenance("hgviz 0", "2026-01-01", seed=3, versions=(("numpy", "2"),)),

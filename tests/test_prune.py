@@ -346,7 +346,7 @@ def test_what_is_no_graph_is_told_in_one_line(tmp_path, monkeypatch):
     assert "two texts" in str(error.value)
     from hgviz.models import graph
 
-    monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
+    monkeypatch.setattr(graph, "ONNX", ("onnx", "no_such_package"))
     with pytest.raises(HgvizError, match="ONNX needs no_such_package"):
         prune(write_bert(tmp_path / "bert"), "0.1", tmp_path / "out", form="onnx")
     assert not (tmp_path / "out").exists()

@@ -113,6 +113,26 @@ def _studied(session: Session) -> str:
     return "" if session.study and session.score else "The heads are not measured yet"
 
 
+def _traceable(session: Session) -> str:
+    if _studied(session) or _tried(session):
+        return _studied(session) or _tried(session)
+    same = session.trial.examples.digest == session.study.data_digest and not session.study.off
+    return "" if same else "The heads were measured on other data: measure them here first"
+
+
+def _modelless(session: Session) -> str:
+    waits = session.study and session.model is None and not session.checkpoint
+    return "" if waits else "No study waits for its model"
+
+
+def _removable(session: Session) -> str:
+    if not session.checkpoint:
+        return "Needs a checkpoint: open one first"
+    if session.activation:
+        return "Its activation was exchanged: open the checkpoint as it is first"
+    return _some_off(session)
+
+
 def _undo(session: Session) -> str:
     return "" if session.history.past else "Nothing to undo"
 
@@ -145,9 +165,10 @@ class Action(NamedTuple):
 
 
 ACTIONS = (
-    Action("open", "Open a checkpoint or capture…", "open", ("Ctrl+O",), "File"),
+    Action("open", "Open a checkpoint, capture or study…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
+    Action("open_studied", "Open the model of this study…", "open", (), "File", _modelless),
     Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
@@ -182,6 +203,7 @@ ACTIONS = (
     Action("switch_head", "Switch this head off or on", "prune", ("X",), "Heads", _model, 3),
     Action("all_on", "Switch all heads on", "eye", (), "Heads", _some_off, 3),
     Action("keep_mask", "Keep this mask", "save", (), "Heads", _model, 3),
+    Action("remove_heads", "Remove for good…", "prune", ("Ctrl+R",), "Heads", _removable, 3),
     Action("before_after", "Before and after, all heads on", "eye", ("B",), "Heads", _capture, 3),
     Action("table", "All heads in a table…", "table", ("T",), "Heads", _measured, 4),
     Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
@@ -191,7 +213,7 @@ ACTIONS = (
     Action("choose_data", "Score on data…", "prune", (), "Analyse", _can_try, 2),
     Action("bundled_data", "Score on the bundled reviews", "prune", (), "Analyse", _bundled, 2),
     Action("measure_heads", "Measure what heads are worth…", "prune", (), "Analyse", _tried, 2),
-    Action("trace_curve", "Draw how many heads can go", "prune", (), "Analyse", _studied, 2),
+    Action("trace_curve", "Draw how many heads can go", "prune", (), "Analyse", _traceable, 2),
     Action("save_study", "Save what was measured…", "save", (), "Analyse", _studied, 2),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),

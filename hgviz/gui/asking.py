@@ -11,7 +11,7 @@ from hgviz import settings
 from hgviz.models.readers import INDEX, SUFFIXES
 
 ENDINGS = ("*.h5", "*.hdf5", "config.json", *(f"*{one}" for one in SUFFIXES), f"*{INDEX}")
-FILES = f"Checkpoints and captures ({' '.join(ENDINGS)});;All files (*)"
+FILES = f"Checkpoints, captures and studies ({' '.join(ENDINGS)});;All files (*)"
 IDS = "Token ids (*.json);;All files (*)"
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
 

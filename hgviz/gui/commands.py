@@ -21,6 +21,7 @@ from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.commands import PruneCommands
 from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
+from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.views.base import View
 from hgviz.gui.working import Working
@@ -45,6 +46,7 @@ class Commands(Stepping, PruneCommands):
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
         self.pruning = Pruning(session, lanes, self.working, self.show_error)
+        self.removing = Removing(window, session, lanes, self.working, self.open_path)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
     def run(self, name: str) -> None:
@@ -70,7 +72,7 @@ class Commands(Stepping, PruneCommands):
 
     def open(self) -> None:
         """Ask for a file and open it."""
-        self._ask("Open a checkpoint or capture", QFileDialog.FileMode.ExistingFile)
+        self._ask("Open a checkpoint, capture or study", QFileDialog.FileMode.ExistingFile)
 
     def open_folder(self) -> None:
         """Ask for a folder and open it."""
@@ -93,13 +95,15 @@ class Commands(Stepping, PruneCommands):
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
     def open_path(self, path: str) -> None:
-        """Open a checkpoint or a capture, whichever it is."""
+        """Open a checkpoint, a capture or a study, whichever it is."""
         title = f"Opening {opening.name_of(path)}"
         task = opening.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
 
     def _looked(self, found: opening.Found) -> None:
-        if found.capture is None:
+        if found.study is not None:
+            self.show_study(found.study)
+        elif found.capture is None:
             text = opening.text_for(found.path, self.session.text)
             if text != self.session.text:
                 self.session.put(text=text, second="")
@@ -281,6 +285,8 @@ class Commands(Stepping, PruneCommands):
             self.capturing.stop()
         elif key in (MEASURE, CURVE):
             self.pruning.stop_measuring()
+        elif key == REMOVE:
+            self.removing.stop()
         else:
             self.working.stop(key)
 

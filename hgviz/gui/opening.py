@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.gui.writing import Writing
     from hgviz.models.model import Model
+    from hgviz.study import Study
 
 SAMPLE = "sample/hourglass"
 FIRST = "sample/first.h5"
@@ -33,28 +34,27 @@ AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the firs
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a path held: a capture with what is known of it, or (capture None) a checkpoint."""
+    """What a path held: a capture with what is known of it, a study, or (neither) a checkpoint."""
 
     path: str
     capture: Capture | None = None
     facts: Mapping[HeadId, HeadFacts] = field(default_factory=dict)
     selection: Selection | None = None
     opened: Mapping[int, HeadId] = field(default_factory=dict)
+    study: Study | None = None
 
 
 def look(path: str, item: int = 0) -> Task[Found]:
-    """Open a capture, of many texts the one of that number; or say that it is a checkpoint."""
+    """Open a study or a capture, of many texts the one of that number; or say that it is a
+    checkpoint."""
     yield Step(0, 3, "looking at the file")
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
         return Found(path)
     if kind == "study":
-        facts = tasks.info(path)
-        raise HgvizError(
-            f"{Path(path).name} is a study of heads, with no maps to show",
-            f"it says what each head of {facts['name']} is worth on {facts['data'] or 'some data'}",
-            f"Open the model itself, or run `hgviz info {Path(path).name}`",
-        )
+        from hgviz.store import open_study
+
+        return Found(path, study=open_study(path))
     from hgviz.store import open_capture
 
     capture = open_capture(path, item)

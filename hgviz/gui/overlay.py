@@ -69,14 +69,17 @@ class Overlay(QWidget):
 
     def finish(self) -> None:
         """Close, and give the keyboard back to where it was."""
-        if not self.isVisible():
-            return
+        if self.isVisible():
+            self.leave()
+            self.closed.emit()
+            self.deleteLater()
+
+    def leave(self) -> None:
+        """Hide, to be opened again, and give the keyboard back to where it was."""
         self.parentWidget().removeEventFilter(self)
         self.hide()
         if self._before is not None and self._before.isVisible():
             self._before.setFocus(Qt.FocusReason.PopupFocusReason)
-        self.closed.emit()
-        self.deleteLater()
 
     def place(self) -> None:
         """Put the card where it belongs, never larger than the window."""

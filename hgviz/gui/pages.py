@@ -199,7 +199,7 @@ class EmptyPage(QWidget):
         words.addSpacing(24)
         words.addWidget(
             Words(
-                "Opens: " + ", ".join([*(one.label for one in READERS), "captures"]),
+                "Opens: " + ", ".join([*(one.label for one in READERS), "captures", "studies"]),
                 factor=0.92,
                 kind="secondary",
             )

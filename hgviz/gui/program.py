@@ -136,7 +136,7 @@ class Program:
             "study",
         ):
             self._show_state()
-        if name in ("capture", "spec", "model", "checkpoint", "activation"):
+        if name in ("capture", "spec", "model", "checkpoint", "activation", "study"):
             self._show_model()
 
     def _show_state(self) -> None:
@@ -144,7 +144,7 @@ class Program:
         session = self.session
         busy = any(one.state in GOING for one in session.work)
         capture = session.capture
-        if capture is None and session.model is None and not busy:
+        if capture is None and session.model is None and session.study is None and not busy:
             self.frame.show_mode("empty")
         else:
             self.frame.show_mode(session.mode)
@@ -165,13 +165,14 @@ class Program:
         spec = self.session.spec
         name = spec.name if spec else "No model"
         size = parameters(spec.parameters) if spec else ""
+        if self.session.study and not (self.session.capture or self.session.checkpoint):
+            size = "study"
         at = place(self.session.capture) if self.session.capture else None
         which = f"text {at[0]:,} of {at[1]:,}" if at else ""
         parts = (name, which, "hgviz") if spec else ("hgviz",)
         self.frame.setWindowTitle(" · ".join(filter(None, parts)))
-        here = self.session.checkpoint or (
-            self.session.capture.path if self.session.capture else ""
-        )
+        shown = self.session.capture or self.session.study
+        here = self.session.checkpoint or (shown.path if shown else "")
         self.frame.toolbar.models.show_model(name, size, self.commands.opened_before, here)
 
     def _resized(self, width: int, height: int) -> None:

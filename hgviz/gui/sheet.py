@@ -80,6 +80,14 @@ QComboBox::down-arrow { image: none; }
 QComboBox QAbstractItemView { background: $pane; border: 1px solid $edge; padding: 4px;
     selection-background-color: $tint; selection-color: $text; }
 
+QLineEdit:disabled, QComboBox:disabled { color: $secondary; background: $raised;
+    border-color: $line; }
+QRadioButton::indicator { width: 12px; height: 12px; border: 1px solid $secondary;
+    border-radius: 7px; background: $pane; }
+QRadioButton::indicator:checked { width: 6px; height: 6px; border: 4px solid $press; }
+QRadioButton::indicator:focus { border-color: $press; }
+QRadioButton::indicator:disabled { border-color: $line; }
+
 QTabBar { background: $raised; }
 QTabBar::tab { background: transparent; color: $secondary; border: 0;
     border-bottom: 2px solid transparent; padding: 6px 12px; }

@@ -56,13 +56,13 @@ class Status(QObject):
 
     def _ask(self) -> None:
         session = self._session
+        if session.mode == "prune" and session.spec is not None:
+            return  # the wall of heads tells of them
         if session.capture is None:
             what = "Capture a text" if session.model else "Open a checkpoint or a capture"
             self._left.say(f"{what} to look inside")
             return
         chosen = session.hover or session.selection
-        if session.mode == "prune":
-            return  # the wall of heads tells of them
         if session.mode == "follow":
             self._left.say(followed(session.capture, chosen))
             return

@@ -209,7 +209,7 @@ class Toolbar(QFrame):
         self.setProperty("kind", "toolbar")
         self.setFixedHeight(44)
         self.open = self._button("open", "Open", "open")
-        self.open.setToolTip("Open a checkpoint or a capture (Ctrl+O)")
+        self.open.setToolTip("Open a checkpoint, a capture or a study (Ctrl+O)")
         self.models = Chooser()
         self.modes = Segments(MODES, wide=104)
         self.finder = self._button("find", "Find a command or head", "search", kind="find")
@@ -287,12 +287,17 @@ class Chooser(Button):
         self.setAccessibleName("Model")
         self.setToolTip("The model at hand, and those opened before")
         self.setStyleSheet("text-align: left;")
+        self._shown: object = None
         self._menu = QMenu(self)
         self._menu.triggered.connect(self._pick)
         self.clicked.connect(self._drop)
 
     def show_model(self, name: str, size: str, more: Mapping[str, str], now: str) -> None:
         """Say the model and its size; offer paths by name."""
+        shown = (name, size, dict(more), now)
+        if shown == self._shown:  # a menu that is open stays as it is
+            return
+        self._shown = shown
         self.name.say(name)
         self.size_words.say(size)
         self._menu.clear()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError
+from hgviz.models import ONNX
 from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Tokens, finish_steps
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.conversion import tokenizer_json
@@ -28,7 +29,6 @@ from hgviz.models.transformer import Transformer
 
 FILE = "model.onnx"
 INPUTS = ("input_ids", "attention_mask")
-NEEDED = ("onnx", "onnxscript", "onnxruntime")
 LENGTH = 16  # of the texts that the graph is traced with
 
 
@@ -112,7 +112,7 @@ def opened(path: Path) -> Runner:
 
 def require_packages() -> None:
     """Errors: HgvizError naming the packages that are not installed."""
-    missing = [one for one in NEEDED if importlib.util.find_spec(one) is None]
+    missing = [one for one in ONNX if importlib.util.find_spec(one) is None]
     if missing:
         raise HgvizError(
             f"ONNX needs {', '.join(missing)}",

@@ -78,6 +78,11 @@ class Proof:
     empty: tuple[int, ...] = ()
     rough: float | None = None
 
+    @property
+    def limit(self) -> float:
+        """What the difference may be at most."""
+        return limit(self.form, self.largest)
+
     def facts(self) -> dict[str, Any]:
         """What JSON says of it."""
         return {
@@ -131,6 +136,11 @@ def differences(
             apart = math.inf if math.isnan(found) else max(apart, found)
             largest = max(largest, float(a[real].abs().max()))
         yield apart, largest
+
+
+def limit(form: Form, largest: float) -> float:
+    """What logits may differ by: MOST, of an ONNX graph as a share of the largest above 1."""
+    return MOST * max(1.0, largest) if form == "onnx" else MOST
 
 
 def require_close(difference: float, most: float = MOST) -> None:

@@ -39,6 +39,8 @@ does not know. A study that is being measured has the same names: what is not re
                       interval has no end; rows (n,) int64: examples
     /masks            JSON: [[name, [[layer, head], ...], score], ...]; score null or [metric,
                       value, low, high, seen, total], null for an end that an interval lacks
+    /mask_changes     JSON, optional, since 1.1: for each of the masks null, or [difference of its
+                      score to the whole model on the same places, low, high]
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ from hgviz.store.schema import Row
 from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
 
 FORMAT = "hgviz-study"
-VERSION = (1, 0)
+VERSION = (1, 1)
 AGAIN = "Measure"
 MOST_PARTS = 10_000  # curves, and what was learnt
 MOST_NOTE = 2000  # characters
@@ -106,9 +108,9 @@ CURVE: dict[str, Row] = {
 }
 LEARNED: dict[str, Row] = {"runs": (("runs", "heads"), ("f4",), True)}
 _WORDS = ("method", "key", "how", "unit")
+_NORMS = ("", "layer", "level")
 _NUMBER, _END = (int, float), (int, float, type(None))
 _SCORE = (_NUMBER, _END, _END, (int,), (int,))
-_NORMS = ("", "layer", "level")
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -143,6 +145,8 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
             curve_values = {name: getattr(curve, name) for name in CURVE}
             _store(group, CURVE, curve_values | {"order": _pairs(curve.order)})
         store_json(file, "masks", [_told(one) for one in study.masks])
+        if any(one.change for one in study.masks):
+            store_json(file, "mask_changes", [one.change for one in study.masks])
     return path
 
 
@@ -322,12 +326,28 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
 
 
 def _read_masks(file: h5py.File, heads: tuple[HeadId, ...]) -> tuple[Mask, ...]:
-    rows = parsed(file, "masks") if has(file, "masks") else []
+    if not has(file, "masks"):
+        return ()
+    rows = parsed(file, "masks")
     require(isinstance(rows, list), "its masks are no list")
-    return tuple(_mask(row, heads) for row in rows)
+    changes = parsed(file, "mask_changes") if has(file, "mask_changes") else [None] * len(rows)
+    require(isinstance(changes, list), "the changes of its masks are no list")
+    require(len(changes) == len(rows), "the changes of its masks are of other masks")
+    both = zip(rows, changes, strict=True)
+    return tuple(_mask(row, _change(one), heads) for row, one in both)
 
 
-def _mask(row: Any, heads: tuple[HeadId, ...]) -> Mask:
+def _change(row: Any) -> tuple[float, float, float] | None:
+    if row is None:
+        return None
+    good = isinstance(row, list) and len(row) == 3
+    good = good and all(type(one) in _NUMBER and abs(one) <= 1 for one in row)
+    require(good, "the change of a mask is none")
+    value, low, high = map(float, row)
+    return value, low, high
+
+
+def _mask(row: Any, change: tuple[float, float, float] | None, heads: tuple[HeadId, ...]) -> Mask:
     good = isinstance(row, list) and len(row) == 3 and isinstance(row[0], str)
     require(good and isinstance(row[1], list), "a mask of it is none")
     name, pairs, score = row
@@ -335,7 +355,8 @@ def _mask(row: Any, heads: tuple[HeadId, ...]) -> Mask:
     require(good, "a mask of it names no heads")
     off = frozenset(HeadId(*one) for one in pairs)
     require(off <= set(heads), "a mask of it is of another model")
-    return Mask(plain(name), off, None if score is None else _score(score, off))
+    found = None if score is None else _score(score, off)
+    return Mask(plain(name), off, found, change if found is not None else None)
 
 
 def _score(row: Any, off: Off) -> Score:

@@ -1,17 +1,18 @@
-"""What is made of a capture: measures, compositions and figures."""
+"""What is made of a capture or a study: measures, compositions, figures, the model it is of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, HeadId, Step, Task
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Step, Task
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Spec
+    from hgviz.study import Study
 
 
 def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
@@ -43,3 +44,34 @@ def figure(
         facts = yield from measure(capture)
     yield Step(0, 1, f"drawing {Path(path).name}")
     return str(figures.draw(spec, capture, path, facts=facts, command=command))
+
+
+def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:
+    """The first of some checkpoints that a study measured, "" for none; by digest, so they are
+    read whole. Paths that are no checkpoint, or cannot be read, are none."""
+    for path in map(str, paths):
+        yield Step(0, 1, f"looking at {Path(path).name}")
+        try:
+            if _digest(path) == study.spec.digest:
+                return path
+        except HgvizError:
+            continue
+    return ""
+
+
+def require_model_of(study: Study, path: Path_) -> Task[str]:
+    """The path of a checkpoint that a study measured. Errors: HgvizError for any other."""
+    yield Step(0, 1, f"looking at {Path(path).name}")
+    if _digest(path) != study.spec.digest:
+        raise HgvizError(
+            f"{Path(path).name} is not the model of this study",
+            f"it measured {study.spec.name or 'another'}, whose weights are others",
+            "Choose the checkpoint it was made with",
+        )
+    return str(path)
+
+
+def _digest(path: Path_) -> str:
+    from hgviz.models import readers
+
+    return readers.read(path).digest if readers.recognises(path) else ""

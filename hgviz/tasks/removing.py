@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -61,6 +62,18 @@ def prune(
                 {"form": form, "compensation": compensate, "source": source, "path": Path(out)},
             )
         )  # fmt: skip
+
+
+def why_not(form: Form, spec: ModelSpec) -> str:
+    """Why a model cannot be written in a form, "" where it can as far as is known; no torch."""
+    from hgviz.models import ONNX
+
+    if form != "onnx":
+        return ""
+    if spec.two_texts:
+        return "a graph has one text, and this model reads two"
+    missing = any(importlib.util.find_spec(one) is None for one in ONNX)
+    return "needs `pip install 'hgviz[onnx]'`" if missing else ""
 
 
 def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Task[Off]:
@@ -192,7 +205,7 @@ def _proved(
         if form == "onnx" or agreed <= proof.MOST:
             break
         rough = rough or agreed  # sums in another order
-    proof.require_close(agreed, proof.MOST * (max(1.0, largest) if form == "onnx" else 1.0))
+    proof.require_close(agreed, proof.limit(form, largest))
     whole, times = proof.runner(model.module), []
     batches = [proof.timed(texts[0], count) for count in proof.BATCHES]
     for time in proof.latencies(whole, after, batches):
@@ -202,10 +215,12 @@ def _proved(
     gone = [one.index for one in spec.layers
             if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip
     left = found if form == "zeroed" else removal.smaller(found, off)
-    return proof.Proof(
+    made = proof.Proof(
         spec=spec, off=off, difference=agreed, largest=largest, dtype=dtype, rough=rough,
         texts=sum(map(proof.count, texts)),
         parameters=(export.parameters(found), export.parameters(left)),
         size=(export.size(found.weights), export.size(weights)),
         latency=tuple(times), empty=tuple(gone), **about,
     )  # fmt: skip
+    yield Step(1, 1, "keeping it")  # stopped here, it is not: the folder has no name yet
+    return made

@@ -140,6 +140,13 @@ def test_a_study_of_version_1_0_opens_and_says_what_it_said(tmp_path):
     assert opened.masks[2].score.high == np.inf and opened.learned[0].method == "gates"
 
 
+def test_a_study_of_version_1_1_says_how_far_a_mask_is_from_the_whole_model(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes(gzip.decompress((STUDIES / "1.1.h5.gz").read_bytes()))
+    opened = open_study(path)
+    assert [one.change for one in opened.masks] == [None, (0.1, -0.05, 0.2), None]
+
+
 def test_there_is_a_sample_of_this_version_and_of_all_before():
     major, minor = study.VERSION
     there = {one.name for one in STUDIES.iterdir()}
@@ -356,6 +363,13 @@ def test_numbers_that_lie_are_refused(path, name, change, word):
         ("masks", lambda one: [["a", [], ["m", 10**400, 0, 1, 3, 4]]]),
         ("masks", lambda one: [["a", [], ["m", 0.5, 0, 1, 5, 4]]]),
         ("masks", lambda one: [["a", [], ["m", 0.5, True, 1, 3, 4]]]),
+        ("masks", lambda one: one[:2]),
+        ("mask_changes", lambda one: {"a": 1}),
+        ("mask_changes", lambda one: [None, None]),
+        ("mask_changes", lambda one: [None, [0.1, 0.0], None]),
+        ("mask_changes", lambda one: [None, [0.1, 0.0, True], None]),
+        ("mask_changes", lambda one: [None, [0.1, float("nan"), 0.2], None]),
+        ("mask_changes", lambda one: [None, [0.1, -2, 0.2], None]),
     ],
 )
 def test_documents_that_lie_are_refused(path, name, change):
@@ -366,6 +380,7 @@ def test_documents_that_lie_are_refused(path, name, change):
 def test_names_of_a_stranger_are_short_and_of_one_line(path):
     restate(path, "about", lambda one: one.update(data="a\n\x1b[2J" + "x" * 10**6))
     restate(path, "masks", lambda one: [["\u202e" + "y" * 999, [], None]])
+    restate(path, "mask_changes", lambda one: [None])
     opened = open_study(path)
     assert opened.data == "a\ufffd\ufffd[2J" + "x" * 194
     assert opened.masks[0].name == "\ufffd" + "y" * 199

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from hgviz import tasks
+from hgviz.gui import opening
 from hgviz.gui.asking import TEXTS, ask_for, ask_where
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.prune import studied
 from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.prune.removing import Removing
     from hgviz.gui.window import Window
+    from hgviz.gui.working import Working
     from hgviz.session import Session
+    from hgviz.study import Study
 
 REVIEWS = "sample/reviews.tsv"
 
@@ -26,7 +35,13 @@ class PruneCommands:
     window: Window
     session: Session
     pruning: Pruning
+    removing: Removing
     capturing: Capturing
+    working: Working
+    lanes: Lanes
+    opened_before: dict[str, str]
+    run: Callable[[str], None]
+    open_path: Callable[[str], None]
     _remember: Callable[[str], None]
     say: Callable[[str], None]
 
@@ -69,7 +84,7 @@ class PruneCommands:
 
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
-        study = self.session.study
+        study = self.pruning.known
         there = frozenset(
             name for names, *_ in CHOICES for name in names
             if study is not None and getattr(study, name) is not None
@@ -90,6 +105,63 @@ class PruneCommands:
     def _save_study(self, path: str) -> None:
         self._remember(path)
         self.pruning.save(path, lambda written: self.say(f"Saved {written}"))
+
+    # --- studies that are opened ------------------------------------------------------------------
+
+    def show_study(self, study: Study) -> None:
+        """Show a study that was opened; where another model is open, ask first."""
+        session = self.session
+        self.opened_before[study.path] = opening.name_of(study.path)
+        nothing = session.model is None and session.capture is None and not session.checkpoint
+        if nothing:
+            self._show_alone(study)
+        elif session.spec is None or session.spec.digest == study.spec.digest:
+            self.pruning.open_study(study)
+            self.say(studied.about(study))
+        else:
+            error = studied.another_model(study, session.spec)
+            dialog = ErrorDialog(self.window, error, ("alone", "Show the study"))
+            dialog.asked.connect(partial(self._show_alone, study))
+            dialog.open()
+
+    def _show_alone(self, study: Study, _: str = "") -> None:
+        self.pruning.open_study(study, alone=True)
+        self.say(studied.about(study))
+
+    def open_studied(self) -> None:
+        """Open the model that a study is of: one opened before, or one that is asked for."""
+        task = tasks.model_of(self.session.study, [*self.opened_before])
+        self.working.start(
+            self.lanes.engine, "find model", "Looking for its model", task, self._model_found
+        )
+
+    def _model_found(self, path: str) -> None:
+        if path:
+            self.open_path(path)
+            return
+        name = self.session.study.spec.name or "the model of this study"
+        folder = QFileDialog.FileMode.Directory
+        ask_for(self.window, f"Choose the checkpoint of {name}", folder, self._model_chosen)
+
+    def _model_chosen(self, path: str) -> None:
+        self._remember(path)
+        task = tasks.require_model_of(self.session.study, path)
+        self.working.start(
+            self.lanes.engine, "find model", f"Looking at {opening.name_of(path)}", task,
+            self.open_path, self._not_its_model,
+        )  # fmt: skip
+
+    def _not_its_model(self, error: BaseException) -> None:
+        again = ("open_studied", "Choose another…")
+        dialog = ErrorDialog(self.window, opening.shown_error(error), again)
+        dialog.asked.connect(self.run)
+        dialog.open()
+
+    # --- heads that go for good -------------------------------------------------------------------
+
+    def remove_heads(self) -> None:
+        """Ask in which form, and write the model without the heads that are off."""
+        self.removing.ask()
 
     def keep_mask(self) -> None:
         """Keep the heads that are off under a name."""

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout
 
 from hgviz.analysis.importance import METHODS
 from hgviz.core import Step, Task
+from hgviz.gui.actions import by_name
 from hgviz.gui.controls import PaneHead, Segments
 from hgviz.gui.prune.line import Line, line_of
 from hgviz.gui.prune.slider import CurveChart
@@ -57,7 +58,8 @@ class CurveView(View):
                 self.empty = ("How many heads can go",
                               f"Switch heads off one after the other by {label}, and in 20 random "
                               "orders to compare with.")  # fmt: skip
-                self.empty_actions = (("trace_curve", "Draw the curve"),)
+                can = not by_name("trace_curve").why_off(session)
+                self.empty_actions = (("trace_curve", "Draw the curve"),) if can else ()
             else:
                 self.empty = type(self).empty
                 ready = session.trial is not None

@@ -9,7 +9,7 @@ from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from hgviz.analysis.orders import Key
-from hgviz.core import HeadId, Step, Task
+from hgviz.core import HeadId, Off, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line
 from hgviz.gui.prune.bar import ShadeBar
@@ -40,6 +40,7 @@ class HeadsView(View):
     coloured = Signal(str, str)  # by which score, per what
     picked = Signal(object)  # a set of heads that was kept
     dropped = Signal(str)  # the name of one
+    renamed = Signal(str, str)  # the name of one, and what it is called now
     halted = Signal()
     told = Signal(str)  # about the head under the pointer
 
@@ -79,6 +80,7 @@ class HeadsView(View):
         controls.addWidget(self.per)
         controls.addWidget(self.measure)
         self.wall = HeadWall()
+        self._left: tuple[Off, str] = (frozenset(), "")  # off in a new model, and what to say of it
         self.wall.switched.connect(self.switched)
         self.wall.chosen.connect(self._choose)
         self.wall.pointed.connect(self._point)
@@ -95,6 +97,7 @@ class HeadsView(View):
         self.masks = MaskList()
         self.masks.picked.connect(self.picked)
         self.masks.dropped.connect(self.dropped)
+        self.masks.renamed.connect(self.renamed)
         self.masks.keep.clicked.connect(self._keep)
         said = QWidget()
         row = QGridLayout(said)
@@ -139,6 +142,8 @@ class HeadsView(View):
         if session is None or session.spec is None:
             return
         if name == "spec":
+            if session.spec != self.wall.spec:
+                self._left = session.off, left_words(self.wall.off, session)
             self.wall.show_model(session.spec)
         if name in ("off", "spec"):
             self.wall.show_off(session.off)
@@ -152,8 +157,8 @@ class HeadsView(View):
         if name in ("off", "selection") and session.mode == "prune":
             self.told.emit(status_words(session, self.wall))
         if name in ("off", "masks", "trial"):
-            self.masks.show_masks(session.masks, session.off, session.trial)
-        if name in ("data", "trial", "work"):
+            self.masks.show_masks(session.masks, session.off, session.trial, session.spec)
+        if name in ("data", "trial", "work", "off"):
             self._offer_measuring(session)
 
     def _offer_measuring(self, session: Session) -> None:
@@ -168,7 +173,8 @@ class HeadsView(View):
             if ready else "Choose data first"
         )  # fmt: skip
         if job is None:
-            self.hint.say(HINT)
+            off, left = self._left
+            self.hint.say(left if left and off == session.off else HINT)
         else:
             part = f"{job.done / job.total:.0%}" if job.total else ""
             self.hint.say(" · ".join(filter(None, (job.title, job.note, part))))
@@ -232,6 +238,16 @@ class HeadsView(View):
 
     def _asked(self) -> None:
         self.asked.emit(self.sender().property("action"))
+
+
+def left_words(before: Off, session: Session) -> str:
+    """This is another model: all its heads are on; Ctrl+Z switches 6 off as before."""
+    if not before or before == session.off:
+        return ""
+    count = "it" if len(before) == 1 else f"{len(before)}"
+    again = f"; Ctrl+Z switches {count} off as before" if session.history.past else ""
+    now = f"{len(session.off)} of its heads are off" if session.off else "all its heads are on"
+    return f"This is another model: {now}{again}."
 
 
 def status_words(session: Session, wall: HeadWall) -> str:

@@ -12,10 +12,13 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout
 from hgviz.analysis.orders import costs
 from hgviz.analysis.trial import Trial
 from hgviz.core import ModelSpec, Off, Step, Task
+from hgviz.examples import SEED
 from hgviz.gui import theme
+from hgviz.gui.actions import by_name
 from hgviz.gui.controls import Button, PaneHead, Progress, Words, label
 from hgviz.gui.prune import chart
 from hgviz.gui.prune.shades import place_noun
+from hgviz.gui.prune.studied import wanting
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ class LiveView(View):
 
     title = "Score"
     icon = "prune"
-    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint")
+    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
     empty = (
         "Choose data to see what the model scores",
@@ -49,7 +52,9 @@ class LiveView(View):
         self.head = PaneHead("Accuracy")
         self.change = Button("Choose data…")
         self.change.clicked.connect(self._change)
-        self.head.add(self.change)
+        self.remove = Button("Remove for good…")
+        self.remove.clicked.connect(self._remove)
+        self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
         self.percent = label("%", factor=1.55, kind="secondary")
         self.interval = label("", factor=1.08, weight=600)
@@ -69,13 +74,21 @@ class LiveView(View):
         self.stop.setFixedWidth(92)
         self.stop.clicked.connect(self._stop)
         self.told = Words(factor=0.92, kind="secondary")
+        self.sample = [Words(factor=0.92, kind="secondary") for _ in range(2)]
         self.chart = GrowthChart()
         big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         for one in (big, near, bar):
             one.setSpacing(8)
         for one in (self.value, self.percent):
             big.addWidget(one, 0, Qt.AlignmentFlag.AlignBaseline)
-        big.addStretch(1)
+        beside = QVBoxLayout()
+        beside.setSpacing(0)
+        beside.addStretch(1)
+        for said in self.sample:
+            beside.addWidget(said)
+        beside.addStretch(1)
+        big.addSpacing(8)
+        big.addLayout(beside, 1)
         for one in (self.interval, self.early):
             near.addWidget(one)
         near.addStretch(1)
@@ -112,6 +125,8 @@ class LiveView(View):
                 reads = "It reads two texts" if spec.two_texts else "It gives hidden states only"
                 self.empty = ("This model cannot be scored here", f"{reads}.")
                 self.empty_actions = ()
+            elif (said := wanting(session)) is not None:
+                self.empty, self.empty_actions = said
             elif session.model is None and not session.checkpoint:
                 alone = "A capture alone cannot say what the model would answer."
                 self.empty = ("Open the checkpoint to switch heads off", alone)
@@ -127,6 +142,9 @@ class LiveView(View):
         session = self.session
         assert session is not None
         off = len(session.off)
+        reason = by_name("remove_heads").why_off(session)
+        self.remove.setEnabled(not reason)
+        self.remove.setToolTip(reason or "Write the model without the heads that are off")
         heads = "1 head" if off == 1 else f"{off} heads"
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
@@ -135,6 +153,8 @@ class LiveView(View):
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
         self.chart.show_trial(result, f"{noun}s evaluated")
+        for line, words in zip(self.sample, sample_words(result), strict=True):
+            line.say(words)
         found = result.paired if result else None
         if result is None or found is None or not result.seen:
             self.value.setText("–")
@@ -181,6 +201,9 @@ class LiveView(View):
 
     def _change(self) -> None:
         self.asked.emit("choose_data")
+
+    def _remove(self) -> None:
+        self.asked.emit("remove_heads")
 
     def _stop(self) -> None:
         trial = self.session.trial if self.session else None
@@ -267,6 +290,15 @@ def points(share: float) -> str:
 def p_words(p: float) -> str:
     """= 0.54, < 0.001."""
     return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def sample_words(trial: Trial | None) -> tuple[str, str]:
+    """4,000 of 67,349 texts, | drawn with seed 0; nothing where all are looked at."""
+    if trial is None or not trial.examples.among:
+        return "", ""
+    examples = trial.examples
+    noun = "texts" if examples.asked == "classes" else "windows"
+    return f"{len(examples):,} of {examples.among:,} {noun},", f"drawn with seed {SEED}"
 
 
 def saved_words(spec: ModelSpec | None, off: Off) -> str:

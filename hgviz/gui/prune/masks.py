@@ -1,13 +1,21 @@
-"""Masks that were kept: sets of heads under a name with their scores, to return to."""
+"""Masks that were kept: sets of heads under a name, one above the other with what they scored."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QFontMetrics, QKeyEvent, QPainter, QPen
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QHeaderView,
+    QLineEdit,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -18,28 +26,35 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.analysis.trial import Trial
-from hgviz.core import Off
+from hgviz.core import ModelSpec, Off
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.controls import Button, Words, label, tip
+from hgviz.gui.prune.live import difference, saved_words
 from hgviz.study import Mask
 
 Index = QModelIndex | QPersistentModelIndex
 
-HERE = Qt.ItemDataRole.UserRole + 1
-ROW, MOST = 30, 4  # px, rows that show without scrolling
+MASK, HERE, LINES = (Qt.ItemDataRole.UserRole + n for n in range(3))
+ROW, MOST, MOST_LOW = 46, 4, 2  # px; rows that show without scrolling, in a low window
+LOW = 720  # px of the window's height
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class MaskPainter(QStyledItemDelegate):
-    """A row of 30 px; the mask on the wall stands on the tint of what is chosen."""
+    """Name and score, beneath what is off and saved, and the difference to the whole model; the
+    mask on the wall stands on the tint of what is chosen. renamed: what a row is called, and is to
+    be called."""
+
+    renamed = Signal(str, str)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """All rows are equally high."""
-        wide = QFontMetrics(theme.font(0.92, 600)).horizontalAdvance(index.data())
-        return QSize(wide + (32 if index.column() < 2 else 40), ROW)
+        return QSize(200, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw a cell of it."""
-        now, box, column = theme.current(), QRectF(option.rect), index.column()
+        """Draw a row of it."""
+        now, box = theme.current(), QRectF(option.rect)
         here = bool(index.data(HERE))
         focus = option.widget is not None and option.widget.hasFocus()
         at_hand = bool(option.state & QStyle.StateFlag.State_Selected) and focus
@@ -47,56 +62,81 @@ class MaskPainter(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         if here or at_hand:
-            painter.setClipRect(box)
             painter.setBrush(now.mark_tint if here else now.hover)
-            whole = box.adjusted(8 if column == 0 else -20, 1, -8 if column == 2 else 20, -1)
+            whole = box.adjusted(8, 1, -8, -1)
             painter.drawRoundedRect(whole, 6, 6)
             if at_hand:
                 painter.setPen(QPen(now.press, 1.5))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawRoundedRect(whole.adjusted(1, 1, -1, -1), 6, 6)
-        painter.setPen(now.text if column != 1 else now.secondary)
-        painter.setFont(theme.font(0.92, 600 if here and column != 1 else 400))
-        inner = box.adjusted(16 if column == 0 else 8, 0, -16 if column == 2 else -8, 0)
-        side = Qt.AlignmentFlag.AlignRight if column == 2 else Qt.AlignmentFlag.AlignLeft
-        said = painter.fontMetrics().elidedText(
-            index.data(), Qt.TextElideMode.ElideRight, round(inner.width())
-        )
-        painter.drawText(inner, side | Qt.AlignmentFlag.AlignVCenter, said)
+        for row, sides in enumerate(index.data(LINES)):
+            line = QRectF(box.left() + 16, box.top() + 4 + 19 * row, box.width() - 32, 19)
+            painter.setPen(now.secondary if row else now.text)
+            painter.setFont(theme.font(0.85 if row else 0.92, 600 if here and not row else 400))
+            self._sides(painter, line, sides)
         painter.restore()
+
+    def _sides(self, painter: QPainter, line: QRectF, sides: tuple[str, str]) -> None:
+        """The numbers stand at the right, one below the other; words give way."""
+        measure = painter.fontMetrics()
+        words, numbers = sides
+        wide = measure.horizontalAdvance(numbers)
+        room = round(line.width() - wide - 12)
+        painter.drawText(line, RIGHT, numbers)
+        elided = measure.elidedText(words, Qt.TextElideMode.ElideRight, room)
+        painter.drawText(line, LEFT, elided)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """What it is called now."""
+        assert isinstance(editor, QLineEdit)
+        editor.setText(index.data(MASK).name)
+
+    def updateEditorGeometry(
+        self, editor: QWidget, option: QStyleOptionViewItem, index: Index
+    ) -> None:
+        """Over the whole row."""
+        editor.setGeometry(option.rect.adjusted(8, 8, -8, -8))
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        """Say what it is to be called; whoever keeps the masks decides."""
+        assert isinstance(editor, QLineEdit)
+        self.renamed.emit(index.data(MASK).name, editor.text())
 
 
 class MaskList(QWidget):
-    """Name, how many heads, score; Enter or a click returns to one, Delete forgets it."""
+    """Enter or a click returns to a mask, F2 gives it another name, Delete forgets it."""
 
     picked = Signal(object)
     dropped = Signal(str)
+    renamed = Signal(str, str)
 
     def __init__(self) -> None:
         super().__init__()
         self.keep = Button("Keep this mask", kind="link")
         self.none = Words("Keep a mask to compare it with others.", factor=0.92, kind="secondary")
         self.list = QTreeWidget()
-        self.list.setColumnCount(3)
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
         self.list.setFrameShape(QTreeWidget.Shape.NoFrame)
-        self.list.setItemDelegate(MaskPainter(self.list))
+        painter = MaskPainter(self.list)
+        painter.renamed.connect(self.renamed)
+        self.list.setItemDelegate(painter)
         self.list.setUniformRowHeights(True)
         self.list.setAccessibleName("Masks")
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.list.itemClicked.connect(self._take)
         self.list.itemActivated.connect(self._take)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        forget = QAction("Forget this mask", self.list)
-        forget.triggered.connect(self._drop)
-        self.list.addAction(forget)
-        header = self.list.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in (1, 2):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        for words, keys, does in (
+            ("Rename this mask", Qt.Key.Key_F2, self._rename),
+            ("Forget this mask", Qt.Key.Key_Delete, self._drop),
+        ):
+            action = QAction(words, self.list)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+            action.triggered.connect(does)
+            self.list.addAction(action)
         above = QHBoxLayout()
         above.setContentsMargins(16, 0, 12, 0)
         above.addWidget(label("Masks", weight=600), 1)
@@ -111,38 +151,44 @@ class MaskList(QWidget):
         column.addLayout(said)
         column.addWidget(self.list)
         self._shown: object = None
-        self.show_masks((), frozenset(), None)
+        self.show_masks((), frozenset(), None, None)
 
-    def show_masks(self, masks: tuple[Mask, ...], off: Off, trial: Trial | None) -> None:
+    def show_masks(
+        self, masks: tuple[Mask, ...], off: Off, trial: Trial | None, spec: ModelSpec | None
+    ) -> None:
         """List them; the one that is on the wall is marked."""
-        going = trial is not None and not trial.done and not trial.stopped
-        shown = (masks, off, going)
+        going = trial.off if trial is not None and not trial.done and not trial.stopped else None
+        shown = (masks, off, going, self._most)
         if shown == self._shown:
             return
         self._shown = shown
+        typed = self.list.hasFocus()
         self.list.clear()
         for mask in masks:
-            score = mask.score
             here = mask.off == off
-            if score is None:
-                said = "not scored"
-            else:
-                said = f"{100 * score.value:.1f} %"
-                said += f", {score.seen / max(1, score.total):.0%} seen" * (
-                    score.seen < score.total
-                )
-            item = QTreeWidgetItem([mask.name, f"{len(mask.off)} off", said])
-            item.setData(0, Qt.ItemDataRole.UserRole, mask)
-            item.setToolTip(0, ", ".join(map(str, sorted(mask.off))) or "no head is off")
-            for column in range(3):
-                item.setData(column, HERE, here)
+            lines = mask_lines(mask, spec, mask.off == going)
+            item = QTreeWidgetItem()
+            item.setData(0, MASK, mask)
+            item.setData(0, HERE, here)
+            item.setData(0, LINES, lines)
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+            said = ", ".join(" ".join(filter(None, sides)) for sides in lines)
+            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, said)
+            heads = ", ".join(map(str, sorted(mask.off))) or "no head is off"
+            item.setToolTip(0, tip(f"{mask.name}: {heads}"))
             self.list.addTopLevelItem(item)
             if here:
                 self.list.setCurrentItem(item)
+        if typed:
+            self.list.setFocus()
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
-        self.list.setFixedHeight(ROW * min(MOST, len(masks)) + 2)
+        self.list.setFixedHeight(ROW * min(self._most, len(masks)) + 2)
         self.keep.setEnabled(all(one.off != off for one in masks))
+
+    @property
+    def _most(self) -> int:
+        return MOST_LOW if self.window().height() < LOW else MOST
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Delete forgets the mask at hand."""
@@ -152,9 +198,31 @@ class MaskList(QWidget):
             super().keyPressEvent(event)
 
     def _take(self, item: QTreeWidgetItem) -> None:
-        self.picked.emit(item.data(0, Qt.ItemDataRole.UserRole).off)
+        self.picked.emit(item.data(0, MASK).off)
+
+    def _rename(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            self.list.editItem(item)
 
     def _drop(self) -> None:
         item = self.list.currentItem()
         if item is not None:
-            self.dropped.emit(item.data(0, Qt.ItemDataRole.UserRole).name)
+            self.dropped.emit(item.data(0, MASK).name)
+
+
+def mask_lines(mask: Mask, spec: ModelSpec | None, going: bool) -> tuple[tuple[str, str], ...]:
+    """("12 cheapest", "57.8 % (57.1 to 58.5)"), ("12 off, saves 295 k …", "−0.05 points, …")."""
+    count, score, change = len(mask.off), mask.score, mask.change
+    off = f"{count} off, saves {saved_words(spec, mask.off)}" if count else "no head is off"
+    if score is None:
+        return (mask.name, "measuring" if going else "not scored"), (off, "")
+    value = f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+    beside = difference(*change) if change is not None and count else ""
+    if score.seen < score.total:
+        seen = f"{score.seen / max(1, score.total):.0%} seen".replace("%", " %")
+        beside = f"{seen}; {beside}" if beside else seen
+    return (mask.name, value), (off, beside)
+
+
+__all__ = ["MaskList", "mask_lines"]

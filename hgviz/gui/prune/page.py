@@ -78,6 +78,7 @@ class PrunePage(QWidget):
         self.heads.coloured.connect(pruning.colour)
         self.heads.picked.connect(pruning.switch)
         self.heads.dropped.connect(pruning.drop)
+        self.heads.renamed.connect(pruning.rename)
         self.heads.told.connect(commands.say)
         self.heads.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)

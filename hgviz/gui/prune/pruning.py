@@ -17,6 +17,7 @@ from hgviz.session import Session
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:
+    from hgviz.analysis.paired import Paired
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.working import OnError, Working
     from hgviz.jobs import Job
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
+MOST_NAME = 80  # characters of a mask's name
 TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure heads", "curve"
 
 
@@ -67,13 +69,21 @@ class Pruning:
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
         session, trial = self.session, self.session.trial
-        score = trial.paired.score if trial and trial.paired and trial.off == session.off else None
+        paired = trial.paired if trial and trial.off == session.off else None
         names = {one.name for one in session.masks}
         count = len(session.off)
         plain = "Whole model" if not count else f"{count} off"
         number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
-        mask = Mask(_named(plain, number), session.off, score)
+        mask = _with_score(Mask(_named(plain, number), session.off), paired)
         session.put(masks=(*(one for one in session.masks if one.off != session.off), mask))
+
+    def rename(self, old: str, new: str) -> None:
+        """Call a mask otherwise, unless another is called so."""
+        masks, new = self.session.masks, " ".join(new.split())[:MOST_NAME]
+        if new and all(one.name != new for one in masks):
+            self.session.put(
+                masks=tuple(replace(one, name=new) if one.name == old else one for one in masks)
+            )
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
@@ -120,14 +130,22 @@ class Pruning:
 
     def use(self, data: str) -> None:
         """Score the model on a file."""
-        session = self.session
+        session, study = self.session, self.session.study
         self._forget()
-        session.put(data=data, trial=None, study=None, masks=())
+        if study is not None and not study.path:
+            session.put(study=None, masks=())  # one that was opened stays, whatever is tried
+        session.put(data=data, trial=None)
         self.working.start(
             self.lanes.engine,
             DATA,
             f"Reading {opening.name_of(data)}",
-            trying.prepare(session.model, session.checkpoint, settings.load().device, data),
+            trying.prepare(
+                session.model,
+                session.checkpoint,
+                settings.load().device,
+                data,
+                session.study,
+            ),
             on_done=self._ready,
             on_error=self._unreadable,
         )
@@ -136,7 +154,44 @@ class Pruning:
         self.trials = trials
         if self.session.model is None:
             self.session.put(model=trials.model)
+        if self.session.study is not None and not self._is_of(self.session.study):
+            bare = (Mask(one.name, one.off) for one in self.session.masks)
+            self.session.put(masks=tuple(bare))  # their scores are of other examples
         self._try()
+
+    def open_study(self, study: Study, alone: bool = False) -> None:
+        """Show what was measured before. alone: nothing else that is open belongs to it.
+
+        What is tried goes on where it is tried on the same examples, and else is given up.
+        """
+        fields: dict[str, Any] = {}
+        if alone:
+            self.working.stop("capture")
+            fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
+                      "spec": study.spec, "off": study.off}  # fmt: skip
+        if alone or not self._is_of(study):
+            self._forget()
+            fields |= {"data": "", "trial": None}
+        if study.off:
+            fields["off"] = study.off
+        self._by_hand = False
+        score, per = trying.drawn(study)
+        self.session.put(
+            study=study, masks=study.masks, score=score, per=per, mode="prune", **fields
+        )
+
+    def _is_of(self, study: Study) -> bool:
+        """Whether a study is of the model and the examples that are tried."""
+        mine = self.trials
+        return mine is not None and (study.spec.digest, study.data_digest, study.off) == (
+            mine.model.spec.digest, mine.examples.digest, mine.off
+        )  # fmt: skip
+
+    @property
+    def known(self) -> Study | None:
+        """The study that measuring goes on with; None where it begins anew."""
+        study = self.session.study
+        return study if study is not None and self._is_of(study) else None
 
     def _unreadable(self, error: BaseException) -> None:
         self.session.put(data="", trial=None)
@@ -219,9 +274,9 @@ class Pruning:
 
     def _scored(self, trial: Trial) -> tuple[Mask, ...]:
         """The masks, with a score for the one that was still being measured."""
-        score = trial.paired.score if trial.paired else None
         return tuple(
-            replace(one, score=score) if one.off == trial.off else one for one in self.session.masks
+            _with_score(one, trial.paired) if one.off == trial.off else one
+            for one in self.session.masks
         )
 
     # --- what is measured -------------------------------------------------------------------------
@@ -241,13 +296,13 @@ class Pruning:
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
         data = opening.name_of(self.session.data)
-        task = trying.measuring(self.trials, needs, data, self.session.study, self.urgent)
+        task = trying.measuring(self.trials, needs, data, self.known, self.urgent)
         self._start(MEASURE, "Measuring heads", task, self._measured)
         self._go_on()
 
     def trace(self) -> None:
         """The curve of the chosen score beside random orders."""
-        study = self.session.study
+        study = self.known
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
@@ -302,6 +357,14 @@ class Pruning:
     def close(self) -> None:
         """Listen no more."""
         self.session.changed.disconnect(self._heard)
+
+
+def _with_score(mask: Mask, paired: Paired | None) -> Mask:
+    """A mask with what it scored, beside the whole model."""
+    if paired is None:
+        return mask
+    change = (paired.difference, paired.low, paired.high)
+    return replace(mask, score=paired.score, change=change)
 
 
 def _named(words: str, number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
 
 FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
+KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
 # examples that are tried, drawn at random where there are more: 24 windows are 24,576 tokens
 MOST = {"classes": 4000, "next": 24, "masked": 400}
@@ -62,8 +63,13 @@ def _nothing() -> Task[None]:
     yield from ()
 
 
-def prepare(model: Model | None, checkpoint: str, device: str, data: str) -> Task[Trials]:
-    """A model ready to be tried on a file, loaded first where it is not open yet."""
+def prepare(
+    model: Model | None, checkpoint: str, device: str, data: str, study: Study | None = None
+) -> Task[Trials]:
+    """A model ready to be tried on a file, loaded first where it is not open yet.
+
+    study: one that is open; where the file has the examples it was made of, those are tried.
+    """
     if model is None:
         if not checkpoint:
             raise HgvizError(
@@ -73,9 +79,10 @@ def prepare(model: Model | None, checkpoint: str, device: str, data: str) -> Tas
         model = yield from tasks.load(checkpoint, device)
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = tasks.examples_from(model, data)
-    if len(examples) > MOST[examples.asked]:
-        examples = examples.part(examples.order[: MOST[examples.asked]])
-    return (yield from ready(model, examples))
+    measured = None if study is None else examples.sample(len(study))
+    if measured is None or study is None or measured.digest != study.data_digest:
+        measured = examples.sample(MOST[examples.asked])
+    return (yield from ready(model, measured))
 
 
 def ready(model: Model, examples: Examples) -> Task[Trials]:
@@ -149,6 +156,16 @@ def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
             yield replace(step, value=replace(step.value)) if step.value is not None else step
             for other in urgent.steps():  # how far it is with the study is what is told
                 yield replace(step, value=other.value)
+
+
+def drawn(study: Study) -> tuple[str, Key]:
+    """Which score of a study to show first, per what: the best of those that have a curve."""
+    score = best(study, "")
+    curves = [one for one in study.curves if METHODS.get(one.method) and one.key in KEYS]
+    mine = [one for one in curves if one.method == score] or [
+        one for one in curves if METHODS[one.method].measured(study)
+    ]
+    return (mine[-1].method, cast(Key, mine[-1].key)) if mine else (score, "score")
 
 
 def best(study: Study, chosen: str) -> str:

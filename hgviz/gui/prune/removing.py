@@ -1,0 +1,172 @@
+"""Heads removed for good from the window: what is wished for, and the run that does it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz import settings, tasks
+from hgviz.core import HeadId, Layer, ModelSpec, Off, Step, Task
+from hgviz.gui.opening import name_of, shown_error
+from hgviz.gui.prune.removal import RemoveDialog
+from hgviz.gui.working import GOING
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.working import Working
+    from hgviz.models.compensation import Compensation
+    from hgviz.models.proof import Form, Proof
+    from hgviz.session import Session
+
+REMOVE = "remove heads"
+STOPPED = "Stopped: nothing was written"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Heads to remove from a checkpoint: in which form, made up for how, proved on what ("": the
+    reviews that come with hgviz), and written where."""
+
+    checkpoint: str
+    spec: ModelSpec
+    off: Off
+    data: str = ""
+    form: Form = "smaller"
+    compensate: Compensation = "none"
+    out: str = ""
+
+    @property
+    def empty(self) -> tuple[int, ...]:
+        """The layers that lose every head they have."""
+        return tuple(
+            layer.index
+            for layer in self.spec.layers
+            if layer.heads and all(HeadId(layer.index, head) in self.off for head in layer.heads)
+        )
+
+    @property
+    def command(self) -> str:
+        """The command line that does the same."""
+        words = ["hgviz", "prune", self.checkpoint, "--off", named(self.off, self.spec.layers)]
+        words += ["--form", self.form] * (self.form != "smaller")
+        words += ["--compensate", self.compensate] * (self.compensate != "none")
+        words += ["--data", self.data] * bool(self.data)
+        return shlex.join([*words, "-o", self.out])
+
+    def task(self) -> Task[Proof]:
+        """What does it."""
+        data = self.data or None
+        return tasks.prune(
+            self.checkpoint, self.off, self.out, self.form, self.compensate, data=data
+        )
+
+
+def named(off: Off, layers: Iterable[Layer]) -> str:
+    """Heads as `--off` takes them, a whole layer in one: "3.5,4.*"."""
+    words: list[str] = []
+    for layer in layers:
+        gone = [head for head in layer.heads if HeadId(layer.index, head) in off]
+        whole = len(gone) == len(layer.heads) > 1
+        words += [f"{layer.index}.*"] if whole else [f"{layer.index}.{head}" for head in gone]
+    return ",".join(words)
+
+
+def _left(out: str) -> Task[str]:
+    """The folder, "" where there is nothing in it."""
+    yield from ()
+    there = Path(out).is_dir() and any(Path(out).iterdir())
+    return out if there else ""
+
+
+class Removing:
+    """Asks, runs the removal in the engine lane, and shows in the dialog what came of it.
+
+    The dialog may be left while it runs; it comes back with the proof, or with what went wrong.
+    """
+
+    def __init__(
+        self,
+        window: QWidget,
+        session: Session,
+        lanes: Lanes,
+        working: Working,
+        open_path: Callable[[str], None],
+    ) -> None:
+        self.window, self.session, self.lanes, self.working = window, session, lanes, working
+        self._open_path = open_path
+        self.dialog: RemoveDialog | None = None
+        self._out = ""
+
+    def ask(self) -> None:
+        """Show the dialog, or the one that is at work already."""
+        if self.dialog is None:
+            session = self.session
+            assert session.spec is not None
+            name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
+            out = str(Path(settings.load().folder or Path.home()) / name)
+            wish = Removal(session.checkpoint, session.spec, session.off, session.data, out=out)
+            self.dialog = RemoveDialog(self.window, wish)
+            self.dialog.wanted.connect(self._start)
+            self.dialog.stopped.connect(self.stop)
+            self.dialog.opened.connect(self._open_path)
+            self.dialog.closed.connect(self._closed)
+        if not self.dialog.isVisible():
+            self.dialog.open()
+
+    def _start(self, wish: Removal) -> None:
+        others = [one.title for one in self.session.work if one.state in GOING]
+        self._out = wish.out
+        self._show().show_running(others[0] if others else "")
+        title = f"Removing {len(wish.off)} heads for good"
+        self.working.start(
+            self.lanes.engine, REMOVE, title, wish.task(), self._done, self._failed, self._stepped
+        )
+
+    def stop(self) -> None:
+        """Stop after the step that is under way, and say so once the lane has let go of it."""
+        self.working.stop(REMOVE)
+        if self.dialog is not None:
+            self.dialog.show_stopping()
+        self.lanes.engine.submit(
+            REMOVE, "Stopping", _left(self._out), on_done=self._stopped,
+            post=self.lanes.bridge.post,
+        )  # fmt: skip
+
+    def _stepped(self, step: Step) -> None:
+        if self.dialog is not None:
+            self.dialog.show_step(step)
+
+    def _done(self, proof: Proof) -> None:
+        self._show().show_proof(proof)
+
+    def _failed(self, error: BaseException) -> None:
+        self._show().show_error(shown_error(error))
+
+    def _stopped(self, written: str) -> None:
+        """There is a folder after all where it was named before the stop came."""
+        dialog = self.dialog
+        if dialog is None:
+            return
+        said = f"It was written to {written} before it could be stopped"
+        dialog.show_asking(said if written else STOPPED)
+        if not dialog.isVisible():  # nobody looks at it: the next one asks anew
+            dialog.deleteLater()
+            self.dialog = None
+
+    def _show(self) -> RemoveDialog:
+        """The dialog in sight: it may have been left."""
+        assert self.dialog is not None
+        if not self.dialog.isVisible():
+            self.dialog.open()
+        return self.dialog
+
+    def _closed(self) -> None:
+        self.dialog = None
+
+
+__all__ = ["REMOVE", "Removal", "Removing", "named"]
