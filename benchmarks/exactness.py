@@ -1,13 +1,18 @@
 """How far tiles are from float64, beside what a float32 softmax of the same scores is off.
 
 Random causal heads, 64 wide, whose scores spread by 1, 3 and 8; queries and keys in float32,
-bfloat16 and float16. Then, to the bit: zoomed-out reads against the pooled map, and the same pixels
-through viewports that lie differently.
+bfloat16 and float16. Heads of ymish, normalised, beside a float32 ymish: also with scores that
+cancel, thirty times smaller than the lengths of query and key allow, where any float32 product is
+that far off. Then, to the bit: zoomed-out reads against the pooled map, and the same pixels through
+viewports that lie differently.
 """
+
+from dataclasses import replace
 
 import numpy as np
 from table import line
 
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps import TILE, Factors, LazyMap, Rule, pool, settled
 
 TOKENS, WIDTH = 1500, 64
@@ -26,6 +31,9 @@ def main():
             limit = max(2 * theirs, FLOOR)
             line(f"tiles off float64, {dtype}, scores of {spread}", f"{off:.1e}", f"{limit:.1e}")
             shares.append(share)
+    for name, smaller in (("", 1), (", scores that cancel", 30)):
+        off, theirs, _ = errors(LazyMap(normalised(random, smaller), (0,)))
+        line(f"tiles off float64, ymish{name}", f"{off:.1e}", f"{max(2 * theirs, FLOOR):.1e}")
     line("at most that, over 1e-5 or 1e-4 of a row's largest", f"{max(shares):.2f}", "1")
     maps = LazyMap(head(random, "float32", 3), (0,))
     line("cells of zoomed-out reads other than pooled", str(pooled(maps)), "0")
@@ -49,6 +57,26 @@ def head(random, dtype, spread):
     return settled(Factors(q, k, (top + np.log(sums))[None], rule, *none, dtype))
 
 
+def normalised(random, smaller):
+    """The factors of a head of ymish, with the lengths of its rows as float32 gives them; queries
+    are nearly at right angles to all keys where scores are to be smaller than by chance.
+    """
+    q, k = (random.normal(size=(1, TOKENS, WIDTH)).astype(np.float32) for _ in range(2))
+    side = WIDTH // 2
+    k[..., side:] = k[..., :side]
+    q[..., side:] = q[..., side:] / np.float32(smaller) - q[..., :side] * np.float32(smaller > 1)
+    rule = Rule(scale=WIDTH**-0.5, activations=("ymish",), norms=("l2",), causal=True)
+    none = np.zeros(0, np.int64), np.zeros((1, 0, TOKENS), np.float32)
+    blank = Factors(q, k, np.zeros((1, TOKENS)), rule, *none, "float32")
+    return replace(blank, stat=length(blank, 0, np.float32)[None, :, 0])
+
+
+def length(factors, place, kind):
+    """(queries, 1) The lengths of the rows of scores."""
+    scores, seen = scored(factors, place, kind)
+    return np.sqrt((np.where(seen, scores, 0) ** 2).sum(-1, keepdims=True))
+
+
 def rounded(values):
     """bfloat16 as its bits, to even."""
     bits = values.view(np.uint32)
@@ -62,7 +90,7 @@ def errors(maps):
     """
     off = theirs = share = 0.0
     for place, name in enumerate(maps.heads):
-        exact, single = (softmax(maps.factors, place, kind) for kind in (np.float64, np.float32))
+        exact, single = (weights(maps.factors, place, kind) for kind in (np.float64, np.float32))
         scale = np.maximum(1e-5, 1e-4 * exact.max(-1, keepdims=True))
         here = np.abs(maps.read(name) - exact)
         off, theirs = max(off, here.max()), max(theirs, np.abs(single - exact).max())
@@ -70,9 +98,12 @@ def errors(maps):
     return off, theirs, share
 
 
-def softmax(factors, place, kind):
-    """The map of a head of softmax, (queries, keys), computed plainly in one kind of number."""
+def weights(factors, place, kind):
+    """The map of a head of softmax or ymish (queries, keys), plainly in one kind of number."""
     scores, seen = scored(factors, place, kind)
+    if factors.rule.activations[place] == "ymish":
+        scores = np.where(seen, scores, 0) / (length(factors, place, kind) + kind(NORM_EPSILON))
+        return ACTIVATIONS["ymish"].apply(scores, None, np)
     scores = np.where(seen, scores, -np.inf)
     raised = np.exp(scores - scores.max(-1, keepdims=True))
     return raised / raised.sum(-1, keepdims=True)
