@@ -53,15 +53,14 @@ class Session:
     `put` is the only way to change a field; `changed` then says its name. opened: the head last
     opened at each level, by level index. hover: what the pointer is over, for all panes at once.
     second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
-    of a text, "" for the text. activation: what the attention of the checkpoint
-    was exchanged for, "" for its own. written: the first token of the text that the model wrote
-    itself, None where it wrote none. grew: whether the capture is the one before, gone on with;
-    stepped: whether it is another text of the same corpus.
+    of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
+    "" for its own. written: the first token of the text that the model wrote itself, or None. grew:
+    whether the capture is the one before, gone on with; stepped: another text of the same corpus.
 
-    off: heads that are switched off, in captures and trials. history: what was off before. data:
-    the file a model is tried on; trial: what it scored there without those heads, so far; study:
-    what was measured of all heads there; score: the method of it that colours them, per head, or
-    per parameter or FLOP that goes with one. masks: sets of heads kept under a name.
+    off: heads that are switched off, in captures and trials, as long as the model is the same.
+    history: what was off before. data: the file a model is tried on; trial: what it scored there
+    without those heads, so far; study: what was measured of all heads there; score: its method that
+    colours them, per head, or per parameter or FLOP that goes with one. masks: sets kept by name.
     """
 
     changed = Signal(str)
@@ -125,14 +124,17 @@ class Session:
             self._take_capture(before["capture"], fields)
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
-        if (old := before["spec"]) and (not self.spec or replace(self.spec, name=old.name) != old):
-            self._forget_trials(fields)
+        old = before["spec"]
+        if old is not None and (not self.spec or replace(self.spec, name=old.name) != old):
+            self._forget_trials(before["off"], fields)
+        elif old is None and self.capture is not None and "off" not in fields:
+            self.off = self.capture.off
         self.selection = self._clamped(self.selection)
         self._remember()
         self._open()
-        for name, old in before.items():
+        for name, was in before.items():
             new = getattr(self, name)
-            if new is not old and (name in ("capture", "model") or new != old):
+            if new is not was and (name in ("capture", "model") or new != was):
                 self.changed.emit(name)
 
     def select(self, **fields: Any) -> None:
@@ -176,12 +178,12 @@ class Session:
             for head in layer.heads
         )
 
-    def _forget_trials(self, fields: Mapping[str, Any]) -> None:
-        """Another model: nothing that was tried of the one before holds for it."""
-        blank: dict[str, Any] = {
-            "study": None, "trial": None, "masks": (), "history": History(), "data": "",
-            "off": self.capture.off if self.capture is not None else frozenset(),
-        }  # fmt: skip
+    def _forget_trials(self, off: Off, fields: Mapping[str, Any]) -> None:
+        """Another model: nothing tried of the one before holds; undo has the same heads off."""
+        now = self.capture.off if self.capture is not None else frozenset()
+        there = off != now and self.spec is not None and off <= set(self.spec.heads)
+        blank = {"study": None, "trial": None, "masks": (), "data": "", "off": now,
+                 "history": History((off,) if there else ())}  # fmt: skip
         for name, value in blank.items():
             if name not in fields:
                 setattr(self, name, value)
@@ -202,8 +204,6 @@ class Session:
             self.spec = new.spec
         if "text" not in fields and "second" not in fields:
             self.text, self.second = texts_of(new)
-        if "off" not in fields:
-            self.off = new.off
         if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
         if not self.grew:

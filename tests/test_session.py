@@ -17,7 +17,7 @@ from hgviz.session import (
     step_token,
     strongest_key,
 )
-from tests.making import make_capture
+from tests.making import make_capture, make_spec
 
 
 @pytest.fixture
@@ -215,3 +215,30 @@ def test_another_text_of_a_corpus_is_another_text_though_it_begins_alike():
     session.put(capture=corpus(make_capture("It was late and dark"), 1))
     assert not session.grew and session.facts == {}
     assert session.selection.head_id == HeadId(3, 2)
+
+
+def test_heads_stay_off_as_long_as_the_model_is_the_same(session, capture):
+    off = frozenset({HeadId(0, 0), HeadId(3, 2)})
+    session.put(off=off)
+    session.put(capture=make_capture("Another text"))
+    assert session.off == off and not session.history.past
+    renamed = dataclasses.replace(capture.spec, name="elsewhere")
+    session.put(capture=dataclasses.replace(capture, spec=renamed))
+    assert session.off == off
+
+
+def test_another_model_has_its_heads_on_and_undo_brings_them_off_where_it_has_them(capture):
+    off = frozenset({HeadId(0, 0)})
+    for heads, past in ((capture.spec, (off,)), (make_spec((1,), 1), ())):
+        session = Session()
+        session.put(capture=capture)
+        session.put(off=frozenset({HeadId(3, 2)}) if not past else off)
+        other = dataclasses.replace(heads, digest="another")
+        session.put(model=None, capture=None, spec=other)
+        assert session.off == frozenset() and session.history.past == past
+
+
+def test_a_first_capture_says_which_heads_are_off(capture):
+    session = Session()
+    session.put(capture=dataclasses.replace(capture, off=frozenset({HeadId(0, 0)})))
+    assert session.off == {HeadId(0, 0)}

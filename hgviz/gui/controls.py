@@ -213,6 +213,7 @@ class Segments(QFrame):
 
     def _draw(self) -> None:
         now = theme.current()
+        self.setFocusProxy(self._group.checkedButton())
         for number, icon in enumerate(self._icons):
             button = self._group.button(number)
             on = button.isChecked()

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableView,
-    QVBoxLayout,
-)
+from PySide6.QtCore import QModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QVBoxLayout
 
 from hgviz.analysis.trial import Which
 from hgviz.core import Task
 from hgviz.gui import theme
 from hgviz.gui.controls import PaneHead, Segments
 from hgviz.gui.prune.changes import Change, Changes, ChangeTable, cell_words, changes
+from hgviz.gui.prune.rows import ENTER, LEFT, RIGHT, ROW, Index, RowTable, ground
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-ROW = 30
 WIDE = (0, 100, 130, 130, 84, 110)  # px of each column; the text takes the rest
 HINT = "Enter opens one in Inspect; B shows it before and after"
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
-NARROW = 620  # px: below, the loss is left out
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-Index = QModelIndex | QPersistentModelIndex
+NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
 
 
 class ChangedView(View):
@@ -111,54 +99,20 @@ class ChangedView(View):
             self.opened.emit(row.before if trial.examples.asked != "classes" else text)
 
 
-class ChangedTable(QTableView):
-    """Whole rows are chosen; no grid."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROW)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setTabKeyNavigation(False)
-        header = self.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setStyleSheet(
-            "QHeaderView { background: transparent; border: 0; }"
-            "QHeaderView::section { background: transparent; border: 0; padding: 0 8px; }"
-            "QHeaderView::section:first { padding-left: 16px; }"
-        )
-        header.setFont(theme.font(0.92, 500))
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.setMinimumSectionSize(0)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """The text takes what the others leave."""
-        super().resizeEvent(event)
-        self.fit()
+class ChangedTable(RowTable):
+    """Space and Enter open the row."""
 
     def fit(self) -> None:
         """Columns for the width there is."""
-        if self.model() is None or not self.model().columnCount():
-            return
         room = self.viewport().width()
-        narrow = room < NARROW
-        self.setColumnHidden(4, narrow)
-        self.setColumnHidden(5, room < 440)
-        scale = 0.8 if narrow else 1.0
-        shown = [n for n in range(1, 6) if not self.isColumnHidden(n)]
-        for column in shown:
-            self.setColumnWidth(column, round(WIDE[column] * scale))
-        self.setColumnWidth(0, max(60, room - sum(round(WIDE[n] * scale) for n in shown)))
+        hidden = {4} if room < NARROW else set()
+        if room < NARROWEST:
+            hidden.add(5)
+        self.share(WIDE, frozenset(hidden), 0.8 if room < NARROW else 1.0)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space and Enter open the row."""
-        keys = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if event.key() in keys and self.currentIndex().isValid():
+        if event.key() in (Qt.Key.Key_Space, *ENTER) and self.currentIndex().isValid():
             self.activated.emit(self.currentIndex())
         else:
             super().keyPressEvent(event)
@@ -179,8 +133,7 @@ class ChangePainter(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        if chosen:
-            painter.fillRect(box, now.mark_tint)
+        ground(painter, box, option.state)
         inner = box.adjusted(16 if index.column() == 0 else 8, 0, -8, 0)
         if index.column() == 0:
             self._text(painter, inner, row, model.found.columns[0] == "Text before", chosen)
@@ -197,10 +150,6 @@ class ChangePainter(QStyledItemDelegate):
                 said, Qt.TextElideMode.ElideRight, inner.width()
             )
             painter.drawText(inner, RIGHT if index.column() == 5 else LEFT, said)
-        if chosen and option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(now.press, 1.5))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(QRectF(box).adjusted(1, 1, -1, -1))
         painter.restore()
 
     def _text(self, painter: QPainter, box: QRect, row: Change, ends: bool, chosen: bool) -> None:

@@ -1,17 +1,25 @@
-"""The Prune page: the wall of heads at the left; score, curve and changed predictions beside it."""
+"""The Prune page: the wall of heads at the left; score, curve and two tables beside it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QSplitter,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
 from hgviz.gui.controls import Segments
 from hgviz.gui.prune.changed import ChangedView
 from hgviz.gui.prune.curve import CurveView
 from hgviz.gui.prune.heads import HeadsView
 from hgviz.gui.prune.live import LiveView
+from hgviz.gui.prune.sliced import SlicesView
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
@@ -19,21 +27,30 @@ if TYPE_CHECKING:
 
 LEFT, NARROW, NARROWEST = 600, 480, 360  # px of the wall, below WIDE, below SLIM
 WIDE, SLIM = 1500, 1024
-LIVE, LIVE_LOW = 240, 206  # px of height of the score, at least
-LOW = 720  # px of height: curve and table take turns
+LIVE, LIVE_LOW = 272, 232  # px of height of the score, at least
+LOW = 720  # px of height: curve and tables take turns
 HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
+TABLES = (("changed", "What changed", ""), ("slices", "Classes and slices", ""))
 
 
 class PrunePage(QWidget):
-    """Heads | score over curve over changed predictions."""
+    """Heads | score over curve over changed predictions, or classes and slices."""
 
     def __init__(self) -> None:
         super().__init__()
         self.heads, self.live, self.curve = HeadsView(), LiveView(), CurveView()
-        self.changed = ChangedView()
+        self.changed, self.slices = ChangedView(), SlicesView()
+        self.tables: dict[str, ChangedView | SlicesView] = {
+            "changed": self.changed,
+            "slices": self.slices,
+        }
+        self.tabs = tuple(Segments(TABLES) for _ in self.tables)  # the same on both
+        for table, tabs in zip(self.tables.values(), self.tabs, strict=True):
+            table.head.add_beside_title(tabs)
+            tabs.chosen.connect(self.show_table)
         self.across = QSplitter(Qt.Orientation.Horizontal)
         self.down = QSplitter(Qt.Orientation.Vertical)
-        self.which = Segments((("curve", "How many can go", ""), ("changed", "What changed", "")))
+        self.which = Segments((("curve", "How many can go", ""), *TABLES))
         self.which.chosen.connect(self._choose)
         self.bar = QWidget()
         self.bar.setProperty("kind", "pane")
@@ -43,9 +60,13 @@ class PrunePage(QWidget):
         inside.addWidget(self.which)
         inside.addStretch(1)
         self.bar.setFixedHeight(34)
-        for one, least in ((self.live, LIVE), (self.curve, 150), (self.changed, 120)):
+        self.below = QWidget()
+        self.turns = QStackedLayout(self.below)
+        for table in self.tables.values():
+            self.turns.addWidget(table)
+        for one, least in ((self.live, LIVE), (self.curve, 150), (self.below, 120)):
             one.setMinimumHeight(least)
-        for one in (self.live, self.bar, self.curve, self.changed):
+        for one in (self.live, self.bar, self.curve, self.below):
             self.down.addWidget(one)
         self.bar.hide()
         for splitter in (self.across, self.down):
@@ -56,10 +77,11 @@ class PrunePage(QWidget):
         self.across.setStretchFactor(0, 0)
         self.across.setStretchFactor(1, 1)
         self.heads.setMinimumWidth(320)
-        for one, high in zip((self.live, self.curve, self.changed), HEIGHTS, strict=True):
+        for one, high in zip((self.live, self.curve, self.below), HEIGHTS, strict=True):
             self.down.setStretchFactor(self.down.indexOf(one), high)
         self.down.setSizes([HEIGHTS[0], 0, *HEIGHTS[1:]])
         self._wide, self._low = 0, False
+        self._choose("curve")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.across)
@@ -68,7 +90,7 @@ class PrunePage(QWidget):
     @property
     def views(self) -> tuple[View, ...]:
         """Every view of the page; F6 walks them in this order."""
-        return (self.heads, self.live, self.curve, self.changed)
+        return (self.heads, self.live, self.curve, *self.tables.values())
 
     def join(self, commands: PruneCommands) -> None:
         """Have what people do here done."""
@@ -96,8 +118,22 @@ class PrunePage(QWidget):
             self.live.setMinimumHeight(LIVE_LOW if self._low else LIVE)
             self._choose(self.which.choice)
 
+    def show_table(self, name: str) -> None:
+        """Changed predictions, or classes and slices."""
+        typed = self.below.isAncestorOf(QApplication.focusWidget() or self)
+        self.turns.setCurrentWidget(self.tables[name])
+        for tabs in self.tabs:
+            tabs.choose(name)
+        if typed:  # the keyboard stays on the tab that was pressed
+            self.tabs[list(self.tables).index(name)].setFocus()
+
     def _choose(self, name: str) -> None:
-        """In a low window one of two panes, with a bar to choose it."""
+        """In a low window one of three panes, with a bar to choose it."""
         self.bar.setVisible(self._low)
         self.curve.setVisible(not self._low or name == "curve")
-        self.changed.setVisible(not self._low or name == "changed")
+        self.below.setVisible(not self._low or name != "curve")
+        for table, tabs in zip(self.tables.values(), self.tabs, strict=True):
+            table.head.title.setVisible(self._low)
+            tabs.setVisible(not self._low)
+        if self._low and name != "curve":
+            self.show_table(name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from hgviz import tasks
+from hgviz.analysis import slices
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
 KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
-# examples that are tried, drawn at random where there are more: 24 windows are 24,576 tokens
-MOST = {"classes": 4000, "next": 24, "masked": 400}
+# examples that are tried, drawn at random where there are more: 32 windows are 32,768 tokens
+MOST = {"classes": 4000, "next": 32, "masked": 400}
 # of their blocks: a score shows soon, and grows in small steps
 SIZES = {"classes": (32, 64), "next": (1, 2, 4), "masked": (32, 64)}
 
@@ -98,7 +99,8 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
 def trying(trials: Trials, off: Off) -> Task[Trial]:
     """What the model scores without these heads; each Step carries the Trial so far."""
     trial = Trial(off, trials.examples)
-    with closing(tasks.try_heads(trials, off)) as task:
+    parts = slices.of_examples(trials.examples, trials.model.spec)
+    with closing(tasks.try_heads(trials, off, parts)) as task:
         while True:
             try:
                 step = next(task)

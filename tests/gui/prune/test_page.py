@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
+from hgviz.analysis.slices import of_examples
 from hgviz.core import HeadId, finish
 from hgviz.gui.prune import trying
 from hgviz.resources import resource
@@ -54,7 +55,8 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, until):
     settled(scored, until)
     trial = scored.session.trial
     trials = finish(trying.prepare(tiny, "", "cpu", str(story)))
-    found, _, answers = finish(tasks.try_heads(trials, OFF))
+    parts = of_examples(trials.examples, tiny.spec)
+    found, _, answers = finish(tasks.try_heads(trials, OFF, parts))
     assert trial.paired == found
     assert np.array_equal(trial.now.given, answers.given)
     assert trial.points[-1].value == found.score.value and len(trial.points) > 2
@@ -286,7 +288,7 @@ def test_another_model_forgets_what_was_tried(scored, capture):
     scored.commands.pruning.switch(OFF)
     scored.session.put(capture=capture, model=None, checkpoint="")
     session = scored.session
-    assert session.trial is None and session.data == "" and not session.history.past
+    assert session.trial is None and session.data == "" and session.history.past == (OFF,)
     assert session.off == capture.off and scored.commands.pruning.trials is None
 
 
