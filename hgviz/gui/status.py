@@ -8,6 +8,8 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
 from hgviz.core import Capture, Prompt, Selection, Step, Task
+from hgviz.gui.opening import name_of
+from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import glyph
 from hgviz.gui.views.signs import signed
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.controls import Words
     from hgviz.session import Session
+    from hgviz.study import Study
 
 DOT = "   ·   "
 DEVICES = {"cpu": "CPU", "cuda": "GPU", "mps": "GPU (mps)"}
@@ -49,8 +52,10 @@ class Status(QObject):
             self._ask()
 
     def _heard(self, name: str) -> None:
-        if name == "capture":
-            self._right.say(made_words(self._session.capture))
+        if name in ("capture", "study", "mode"):
+            study, mode = self._session.study, self._session.mode
+            opened = study is not None and study.path and mode == "prune"
+            self._right.say(study_words(study) if opened else made_words(self._session.capture))
         if name in ("capture", "model", "selection", "hover", "mode"):
             self._wait.start()
 
@@ -151,6 +156,15 @@ def made_words(capture: Capture | None) -> str:
         )
     device = DEVICES.get(made.device.partition(":")[0], made.device)
     return DOT.join([*parts, f"{device}, {made.dtype}"])
+
+
+def study_words(study: Study) -> str:
+    """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
+    noun = place_noun(study.asked, study.spec)
+    count = len(study.wanted)
+    of = f"{study.spec.name or 'a model'} on {study.data or 'some data'}"
+    said = f"{of}, {count:,} {noun}{'' if count == 1 else 's'}"
+    return DOT.join((f"Study {name_of(study.path)}", said))
 
 
 def _quoted(prompt: Prompt, span: np.ndarray) -> str:

@@ -96,6 +96,7 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert "heads.h5: tiny on story.txt" in said(page.live)
     assert str(measured) in program.commands.opened_before
     assert "tiny" in program.frame.windowTitle()
+    assert "Study heads.h5   ·   tiny on story.txt, " in program.frame.made_words.full
     assert program.frame.toolbar.models.size_words.full == "study"
     names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
@@ -216,6 +217,21 @@ def test_opening_it_keeps_the_score_on_the_same_examples(
     before = session.trial
     open_(program, measured, until)
     assert session.trial is before and pruning.known is session.study
+
+
+def test_opening_it_while_heads_are_measured_stops_that(
+    program, measured, checkpoint, story, until
+):
+    with_model(program, checkpoint, until)
+    session, pruning = program.session, program.commands.pruning
+    pruning.use(str(story))
+    until(lambda: session.trial is not None and session.trial.done)
+    pruning.measure(frozenset({"shapley"}))
+    until(lambda: session.study is not None)
+    program.commands.open_path(str(measured))
+    until(lambda: session.study.path == str(measured))
+    until(lambda: quiet(program))
+    assert session.study.shapley is None and session.study.path == str(measured)
 
 
 def test_a_study_of_some_rows_goes_on_with_the_same_rows(program, checkpoint, tmp_path, until):

@@ -165,6 +165,7 @@ class Pruning:
         What is tried goes on where it is tried on the same examples, and else is given up.
         """
         fields: dict[str, Any] = {}
+        self.stop_measuring()
         if alone:
             self.working.stop("capture")
             fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",

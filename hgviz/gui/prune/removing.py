@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +78,12 @@ def named(off: Off, layers: Iterable[Layer]) -> str:
     return ",".join(words)
 
 
+def _free(out: Path) -> Path:
+    """The path, or the same with a number where there is something already."""
+    numbered = (out.with_name(f"{out.name}-{n}") for n in count(2))
+    return next(one for one in chain((out,), numbered) if not os.path.lexists(one))
+
+
 def _left(out: str) -> Task[str]:
     """The folder, "" where there is nothing in it."""
     yield from ()
@@ -108,7 +116,7 @@ class Removing:
             session = self.session
             assert session.spec is not None
             name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
-            out = str(Path(settings.load().folder or Path.home()) / name)
+            out = str(_free(Path(settings.load().folder or Path.home()) / name))
             wish = Removal(session.checkpoint, session.spec, session.off, session.data, out=out)
             self.dialog = RemoveDialog(self.window, wish)
             self.dialog.wanted.connect(self._start)

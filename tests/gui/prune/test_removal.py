@@ -249,7 +249,7 @@ def test_a_graph_cannot_be_opened_here_but_is_proved(asking, tmp_path, until):
     asking.forms["onnx"].setChecked(True)
     asking.go.click()
     until(lambda: not asking.running, 300)
-    assert (tmp_path / "out" / "model.onnx").exists()
+    assert (tmp_path / "out" / "model.onnx").exists(), asking.told.text()
     assert not asking.open_it.isVisible() and asking.default is asking.away
 
 
@@ -268,6 +268,10 @@ def test_the_folder_offered_is_beside_what_was_opened_last(scored, monkeypatch, 
     scored.commands.run("switch_head")
     scored.commands.run("remove_heads")
     assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1")
+    scored.commands.removing.dialog.finish()
+    (tmp_path / "tiny-without-1").mkdir()
+    scored.commands.run("remove_heads")
+    assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1-2")
 
 
 @pytest.mark.parametrize("dark", [False, True])
