@@ -6,14 +6,16 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError, Layer, Off
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
@@ -26,6 +28,12 @@ NON_LINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "relu": F.relu,
     "silu": F.silu,
+}
+IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": torch.ops.aten.gelu_,
+    "gelu_tanh": partial(torch.ops.aten.gelu_, approximate="tanh"),
+    "relu": F.relu_,
+    "silu": partial(F.silu, inplace=True),
 }
 
 
@@ -47,13 +55,16 @@ class Known:
     """What a pass leaves behind, by the numbers of layers, and what another need not compute.
 
     outputs (B, n, d) of the block that a layer is the last of, attended (B, Q, d) of a layer,
-    contexts (B, H, Q, D) of its heads. times: how many variants of its texts the other pass runs
-    side by side.
+    contexts (B, H, Q, D) of its heads, sums (B, Q, d) of the stream and what it attended, before
+    any norm; hidden (B, Q, d_ff): the first product of the feed-forward that follows. times: how
+    many variants of its texts the other pass runs side by side.
     """
 
     outputs: dict[int, Tensor] = field(default_factory=dict)
     attended: dict[int, Tensor] = field(default_factory=dict)
     contexts: dict[int, Tensor] = field(default_factory=dict)
+    sums: dict[int, Tensor] = field(default_factory=dict)
+    hidden: dict[int, Tensor] = field(default_factory=dict)
     times: int = 1
 
     def output(self, layer: int) -> Tensor | None:
@@ -89,6 +100,16 @@ class Pass:
     def skipped(self, layer: int) -> Tensor | None:
         """The output of the block whose last layer this is, None where it is to be computed."""
         return None if self.known is None else self.known.output(layer)
+
+    def hidden(self, layer: int) -> Tensor | None:
+        """What the feed-forward after this layer begins with, None where it is to be computed."""
+        return None if self.known is None else self.known.hidden.get(layer)
+
+    def summed(self, layer: int, z: Tensor) -> Tensor:
+        """The stream with what a layer attended, on its way on."""
+        if self.record is not None:
+            self.record.sums[layer] = z
+        return z
 
     def left(self, layer: int, output: Tensor) -> Tensor:
         """The output of a block, on its way on."""
@@ -141,6 +162,9 @@ class Attention(nn.Module):
             if self.relative:
                 self.r = nn.Linear(width, inner)
         self.rotary = positions == "rotary"
+        # nothing comes between keys and what they are made of
+        featured = any(ACTIVATIONS[name].features for name in rule.activations)
+        self.direct = not (self.rotary or self.relative or layer.window or featured)
 
     def forward(
         self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
@@ -153,13 +177,18 @@ class Attention(nn.Module):
         row, key = (0, 0) if past is None else past.begun
         if row and layer.role == "cross":  # the other text does not grow
             context, keep = context[:, :0], None
-        q, k, v = (self._split(part) for part in (self.q(x), self.k(context), self.v(context)))
+        off = [layer.heads.index(one.head) for one in run.off if one.layer == layer.index]
+        q = self._split(self.q(x))
+        few = run.readout and past is None and tap is None and self._spares(x, context)
+        if not few:
+            k, v = self._split(self.k(context)), self._split(self.v(context))
         if self.rotary:
             q = rotate(q, self._tokens(q, row, self.rule.stride_q))
             k = rotate(k, self._tokens(k, key - self.shift, self.rule.stride_k))
         relative = self._bias(rel) if self.relative and rel is not None else None
-        off = [layer.heads.index(one.head) for one in run.off if one.layer == layer.index]
-        if past is not None:
+        if few:
+            out = self._met(q, context, keep, off)
+        elif past is not None:
             out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
         else:
             given = None if tap is None else partial(tap, layer.index)
@@ -174,6 +203,24 @@ class Attention(nn.Module):
             run.record.contexts[layer.index] = out
             run.record.attended[layer.index] = attended
         return attended
+
+    def _spares(self, x: Tensor, context: Tensor) -> bool:
+        """Whether queries are so few that keys and values cost more to make than to go without."""
+        queries, keys = x.shape[1], context.shape[1]
+        return self.direct and queries * (self.d_head + keys) < keys * self.d_head
+
+    def _met(self, q: Tensor, context: Tensor, keep: Tensor | None, off: Collection[int]) -> Tensor:
+        """(B, H, Q, D) of queries that meet the tokens themselves: q . W_K x = (W_K^T q) . x, and
+        W_V comes after the sum over tokens. A last entry of 1 in each token carries the biases."""
+        x = F.pad(context, (0, 1), value=1.0)[:, None].expand(-1, q.shape[1], -1, -1)
+        q = torch.einsum("bhqd,hde->bhqe", q, self._by_head(self.k))
+        out = attend(q, x, x, self.rule, keep=keep, off=off)
+        return torch.einsum("bhqe,hde->bhqd", out, self._by_head(self.v))
+
+    def _by_head(self, part: nn.Linear) -> Tensor:  # (H, D, d + 1): weight and bias
+        bias = part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
+        joined = torch.cat([part.weight, bias[:, None]], 1)
+        return joined.unflatten(0, (len(self.layer.heads), self.d_head))
 
     def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
         return x.unflatten(-1, (len(self.layer.heads), self.d_head)).transpose(1, 2)
@@ -202,9 +249,26 @@ class FeedForward(nn.ModuleDict):
         super().__init__({"in": nn.Linear(width, d_ff), "out": nn.Linear(d_ff, width)})
         self.kind = kind
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, n, d) -> (B, n, d)"""
-        return self["out"](NON_LINEARITIES[self.kind](self["in"](x)))
+    @property
+    def first(self) -> nn.Linear:
+        """Its first product."""
+        return cast(nn.Linear, self["in"])
+
+    def forward(self, x: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """(B, n, d) -> (B, n, d); hidden (B, n, d_ff): the first product, where it is known"""
+        if hidden is None:
+            hidden = self["in"](x)
+        # the largest thing in a pass, not held twice without need
+        kinds = IN_PLACE if hidden.is_inference() else NON_LINEARITIES
+        return self["out"](kinds[self.kind](hidden))
+
+
+class Fed(NamedTuple):
+    """A feed-forward, the norm that it begins with, and the layer of attention before that."""
+
+    layer: int
+    norm: nn.LayerNorm
+    ff: FeedForward
 
 
 def finish_steps(steps: Steps) -> Tensor:

@@ -48,7 +48,7 @@ class _Named(nn.Module):
         super().__init__()
         self.inner, self.outer, self.kind = part["in"], part["out"], part.kind
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, hidden: None = None) -> Tensor:
         return self.outer(NON_LINEARITIES[self.kind](self.inner(x)))
 
 

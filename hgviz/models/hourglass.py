@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from hgviz.core import Layer
 from hgviz.models.blocks import (
     Attention,
+    Fed,
     FeedForward,
     Pass,
     Relative,
@@ -62,8 +63,13 @@ class Block(nn.Module):
         if found is not None:
             return found
         y = self.ln_attn(x)
-        x = x + self.drop(self.attn(y, y, keep, rel, run))
-        return run.left(number, x + self.drop(self.ff(self.ln_ff(x))))
+        x = run.summed(number, x + self.drop(self.attn(y, y, keep, rel, run)))
+        return run.left(number, x + self.drop(self.ff(self.ln_ff(x), run.hidden(number))))
+
+    @property
+    def fed(self) -> Fed:
+        """What its feed-forward begins with."""
+        return Fed(self.attn.layer.index, self.ln_ff, self.ff)
 
 
 class Stack(nn.ModuleDict):
@@ -120,7 +126,13 @@ class Down(nn.Module):
         else:
             q = self.base(x, mask)
             z = q + self.attn(self.ln_attn(q), x, mask.keys, rel, run)
-        return run.left(self.layer.index, z + self.ff(self.ln_ff(z)))
+        number, z = self.layer.index, run.summed(self.layer.index, z)
+        return run.left(number, z + self.ff(self.ln_ff(z), run.hidden(number)))
+
+    @property
+    def fed(self) -> Fed | None:
+        """What its feed-forward begins with, where it attends."""
+        return None if self.layer is None else Fed(self.layer.index, self.ln_ff, self.ff)
 
     def base(self, x: Tensor, mask: Mask) -> Tensor:
         """The mean or a linear map of each group; strict masking leaves masked positions out."""
@@ -197,14 +209,24 @@ class Up(nn.Module):
             if self.layer is None:
                 return u
             z = u + self.attn(self.ln_attn(u), x[:, new], keep, rel, run)
-            return z + self.ff(self.ln_ff(z))
+            return self._fed(z, run)
         if self.layer is None:
             return self.ln_out(self.base(x, keep)[:, rows]) + r
         y = self.ln_in(x)
         u = self.ln_query(self.base(y, keep)[:, rows]) + r
         z = u + self.attn(u, y[:, new], keep, rel, run)
-        z = z + self.ff(self.ln_ff(z))
-        return self.ln_out(z) + r  # the residual enters twice, as in the official code
+        return (
+            self.ln_out(self._fed(z, run)) + r
+        )  # the residual enters twice, as in the official code
+
+    def _fed(self, z: Tensor, run: Pass) -> Tensor:
+        number = self.attn.layer.index
+        return run.summed(number, z) + self.ff(self.ln_ff(z), run.hidden(number))
+
+    @property
+    def fed(self) -> Fed | None:
+        """What its feed-forward begins with, where it attends."""
+        return None if self.layer is None else Fed(self.layer.index, self.ln_ff, self.ff)
 
     def base(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Each group repeated, spread by a linear map, or nothing."""

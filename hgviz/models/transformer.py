@@ -19,6 +19,7 @@ from hgviz.core import HgvizError, Layer
 from hgviz.models.blocks import (
     NON_LINEARITIES,
     Attention,
+    Fed,
     FeedForward,
     Pass,
     Steps,
@@ -130,24 +131,38 @@ class Block(nn.Module):
                 return self.attn(y[:, :rows], y, tokens.keep, None, run)
             return self.attn(y[:, :rows], projection(y, tokens.keep), None, None, run)
 
-        x = self._added(x, self.ln_attn, attend, rows)
+        x = self._attended(self.layers[0].index, x, self.ln_attn, attend, run, rows)
         yield self.layers[0].index
         if memory is not None:
             keep = tokens.source.keep if tokens.source else None
-            x = self._added(x, self.ln_cross, lambda y: self.cross(y, memory, keep, None, run))
-            yield self.layers[1].index
-        return run.left(last, self._added(x, self.ln_ff, self.ff))
 
-    def _added(
+            def look(y: Tensor) -> Tensor:
+                return self.cross(y, memory, keep, None, run)
+
+            x = self._attended(last, x, self.ln_cross, look, run)
+            yield last
+        if self.first:
+            return run.left(last, x + self.drop(self.ff(self.ln_ff(x), run.hidden(last))))
+        return run.left(last, self.ln_ff(x + self.drop(self.ff(x, run.hidden(last)))))
+
+    def _attended(
         self,
+        layer: int,
         x: Tensor,
         norm: nn.Module,
         part: Callable[[Tensor], Tensor],
+        run: Pass,
         rows: int | None = None,
     ) -> Tensor:
         if self.first:
-            return x[:, :rows] + self.drop(part(norm(x)))
-        return norm(x[:, :rows] + self.drop(part(x)))
+            return run.summed(layer, x[:, :rows] + self.drop(part(norm(x))))
+        return norm(run.summed(layer, x[:, :rows] + self.drop(part(x))))
+
+    @property
+    def fed(self) -> Fed:
+        """What its feed-forward begins with."""
+        after = self.ln_cross if len(self.layers) > 1 else self.ln_attn
+        return Fed(self.layers[-1].index, self.ln_ff if self.first else after, self.ff)
 
 
 class Transform(nn.Module):

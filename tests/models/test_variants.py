@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from hgviz.core import HeadId
 from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
-from hgviz.models.variants import Variants
+from hgviz.models.variants import Begun, Variants, attentions
 from tests.models.building import make_config, make_hourglass, make_transformer
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
@@ -33,6 +33,15 @@ def transformers():
         yield f"decoder {first}", make_transformer(form="decoder", norm_first=first, n_layers=3)
         yield f"both {first}", make_transformer(form="encoder-decoder", norm_first=first)
     yield "ymish", make_transformer(form="encoder", activations="ymish", **LABELS)
+    yield "bert", make_transformer(family="bert", max_positions=16, pooler="shared", **LABELS)
+    yield "gpt2", make_transformer(family="gpt2", max_positions=16)
+    slots = {"slots": 5, "max_positions": 16, "norms": {"ymish": "l2"}, "activations": "ymish"}
+    yield "yubert", make_transformer(family="yubert", **slots, **LABELS)
+    yield "rotary", make_transformer(form="encoder", positions="rotary", **LABELS)
+    kept = ((0, 2), (), (1,))
+    yield "ragged", make_transformer(form="encoder", n_layers=3, n_heads=3, kept=kept, **LABELS)
+    kept = ((0, 2), ())
+    yield "nothing to read", make_transformer(form="encoder", n_heads=3, kept=kept, **LABELS)
 
 
 MODELS = [*hourglasses(), *transformers()]
@@ -72,6 +81,18 @@ def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
 
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
+def test_a_feed_forward_is_begun_from_the_whole_pass(name, model, monkeypatch):
+    begun, without = [], Begun.without
+    monkeypatch.setattr(Begun, "without", lambda *given: begun.append(1) or without(*given))
+    monkeypatch.setattr("hgviz.models.variants._pays", lambda *given: True)
+    tokens, variants = tokens_of(model), Variants(model)
+    for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
+        for head, found in zip(heads, logits, strict=True):
+            assert (found - masked(model, tokens, {head})).abs().max() <= 1e-10
+    assert begun
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_any_heads_together_are_what_a_masked_pass_gives(name, model):
     tokens, variants = tokens_of(model), Variants(model)
     (whole, _), heads = variants.whole(tokens), variants.heads
@@ -97,6 +118,34 @@ def test_heads_that_are_off_already_stay_off(name, model):
         assert head not in heads
         for one, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head, one})).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize("cls", [1, 2])
+@pytest.mark.parametrize("activation", ["softmax", "tanh", "topk", "elu"])
+def test_few_queries_attend_without_keys_and_values(activation, cls):
+    model = make_transformer(
+        form="encoder", n_heads=1, activations=activation, top_k=3, cls=cls, **LABELS
+    )
+    last, made = attentions(model)[-1], []
+    for part in (last.k, last.v):
+        part.register_forward_hook(lambda *given: made.append(given))
+    tokens = tokens_of(model)
+    _, logits = Variants(model).whole(tokens)
+    assert not made
+    assert (logits - masked(model, tokens, ())).abs().max() <= 1e-12
+    assert len(made) == 2
+
+
+def test_single_precision_changes_no_answer():
+    model = make_transformer(
+        form="encoder", d_model=48, d_ff=96, n_heads=4, n_layers=4, **LABELS
+    ).float()
+    tokens, variants = tokens_of(model), Variants(model)
+    for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
+        for head, found in zip(heads, logits, strict=True):
+            expected = masked(model, tokens, {head})
+            assert (found - expected).abs().max() <= 1e-5
+            assert torch.equal(found.argmax(-1), expected.argmax(-1))
 
 
 def losses(model):
