@@ -124,14 +124,14 @@ class Session:
             self._take_capture(before["capture"], fields)
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
-        old = before["spec"]
-        if old is not None and (not self.spec or replace(self.spec, name=old.name) != old):
+        if (old := before["spec"]) and (not self.spec or replace(self.spec, name=old.name) != old):
             self._forget_trials(before["off"], fields)
         elif old is None and self.capture is not None and "off" not in fields:
             self.off = self.capture.off
         self.selection = self._clamped(self.selection)
         self._remember()
-        self._open()
+        if "opened" in fields or (old, before["selection"]) != (self.spec, self.selection):
+            self._open()
         for name, was in before.items():
             new = getattr(self, name)
             if new is not was and (name in ("capture", "model") or new != was):

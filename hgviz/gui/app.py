@@ -24,6 +24,10 @@ from hgviz.gui.window import SIZE, SMALLEST, Window
 if TYPE_CHECKING:
     from hgviz.gui.program import Program
 
+# s that work in another thread keeps the interpreter when the window wants it. With Python's 5 ms a
+# picture that asks for it several times came late while heads were tried.
+TURN = 0.0005
+
 # What Qt needs to open a window under X, and the Debian packages that have it.
 X_LIBRARIES = {
     "libxcb-cursor.so.0": "libxcb-cursor0",
@@ -80,6 +84,7 @@ def application() -> QApplication:
     """The one QApplication."""
     spare_a_core()
     keep_memory()
+    sys.setswitchinterval(TURN)
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         app = QApplication(["hgviz"])

@@ -81,3 +81,12 @@ def test_pyside_keeps_its_references():
         "print('alive')"
     )
     assert done.stdout == "alive\n"
+
+
+def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
+    before = sys.getswitchinterval()
+    try:
+        app.application()
+        assert sys.getswitchinterval() < 0.001
+    finally:
+        sys.setswitchinterval(before)

@@ -23,6 +23,7 @@ from hgviz.gui.prune.shades import Shades, ink
 from hgviz.gui.views.ink import faint, hatching
 
 EDGE = 7  # px of a cell that is off keep its colour
+RING = 5  # px around a cell that its rings take
 WORDS, FIGURES = 30, 17  # px of width that "off" and the shortest number take
 WAYS = {"down": "shortens", "up": "lengthens", "cross": "between texts"}
 STEPS = {
@@ -68,9 +69,9 @@ class HeadWall(QWidget):
     def show_off(self, off: Off) -> None:
         """The heads that are off, at once."""
         if off != self.off:
-            self.off = off
+            changed, self.off = off ^ self.off, off
             self._describe()
-            self.update()
+            self._refresh(*changed)
 
     def show_shades(self, shades: Shades) -> None:
         """The scores."""
@@ -80,9 +81,9 @@ class HeadWall(QWidget):
     def show_cursor(self, head: HeadId) -> None:
         """The head at hand."""
         if head != self.at:
-            self.at = head
+            before, self.at = self.at, head
             self._describe()
-            self.update()
+            self._refresh(before, head)
 
     def set_room(self, height: int) -> None:
         """How high the pane is; the wall scrolls beyond."""
@@ -126,9 +127,9 @@ class HeadWall(QWidget):
         """Paint, or point."""
         head = self._at(event.position())
         if head != self._hover:
-            self._hover = head
+            before, self._hover = self._hover, head
             self.pointed.emit(head)
-            self.update()
+            self._refresh(before, head)
         if self._way is not None and head is not None:
             self._paint(head, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
 
@@ -138,9 +139,9 @@ class HeadWall(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         """Nothing is pointed at."""
-        self._hover = None
+        before, self._hover = self._hover, None
         self.pointed.emit(None)
-        self.update()
+        self._refresh(before)
 
     def _paint(self, head: HeadId, layer: bool) -> None:
         row = self.wall.row_of(head.layer) if self.wall and layer else None
@@ -224,6 +225,15 @@ class HeadWall(QWidget):
         self._describe()
         self.update()
 
+    def _refresh(self, *heads: HeadId | None) -> None:
+        """Paint the cells of some heads again, with their rings and the numbers of their layers."""
+        for row in self.wall.rows if self.wall else ():
+            for head, box in row.cells:
+                if head in heads:
+                    self.update(box.adjusted(-RING, -RING, RING, RING).toAlignedRect())
+                    side = QRectF(0, row.top, row.cells[0][1].left(), row.height)
+                    self.update(side.toAlignedRect())
+
     def _describe(self) -> None:
         heads = len(self.spec.heads) if self.spec else 0
         self.setAccessibleDescription(
@@ -238,14 +248,15 @@ class HeadWall(QWidget):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self._groups(painter, self.wall)
+            asked = event.region()
             for row in self.wall.rows:
-                if row.top + row.height < event.rect().top() - 4 or (
-                    row.top > event.rect().bottom() + 4
-                ):
+                whole = QRectF(0, row.top - RING, self.width(), row.height + 2 * RING)
+                if not asked.intersects(whole.toAlignedRect()):
                     continue
                 self._side(painter, row)
                 for head, box in row.cells:
-                    self._cell(painter, head, box)
+                    if asked.intersects(box.toAlignedRect()):
+                        self._cell(painter, head, box)
             box = self.wall.box(self.at)
             if box is not None:
                 self._ring(painter, box)

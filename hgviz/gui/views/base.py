@@ -209,6 +209,10 @@ class View(QWidget):
         self.draw(result)
 
     def _show_empty(self) -> None:
+        said = (self.empty, self.empty_actions)
+        if self._notice is not None and self._notice.said == said:
+            self._stack.setCurrentWidget(self._notice)  # it is there already
+            return
         notice = Notice(*self.empty, actions=self.empty_actions)
         notice.asked.connect(self.asked)
         self._show(notice)
@@ -253,6 +257,7 @@ class Notice(QWidget):
         bad: bool = False,
     ) -> None:
         super().__init__()
+        self.said = None if bad else ((title, text), actions)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)

@@ -176,3 +176,15 @@ def test_what_may_be_nothing_says_so():
     assert "may be nothing" in shades.words(head)
     assert shades.number(HeadId(0, 1)) == "+0.4"
     assert shades.number(HeadId(3, 3)) == "" and shades.colour(HeadId(3, 3), False) is None
+
+
+def test_only_the_cells_that_change_are_painted_again(wall, monkeypatch):
+    painted = []
+    monkeypatch.setattr(wall, "_cell", lambda painter, head, box: painted.append(head))
+    wall.repaint()
+    assert len(painted) == 24
+    painted.clear()
+    wall.show_off(frozenset({HeadId(2, 3)}))
+    wall.show_cursor(HeadId(2, 3))
+    QApplication.processEvents()
+    assert HeadId(2, 3) in painted and HeadId(0, 0) in painted and len(set(painted)) <= 18
