@@ -138,7 +138,7 @@ class RemoveDialog(Overlay):
 
     def show_error(self, error: HgvizError) -> None:
         """What went wrong in one line, under the choices."""
-        self.show_asking(str(error), bad=True)
+        self.show_asking(" ".join(error.lines), bad=True)
         self.folder.setFocus()
 
     def show_proof(self, proof: Proof) -> None:
