@@ -20,6 +20,7 @@ from hgviz.models.model import Model
 from hgviz.models.variants import Variants, Whole
 
 KEEP = 1 << 30  # bytes
+PIECE = 64  # tokens
 CELLS = 1 << 24  # places x vocabulary whose probabilities are held at once
 
 
@@ -95,11 +96,14 @@ class Trials:
     def require_effect(self) -> None:
         """Switch off each layer and see that something changes; a mask that is ignored is no mask.
 
-        Layers that add nothing (no heads, or an output matrix of zeros) are passed over. Errors:
-        HgvizError naming the layer whose heads do nothing.
+        A change anywhere is proof, so a piece of one text is asked first. Layers that add nothing
+        (no heads, or an output matrix of zeros) are passed over. Errors: HgvizError naming the
+        layer whose heads do nothing.
         """
-        layer = self._variants.without_effect(self._tokens(self.blocks[0][0]))
-        if layer is not None:
+        tokens = self._tokens(self.blocks[0][0])
+        if self._variants.without_effect(_piece(tokens)) is None:
+            return
+        if (layer := self._variants.without_effect(tokens)) is not None:
             raise HgvizError(
                 f"switching off layer {layer} changes nothing",
                 "so no head of it can be tried",
@@ -141,6 +145,13 @@ def answered(logits: Tensor, batch: Batch) -> Answer:
         loss.append(F.cross_entropy(part.double(), right, reduction="none"))
         given.append(part.argmax(-1))
     return _numpy(torch.cat(loss).float()), _numpy(torch.cat(given))
+
+
+def _piece(tokens: Tokens) -> Tokens:
+    """The beginning of the first text."""
+    ids, keep = tokens.ids, tokens.keep
+    assert ids is not None
+    return Tokens(ids[:1, :PIECE], None if keep is None else keep[:1, :PIECE])
 
 
 def _numpy(x: Tensor) -> Any:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.scores import surprise
-from hgviz.core import HeadId
+from hgviz.core import HeadId, HgvizError
 from hgviz.examples import following, labelled, masked
 from hgviz.models import open_model
 from hgviz.models.text import Bytes
-from hgviz.models.trials import KEEP, Trials
+from hgviz.models.trials import KEEP, PIECE, Trials
+from hgviz.models.variants import Variants
 from tests.models.building import write_checkpoint, write_transformer
 
 TEXT = "the cat sat on the mat and the dog sat on the log. " * 9
@@ -117,3 +118,28 @@ def test_batches_that_come_and_go_are_told_apart(case):
         batch = examples.batch([row])
         assert np.abs(trials.whole(batch)[0] - by_run(model, batch, set())[0]).max() <= 1e-6
         del batch
+
+
+@pytest.mark.parametrize("deaf", [None, 1, 999])
+def test_a_piece_of_one_text_proves_that_heads_do_something(case, deaf, monkeypatch):
+    model, examples = case
+    trials, seen, without = Trials(model, examples), [], Variants.without
+
+    def watched(variants, whole, off):  # heads that do nothing in so many passes
+        seen.append(whole.tokens.ids.shape)
+        return without(variants, whole, () if deaf and len(seen) <= deaf else off)
+
+    monkeypatch.setattr(Variants, "without", watched)
+    if deaf == 999:
+        with pytest.raises(HgvizError, match="switching off layer 0 changes nothing"):
+            trials.require_effect()
+    else:
+        trials.require_effect()
+    texts, length = trials.blocks[0][0].ids.shape
+    layers = sum(1 for layer in model.spec.layers if layer.heads)
+    short = (1, min(PIECE, length))
+    if deaf is None:
+        assert seen == [short] * layers
+    else:
+        assert seen[0] == short
+        assert seen[-1] == (texts, length)
