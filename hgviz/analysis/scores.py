@@ -77,12 +77,10 @@ def student95(degrees: int) -> float:
     26.7.5); for fewer too small, for 1 by a quarter.
     """
     z, n = Z95, max(degrees, 1)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + sum(term / n**power for power, term in enumerate(terms, 1))
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / (n * n) + third / (n * n * n)
 
 
 def benjamini_hochberg(p: NDArray[Any]) -> NDArray[np.float64]:
