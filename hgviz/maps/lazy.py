@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from threading import local
@@ -24,16 +25,21 @@ RUN = 4  # tiles side by side that are folded at once, as many as a core's cache
 
 
 class _Room(local):
-    """Memory for the scores of a run, each thread its own: fresh pages would cost a third more."""
+    """Memory for the scores of a run and what they are folded to, each thread its own: two pieces
+    in turn. Fresh pages take longer than products.
+    """
 
     def __init__(self) -> None:
-        self._values: dict[type[Any], NDArray[Any]] = {}
+        self._pieces: dict[Any, list[NDArray[Any]]] = {}
 
-    def of(self, rows: int, columns: int, dtype: type[Any]) -> NDArray[Any]:
-        """(rows, columns) of it."""
-        if dtype not in self._values:
-            self._values[dtype] = np.empty(TILE * RUN * TILE, dtype)
-        return self._values[dtype][: rows * columns].reshape(rows, columns)
+    def take(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array that is good until the one after the next."""
+        pieces = self._pieces.get(dtype)
+        if pieces is None:
+            pieces = [np.empty(TILE * TILE * RUN, dtype) for _ in range(2)]
+            self._pieces[dtype] = pieces
+        pieces.reverse()
+        return pieces[0][: math.prod(shape)].reshape(shape)
 
 
 _room = _Room()
@@ -106,7 +112,7 @@ class LazyMap(Tiled):
         rows, last = self._block(i, run[-1])
         columns = range(run.start * TILE, last.stop)
         block = self._operands.queries(place, i, rows)
-        scores = _room.of(len(rows), len(columns), self._operands.dtype)
+        scores = _room.take((len(rows), len(columns)), self._operands.dtype)
         whole = block.plain and self._exists(rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
@@ -116,7 +122,7 @@ class LazyMap(Tiled):
             elif self._scores(place, i, j, rows, part, out=target) is None:
                 target[:] = self._nothing(place)
         if self._acts[place].pooling == "max":
-            return self._activated(place, fold_max(scores, zoom))
+            return self._activated(place, fold_max(scores, zoom, _room.take))
         # both ends, since a saturated activation makes equal what was not: tanh 9 and tanh -10
         highest, lowest = fold_ends(scores, zoom)
         return larger(self._activated(place, highest), self._activated(place, lowest))
