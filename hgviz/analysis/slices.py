@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,27 +109,31 @@ def table(
     asking: Asking, whole: Answers, answers: Answers, which: Sequence[Slice]
 ) -> tuple[Part, ...]:
     """What heads off do to each slice, at the places that both have answered so far."""
-    seen = (whole.given != UNASKED) & (answers.given != UNASKED)
-    example = np.repeat(np.arange(len(asking.places) - 1), np.diff(asking.places))
-    return tuple(_part(one, asking.wanted, whole, answers, seen, example) for one in which)
+    seen = np.flatnonzero((whole.given != UNASKED) & (answers.given != UNASKED))
+    example = np.searchsorted(asking.places, seen, side="right")
+    right = [one.given[seen] == asking.wanted[seen] for one in (whole, answers)]
+    loss = [one.loss[seen].astype(float) for one in (whole, answers)]
+    return tuple(_part(one, one.places[seen], right, loss, example) for one in which)
 
 
 def _part(
-    one: Slice, wanted: Integers, whole: Answers, answers: Answers, seen: Any, example: Integers
+    one: Slice,
+    at: NDArray[np.bool_],
+    right: Sequence[NDArray[np.bool_]],
+    loss: Sequence[NDArray[np.float64]],
+    example: Integers,
 ) -> Part:
-    at = np.flatnonzero(one.places & seen)
-    before, now = (each.given[at] == wanted[at] for each in (whole, answers))
-    n, lost, won = len(at), int((before & ~now).sum()), int((now & ~before).sum())
-    ends = scores.paired_difference(lost, won, n) if n else (-1.0, 1.0)
-    was, is_now = (each.loss[at].astype(float) for each in (whole, answers))
-    sums, sizes = np.bincount(example[at], is_now - was), np.bincount(example[at])
-    there = sizes > 0
-    more = (0.0, -np.inf, np.inf)
+    before, now = (each[at] for each in right)
+    n, lost, won = len(before), int((before & ~now).sum()), int((now & ~before).sum())
+    change, more, means = (0.0, -1.0, 1.0), (0.0, -np.inf, np.inf), (0.0, 0.0)
     if n:
-        around = scores.ratio_interval(sums[there].tolist(), sizes[there].tolist())
-        more = (float((is_now - was).mean()), *around)
-    means = (float(was.mean()), float(is_now.mean())) if n else (0.0, 0.0)
-    change = ((won - lost) / max(n, 1), *ends)
+        change = ((won - lost) / n, *scores.paired_difference(lost, won, n))
+        was, is_now = (each[at] for each in loss)
+        sizes = np.bincount(example[at])
+        sums, there = np.bincount(example[at], is_now - was), sizes > 0
+        _, low, high = scores.ratios(sums[there, None], sizes[there, None])
+        means = (float(was.mean()), float(is_now.mean()))
+        more = (means[1] - means[0], float(low[0]), float(high[0]))
     return Part(
         one.by, one.name, n, int(one.places.sum()), _share(before), _share(now), lost, won, change,
         means, more,
