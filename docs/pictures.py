@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 THEMES = ("light", "dark")
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
 TEXTS = 120
+COMPARED = ["michel", "loo", "signed"]
 BEGINNING = "The hourglass was turned, "
 
 
@@ -39,8 +40,34 @@ def main() -> None:
         many = captured_texts(resource(CLASSIFIERS[0]), Path(folder))
         for dark in (False, True):
             keep(f"texts-{THEMES[dark]}", searched(many, "great label:negative", dark))
+        heads(Path(folder))
         story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
         keep("written-light", window_picture(story))
+
+
+def heads(folder: Path) -> None:
+    """What heads of a classifier are worth, and what is lost as they go: figures of heads.md."""
+    from hgviz import tasks
+    from hgviz.core import finish
+    from hgviz.figures import Spec
+    from hgviz.gui.opening import CLASSIFIERS
+    from hgviz.resources import resource
+
+    opened = finish(tasks.load(resource(CLASSIFIERS[0]), "cpu"))
+    trials = finish(tasks.trials_of(opened, resource("sample/reviews.tsv")))
+    needs = {"gradient", "token_gradient", "loss_change", "change"}
+    study = finish(tasks.study(trials, needs, folder / "study.h5", "reviews.tsv"))
+    for method in COMPARED:
+        study = finish(tasks.curve(trials, study, method))
+    for kind, methods in (("scores", ["loo"]), ("curve", COMPARED)):
+        path = HERE / "pictures" / f"heads-{kind}.png"
+        command = f"hgviz figure study.h5 --kind {kind}"
+        command = " ".join([command, *(f"--method {one}" for one in methods), "--width icml"])
+        chart = tasks.chart(kind, [study], methods)
+        finish(
+            tasks.study_figure(Spec(kind, width="icml"), chart, path, f"{command} -o {path.name}")
+        )
+        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 
 def captured_texts(model: Path, folder: Path) -> Path:

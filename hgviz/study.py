@@ -17,6 +17,7 @@ from hgviz.examples import Asked
 
 Signs = NDArray[np.int8]
 
+SCORE = "michel"  # what heads are measured and sorted by where nobody says (docs/statistics.md)
 UNKNOWN = -128  # in `change`: not measured yet
 UNASKED = -1  # in `given`: not answered yet
 # what is measured of every head, by the names of Study

@@ -64,6 +64,15 @@ def test_every_score_is_printed_as_the_contract_says(run, tmp_path, model, data,
     assert METHODS[method].label.lower() in table and "60 examples of rows.tsv" in table
 
 
+def test_where_no_method_is_named_the_sizes_of_slopes_are_measured(run, tmp_path, model, data):
+    out = tmp_path / "s.h5"
+    first = measured(run, model, "--data", data, "-o", out, "--json")
+    assert first == measured(run, model, "--data", data, "-o", out, "--method", "michel", "--json")
+    assert first != measured(run, model, "--data", data, "-o", out, "--method", "signed", "--json")
+    code, printed, _ = run("curve", out, model, "--data", data, "--json")
+    assert code == 0 and json.loads(printed)["method"] == "michel"
+
+
 def test_methods_accumulate_and_nothing_is_measured_twice(run, tmp_path, model, data):
     out = tmp_path / "s.h5"
     for method in ("signed", "loo", "signed"):

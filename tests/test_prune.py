@@ -272,7 +272,7 @@ def test_a_study_chooses_the_least_needed_heads(tmp_path, run):
     from hgviz.store import open_study
 
     found = open_study(study)
-    assert off == frozenset(importance(found, "signed").least[:3])
+    assert off == frozenset(importance(found, "michel").least[:3])
     out = tmp_path / "out"
     given = ("--study", study, "--keep", "50%", "-o", out, "--json")
     code, said, errors = run("prune", model, *given)

@@ -42,13 +42,13 @@ def importance(
     data: Data,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="STUDY.h5", help="Where to.")],
     method: Annotated[
-        Method,
+        Method | None,
         typer.Option(
-            help="signed: the loss change that slopes predict; loo: the exact one; all-but-one: "
-            "only this head in its layer; shapley: in random orders; gates, subset and causal: "
-            "what trainings learned, by --gates.",
+            help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
+            "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
+            "orders; gates, subset and causal: what trainings learned, by --gates.",
         ),
-    ] = "signed",
+    ] = None,
     gates: Annotated[
         list[Path] | None,
         typer.Option(metavar="DIR", help="What hgviz train wrote about gates; once for each run."),
@@ -76,18 +76,20 @@ def importance(
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scored
+    from hgviz.study import SCORE
 
+    name = method or SCORE
     loaded = _load(model, device, activation)
     learned = tasks.learned(gates or [], loaded.spec)
     trials = _trials(loaded, data, text_column, label_column, _heads(off, loaded), limit)
-    needs = METHODS[method].needs
-    wanted = set() if method in LEARNED else TOGETHER.get(needs, {needs})
+    needs = METHODS[name].needs
+    wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
     task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
     if learned:
         task = tasks.keeping(out, tasks.beside(task, learned))
     kept = f"What was measured is kept in {out}; the same command goes on from there"
     study = terminal.run(task, "Measuring heads", kept)
-    found = scored(study, method)
+    found = scored(study, name)
     if as_json:
         print(json.dumps(found.facts()))
     else:
@@ -100,8 +102,8 @@ def curve(
     model: Checkpoint,
     data: Data,
     method: Annotated[
-        str, typer.Option(metavar="M", help="The score that orders the heads.")
-    ] = "signed",
+        str, typer.Option(metavar="M", help="The score that orders the heads; default: michel.")
+    ] = "",
     key: Annotated[
         Literal["score", "parameters", "flops"],
         typer.Option(help="By the score itself, or by what one saved parameter or FLOP costs."),
@@ -133,7 +135,9 @@ def curve(
     from hgviz import tasks
     from hgviz.core import HgvizError
     from hgviz.store import open_study
+    from hgviz.study import SCORE
 
+    method = method or SCORE
     known = open_study(source)
     loaded = _load(model, device, activation)
     trials = _trials(loaded, data, text_column, label_column, known.off, len(known))
@@ -201,7 +205,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
         rows.append(row)
     one = found.method
     unit = f" ({one.unit})" if one.unit else ""
-    stated = f", which depends on {one.stated}" if one.stated and one.name != "signed" else ""
+    stated = f", which depends on {one.stated}" if one.stated else ""
     return {
         "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
         "on": f"{terminal.counted(found.rows, 'example')} of {study.data}",

@@ -17,10 +17,10 @@ from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
 
 NARROWEST = 92.0  # of a panel, where there are many
-ALONE, TOGETHER = 0.62, 0.82  # heights of panels, in widths
+ALONE, TOGETHER = 0.62, 0.68  # heights of panels, in widths
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
 FOOT = 24.0  # numbers and name of the x axis
-EACH_X, EACH_Y = 26.0, 14.0  # points of room that a number on an axis takes
+EACH_X, EACH_Y = 22.0, 14.0  # points of room that a number on an axis takes
 RING = 5.0
 SWATCH = 20.0
 SHADE = 0.13
@@ -138,15 +138,21 @@ def _panel(
     for line in panel.lines:
         _mark(page, axes, line, looks[line.label])
     if panel.title:
-        room = axes.width
-        told = ", ".join(line.marked for line in panel.lines if line.marked)
-        told = f"{chart.mark} {told}" if told else ""
-        words = elide(panel.title, room, style.TEXT, bold=True)
-        page.text(axes.left, axes.top - 3, words, bold=True)
-        start = style.extent(words, style.TEXT, bold=True) + 5
-        if told and start + style.extent(told, style.SMALL) <= room:
-            page.text(axes.left + room, axes.top - 3, told, size=style.SMALL, across="right",
+        _titled(page, chart, panel, axes)
+
+
+def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:
+    """The title of a panel, and at right what is marked in it, as much as there is room for."""
+    words = elide(panel.title, axes.width, style.TEXT, bold=True)
+    page.text(axes.left, axes.top - 3, words, bold=True)
+    room = axes.width - style.extent(words, style.TEXT, bold=True) - 5
+    marked = [line.marked for line in panel.lines if line.marked]
+    for told in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
+        said = f"{chart.mark} {told}"
+        if told and style.extent(said, style.SMALL) <= room:
+            page.text(axes.left + axes.width, axes.top - 3, said, size=style.SMALL, across="right",
                       colour=PAPER.secondary)  # fmt: skip
+            break
 
 
 def _mark(page: Page, axes: Axes, line: Line, how: Look) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hgviz.core import HeadId, HgvizError, Integers, Off, Step, Task
-from hgviz.study import Curve, Study
+from hgviz.study import SCORE, Curve, Study
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 from hgviz.tasks.studying import importance
@@ -67,7 +67,7 @@ def try_heads(
 def curve(
     trials: Trials,
     study: Study,
-    method: str = "signed",
+    method: str = SCORE,
     key: Key = "score",
     how: How = "one-shot",
     random: int = 20,

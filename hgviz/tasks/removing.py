@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
 from hgviz.resources import resource
+from hgviz.study import SCORE
 from hgviz.tasks.opening import Path_, heads_from
 from hgviz.tasks.scoring import examples_from
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 PROOF_TOKENS = 1 << 18  # of the data, in their random order
 COMPENSATION_TOKENS = 1 << 16
 SAMPLED = 256  # texts of the sample, where there is no data
-BEST = ("loo", "signed", "shapley")  # the loss itself, and what foretells it best
+BEST = ("loo", SCORE, "shapley")  # the loss itself, and what foretells it best
 
 
 def prune(

@@ -127,7 +127,8 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     bits = _bits(studies[0])
     model = studies[0].spec.name if not several else f"{len(studies)} models"
     count = sum(len(_randoms(study, found)) for study, found in zip(studies, mine, strict=True))
-    spread = f"; {_spread(every)}" if len(every) > 1 and not bits else ""
+    hidden = not bits and any(len(panel.lines) > 1 for panel in panels)
+    spread = f"; {_spread(every)}" if hidden else ""
     return Curves(
         tuple(panels), TITLES[axis], _across(studies[0], several),
         "What is lost as heads go", model,

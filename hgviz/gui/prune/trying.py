@@ -20,13 +20,13 @@ from hgviz.analysis.trial import Point, Trial
 from hgviz.core import Capture, HgvizError, Off, Step, Task
 from hgviz.examples import Examples
 from hgviz.gui import opening
-from hgviz.study import Study
+from hgviz.study import SCORE, Study
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
 
-FIRST = ("loo", "signed")  # what colours the wall unless something else is chosen
+FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
 KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
 # examples that are tried, drawn at random where there are more: 32 windows are 32,768 tokens
