@@ -6,8 +6,10 @@ Light to import, as hgviz.cli is: numpy and rich come when they are needed.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,21 +50,45 @@ def write(path: Path, array: NDArray[np.float32]) -> None:
     """Write an array as .npy or .csv in one move, so that a full disk leaves no half file."""
     import numpy as np
 
+    with _replacing(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, array)
+        else:
+            np.savetxt(file, array, fmt="%.9g", delimiter=",")
+    say(f"{path}: {' x '.join(f'{size:,}' for size in array.shape)}, {array.dtype}.")
+
+
+def write_facts(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Write facts as .json, or the rows of their table as .csv, in one move."""
+    import csv
+    import io
+    import json
+
+    with _replacing(path) as file:
+        if path.suffix == ".json":
+            file.write(json.dumps(facts, indent=1, allow_nan=False).encode() + b"\n")
+            return
+        lines = io.StringIO(newline="")
+        writer = csv.DictWriter(lines, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        file.write(lines.getvalue().encode())
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to that takes its place when all is written."""
     from hgviz.core import HgvizError
 
     fresh = path.with_name(f".{path.name}.new")
     try:
         with fresh.open("wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, array)
-            else:
-                np.savetxt(file, array, fmt="%.9g", delimiter=",")
+            yield file
         fresh.replace(path)
     except OSError as error:
         fresh.unlink(missing_ok=True)
         why = (error.strerror or str(error)).lower()
         raise HgvizError(f"{path} could not be written", why, "Choose another place") from error
-    say(f"{path}: {' x '.join(f'{size:,}' for size in array.shape)}, {array.dtype}.")
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -87,7 +87,7 @@ def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task
             looked_at[batch.rows] = True
         score = scored(examples, answers, looked_at, off)
         yield Step(score.seen, score.total, told(score), score)
-    return _whole(examples, answers, score)
+    return evaluated(examples, answers, off)
 
 
 def scored(
@@ -110,7 +110,9 @@ def scored(
     return Score(metric, right / max(seen, 1), *scores.wilson(right, seen), seen, total, off)
 
 
-def _whole(examples: Examples, answers: Answers, score: Score) -> Evaluation:
+def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> Evaluation:
+    """What answers to all examples come to."""
+    score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
     if examples.asked == "next":
         nats = float(answers.loss.sum(dtype=float))

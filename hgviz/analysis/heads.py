@@ -68,7 +68,7 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
         if known is not None and known.heads:
             layout = Layout(capture, layer.index, readings)
             tally = Tally(layout, finders_for(layout), _signed(layer, known))
-            blocks = _row_blocks(*known.shape[1:])
+            blocks = row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
                 yield Step(layer.index + done / len(blocks), total, "Measuring heads")
                 _count(tally, known, rows)
@@ -78,9 +78,11 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     return found
 
 
-def _row_blocks(queries: int, keys: int) -> list[slice]:
+def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
+    """Blocks of rows in which a map is measured: all of them, or of long ones some, evenly spread
+    over the text, unless every one is asked for."""
     starts = np.arange(0, queries, _ROWS)
-    most = min(len(starts), max(2, _CELLS // (_ROWS * keys)))
+    most = len(starts) if every else min(len(starts), max(2, _CELLS // (_ROWS * keys)))
     chosen = starts[np.linspace(0, len(starts) - 1, most).round().astype(int)]
     return [slice(int(one), min(int(one) + _ROWS, queries)) for one in chosen]
 

@@ -10,7 +10,7 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import looking, making, pruning, removing
+from hgviz.cli import comparing, looking, making, pruning, removing
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -25,6 +25,7 @@ VERBS = (
     pruning.importance,
     pruning.curve,
     removing.prune,
+    comparing.compare,
     making.train,
     making.convert,
     looking.figure,

@@ -25,9 +25,11 @@ def interval(text: str) -> range:
     return range(int(first), int(last))
 
 
-def ends_in(*endings: str) -> Callable[[Path], Path]:
-    def check(path: Path) -> Path:
-        if not path.name.endswith(endings):
+def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
+    """A check of an option: the ending of its path, where it is given."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None and not path.name.endswith(endings):
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
         return path
 

@@ -1,0 +1,386 @@
+"""Two captures beside each other: every head that both have, in numbers, and the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hgviz.analysis.alignment import Alignment, in_order
+from hgviz.analysis.differences import (
+    NEAR_ZERO,
+    Array,
+    HeadDifference,
+    Pair,
+    compared,
+    effective_rank,
+    finite,
+)
+from hgviz.analysis.heads import row_blocks
+from hgviz.analysis.layout import Layout
+from hgviz.analysis.reading import Bools, Reading
+from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Step, Task
+
+RANK_ROWS = 256  # whose singular values are taken, fewer where
+RANK_CELLS = 1 << 23  # they would hold more weights
+_ROWS = 256  # of logits at once
+
+
+@dataclass(frozen=True, slots=True)
+class LogitDifference:
+    """What two models gave at the places that both have; same: the share of places where the
+    largest is that of the same token or class, NaN for states."""
+
+    largest: float
+    mean: float
+    same: float
+    places: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two captures: heads that both have, those that only one has, the logits where they can be
+    compared, and notes: sentences on what was not."""
+
+    heads: tuple[HeadDifference, ...]
+    only_a: tuple[HeadId, ...] = ()
+    only_b: tuple[HeadId, ...] = ()
+    logits: LogitDifference | None = None
+    notes: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """As `hgviz compare --json` prints it."""
+        logits = self.logits and {name: finite(x) for name, x in asdict(self.logits).items()}
+        return {
+            "near_zero": NEAR_ZERO,
+            "heads": [one.facts() for one in self.heads],
+            "only_a": list(map(str, self.only_a)),
+            "only_b": list(map(str, self.only_b)),
+            "logits": logits,
+            "notes": list(self.notes),
+        }
+
+
+def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
+    """Compare two captures head by head; each Step carries the HeadDifferences so far.
+
+    Layers meet by name, or by number where no names are alike; rows and columns by what they stand
+    for (see alignment), those of one piece put together: their rows averaged, their columns added.
+    Of maps above 2^26 weights only rows spread evenly are measured, unless every one is asked for.
+    Holds at most 256 rows of both maps. Errors: HgvizError where the texts have nothing in common.
+    """
+    alignment = Alignment(a, b)
+    tokens = alignment.tokens()
+    if not tokens.count:
+        raise HgvizError(
+            "these two share no token",
+            "maps are compared where both stand for the same part of a text",
+            "Capture the same text with both",
+        )
+    pairs = _layers(a, b)
+    found: list[HeadDifference] = []
+    apart: list[Layer] = []
+    readings: tuple[dict[str, Reading], dict[str, Reading]] = ({}, {})
+    for number, (one, other) in enumerate(pairs):
+        layer = _Pair(alignment, one, other, readings, every)
+        if not layer.blocks:
+            apart.append(one)
+            continue
+        for at, head in enumerate(layer.heads):
+            for done in layer.measure(head):
+                share = number + (at + done) / len(layer.heads)
+                yield Step(share, len(pairs), f"head {one.index}.{head}", tuple(found))
+            found.append(layer.found)
+    yield Step(len(pairs), len(pairs), "", tuple(found))
+    logits, why = _logits(a, b, alignment)
+    notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
+    met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in _common(a, b, x, y)]
+    only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
+    only_b = tuple(one for one in _heads(b) if one not in {x for _, x in met})
+    return Comparison(tuple(found), only_a, only_b, logits, tuple(notes))
+
+
+# --- which heads ----------------------------------------------------------------------------------
+
+
+def _heads(capture: Capture) -> tuple[HeadId, ...]:
+    """The heads that are captured."""
+    maps = enumerate(capture.maps)
+    return tuple(HeadId(index, head) for index, one in maps if one for head in sorted(one.heads))
+
+
+def _layers(a: Capture, b: Capture) -> list[tuple[Layer, Layer]]:
+    """The layers that both have captured, by their names, else by their numbers."""
+    sides = [
+        [one for one in side.spec.layers if side.maps[one.index] is not None] for side in (a, b)
+    ]
+    named = [{(one.name, one.role): one for one in side} for side in sides]
+    if not {*named[0]} & {*named[1]}:
+        named = [{(str(one.index), one.role): one for one in side} for side in sides]
+    return [(one, named[1][key]) for key, one in named[0].items() if key in named[1]]
+
+
+def _common(a: Capture, b: Capture, one: Layer, other: Layer) -> list[int]:
+    """The numbers of the heads that two layers both have."""
+    first, second = a.maps[one.index], b.maps[other.index]
+    return sorted({*first.heads} & {*second.heads}) if first and second else []
+
+
+# --- a pair of layers -----------------------------------------------------------------------------
+
+
+class _Side:
+    """The maps of a layer of one capture, read by the pieces that both share."""
+
+    def __init__(
+        self, capture: Capture, layer: Layer, readings: dict[str, Reading], columns: Integers
+    ) -> None:
+        known = capture.maps[layer.index]
+        assert known is not None  # _layers takes no other
+        self.known, self.layout = known, Layout(capture, layer.index, readings)
+        self.every = len(columns) == int(columns.max(initial=-1)) + 1
+        self.kept = np.flatnonzero(columns >= 0)
+        self.columns = columns[self.kept]
+
+    def strip(self, head: int, rows: Integers, pieces: range) -> tuple[Array, Bools, Array]:
+        """Weights and which cells exist (pieces, columns), and the share of weight outside."""
+        first, stop = np.searchsorted(rows[rows >= 0], [pieces.start, pieces.stop])
+        positions = np.flatnonzero(rows >= 0)[first:stop]
+        span = slice(int(positions[0]), int(positions[-1]) + 1)
+        weights: Array = self.known.read(head, span)
+        seen = self.layout.block(span, slice(0, weights.shape[1])).seen | (weights != 0)
+        if len(positions) < len(weights):
+            weights, seen = (one[positions - span.start] for one in (weights, seen))
+        numbers = rows[positions]
+        outside = np.zeros(len(weights))
+        if not self.every:
+            every = np.abs(weights).sum(1, dtype=float)
+            weights, seen = weights[:, self.kept], seen[:, self.kept]
+            inside = np.abs(weights).sum(1, dtype=float)
+            outside = np.divide(every - inside, every, out=outside, where=every > 0)
+            weights = _gathered(weights, self.columns, 1, np.add)
+            seen = _gathered(seen, self.columns, 1, np.logical_or)
+        weights, outside = (_gathered(one, numbers, 0, np.add) for one in (weights, outside))
+        if len(weights) < len(numbers):
+            sizes = np.bincount(numbers - pieces.start)
+            weights, outside = weights / sizes[:, None], outside / sizes
+        return weights, _gathered(seen, numbers, 0, np.logical_or), outside
+
+
+def _gathered(values: Array, numbers: Integers, axis: int, fold: np.ufunc) -> Array:
+    """Values of equal numbers, which stand side by side, folded into one."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return values if len(starts) == len(numbers) else fold.reduceat(values, starts, axis)
+
+
+class _Pair:
+    """Two layers that meet. found: of the head that was measured last."""
+
+    found: HeadDifference
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        one: Layer,
+        other: Layer,
+        readings: tuple[dict[str, Reading], dict[str, Reading]],
+        every: bool,
+    ) -> None:
+        a, b = alignment.a, alignment.b
+        columns = alignment.columns(one, other)
+        self.layers, self.columns = (one, other), columns.count
+        self.sides = (
+            _Side(a, one, readings[0], columns.a),
+            _Side(b, other, readings[1], columns.b),
+        )
+        rows = alignment.rows(one, other)
+        # rows of padding stand for nothing
+        real = [side.layout.real for side in self.sides]
+        self.rows = in_order(np.where(real[0], rows.a, -1), np.where(real[1], rows.b, -1))
+        maps = [side.known for side in self.sides]
+        self.heads = _common(a, b, one, other)
+        self.blocks = self._blocks(maps[0].shape[1:], every) if self.columns else []
+        self.measured = sum(map(len, self.blocks))
+        most = min(self.measured, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))
+        self.sampled = np.unique(np.linspace(0, self.measured - 1, most).astype(int))
+
+    def _blocks(self, shape: tuple[int, ...], every: bool) -> list[range]:
+        """The pieces that begin in each block of A's rows that is measured."""
+        numbers, found = self.rows.a, []
+        first = np.unique(numbers[numbers >= 0], return_index=True)[1]
+        places = np.flatnonzero(numbers >= 0)[first]
+        for rows in row_blocks(shape[0], shape[1], every):
+            start, stop = np.searchsorted(places, [rows.start, rows.stop])
+            if start < stop:
+                found.append(range(int(start), int(stop)))
+        return found
+
+    def measure(self, head: int) -> Iterator[float]:
+        """How much of a head is measured, from 0; then it is in found."""
+        parts: list[dict[str, Array]] = []
+        some: list[tuple[Array, Array]] = []
+        start = 0
+        for done, pieces in enumerate(self.blocks):
+            yield done / len(self.blocks)
+            (a, has_a, out_a), (b, has_b, out_b) = (
+                side.strip(head, rows, pieces)
+                for side, rows in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
+            )
+            part = compared(a, b, has_a, has_b)
+            parts.append(part | {"outside": np.stack([out_a, out_b])})
+            chosen = self.sampled[(self.sampled >= start) & (self.sampled < start + len(a))] - start
+            chosen = chosen[~part["broken"][chosen]]
+            some.append((a[chosen], b[chosen]))
+            start += len(a)
+        rows = {name: np.concatenate([one[name] for one in parts], -1) for name in parts[0]}
+        samples = [np.concatenate(one) for one in zip(*some, strict=True)]
+        self.found = self._difference(head, rows, samples)
+
+    def _difference(self, head: int, rows: dict[str, Array], some: list[Array]) -> HeadDifference:
+        broken = rows["broken"]
+        good = {name: one[..., ~broken] for name, one in rows.items()}
+        weighing = good["mass"] > 0
+        both = weighing.all(0)
+
+        def means(name: str) -> Pair:
+            pairs = zip(good[name], weighing, strict=True)
+            first, second = (_mean(values[some]) for values, some in pairs)
+            return first, second
+
+        near = good["near"].sum(1), good["has"].sum(1)
+        one, other = self.layers
+        kinds = [
+            layer.activations[layer.heads.index(head)] if head in layer.heads else ""
+            for layer in self.layers
+        ]
+        return HeadDifference(
+            head=HeadId(one.index, head),
+            other=HeadId(other.index, head),
+            layer=one.name,
+            role=one.role,
+            activation=(kinds[0], kinds[1]),
+            rows=int((~broken).sum()),
+            of=self.rows.count,
+            columns=self.columns,
+            largest=_most(good["largest"]),
+            mean=_ratio(good["total"].sum(), good["cells"].sum()),
+            relative_largest=_most(good["relative"]),
+            relative_mean=_mean(good["relative_mean"]),
+            js=_mean(good["js"][both]),
+            entropy=means("entropy"),
+            near_zero=(_ratio(near[0][0], near[1][0]), _ratio(near[0][1], near[1][1])),
+            negative=means("negative"),
+            rank=(effective_rank(some[0]), effective_rank(some[1])),
+            rank_rows=len(some[0]),
+            outside=means("outside"),
+            broken=int(broken.sum()),
+        )
+
+
+def _mean(values: Array) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _most(values: Array) -> float:
+    return float(values.max()) if len(values) else float("nan")
+
+
+def _ratio(part: Any, whole: Any) -> float:
+    return float(part / whole) if whole else float("nan")
+
+
+# --- logits ---------------------------------------------------------------------------------------
+
+
+def _logits(a: Capture, b: Capture, alignment: Alignment) -> tuple[LogitDifference | None, str]:
+    """How far the logits are apart where both say something of one token; else why not."""
+    if a.logits is None or b.logits is None:
+        missing = [name for name, one in (("A", a), ("B", b)) if one.logits is None]
+        return None, "neither has logits" if len(missing) == 2 else f"{missing[0]} has no logits"
+    what = "their last hidden states" if a.spec.goal == "states" else "their logits"
+    unlike = f"{what} are not compared: they are of"
+    if a.spec.goal != b.spec.goal:
+        return None, f"{unlike} other kinds, {a.spec.goal} and {b.spec.goal}"
+    one, other = a.logits, b.logits
+    if one.shape[-1] != other.shape[-1] or a.spec.labels != b.spec.labels:
+        return (
+            None,
+            f"{unlike} {one.shape[-1]:,} and {other.shape[-1]:,} answers, not the same ones",
+        )
+    if a.spec.goal == "classes":
+        return _apart(np.atleast_2d(one), np.atleast_2d(other), (0,), (0,), 1), ""
+    shared = alignment.tokens()
+    single = [np.bincount(side[side >= 0], minlength=shared.count) == 1 for side in
+              (shared.a, shared.b)]  # fmt: skip
+    pieces = np.flatnonzero(single[0] & single[1])
+    at = [np.flatnonzero(np.isin(side, pieces)) for side in (shared.a, shared.b)]
+    lengths = len(a.main), len(b.main)
+    if (len(one), len(other)) != lengths or not (a.main.ids[at[0]] == b.main.ids[at[1]]).all():
+        return None, f"{unlike} other vocabularies"
+    if not len(pieces):
+        return None, f"{unlike} other tokens"
+    return _apart(one, other, at[0], at[1], max(lengths), states=a.spec.goal == "states"), ""
+
+
+def _apart(
+    a: Array, b: Array, rows_a: Any, rows_b: Any, of: int, states: bool = False
+) -> LogitDifference:
+    """Logits of so many rows, some at a time."""
+    largest = total = same = 0.0
+    for start in range(0, len(rows_a), _ROWS):
+        part = slice(start, start + _ROWS)
+        one, other = (
+            np.asarray(side[rows[part]], float) for side, rows in ((a, rows_a), (b, rows_b))
+        )
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(one - other)
+        largest = float(np.maximum(largest, apart.max()))
+        total += float(apart.sum())
+        same += float((one.argmax(-1) == other.argmax(-1)).sum())
+    count = len(rows_a)
+    share = float("nan") if states else same / count
+    return LogitDifference(largest, total / (count * a.shape[-1]), share, count, of)
+
+
+# --- what was not compared ------------------------------------------------------------------------
+
+
+def _notes(
+    a: Capture,
+    b: Capture,
+    alignment: Alignment,
+    pairs: list[tuple[Layer, Layer]],
+    apart: list[Layer],
+    found: list[HeadDifference],
+) -> Iterator[str]:
+    """Sentences on what differs beside the weights, and on what could not be compared."""
+    if not alignment.same_tokens:
+        shared, texts = alignment.tokens(), "texts" if a.main.text != b.main.text else "tokens"
+        yield (
+            f"the {texts} differ: {shared.count:,} pieces are in both, "
+            f"of {len(a.main):,} tokens in A and {len(b.main):,} in B"
+        )
+    if any(one.name != other.name for one, other in pairs):
+        yield "layers meet by their numbers, as no names are alike"
+    for name, one in (("A", a), ("B", b)):
+        if missing := [str(i) for i, known in enumerate(one.maps) if known is None]:
+            yield f"{name} was interrupted: it has no layers {', '.join(missing)}"
+    if apart:
+        names = _listed(one.name for one in apart)
+        yield f"no position stands for the same tokens on both sides in {names}"
+    if some := [one for one in found if one.rows + one.broken < one.of]:
+        rows = max(one.rows for one in some)
+        yield f"of {len(some)} long maps at most {rows:,} rows are measured, evenly spread"
+    if left := dict.fromkeys(one.layer for one in found if max(one.outside) > 0):
+        yield f"weight on columns that the other has not is left out in {_listed(left)}"
+    if broken := [str(one.head) for one in found if one.broken]:
+        yield f"rows that hold what is no number are left out in {', '.join(broken)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Some names, or how many they are."""
+    found = list(names)
+    return ", ".join(found) if len(found) <= 4 else f"{len(found)} layers"

@@ -1,0 +1,317 @@
+"""The verb that puts two models or captures beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Device,
+    ItemNumber,
+    LabelColumn,
+    Off,
+    TextColumn,
+    ends_in,
+)
+
+if TYPE_CHECKING:
+    from hgviz.analysis.comparison import Comparison
+    from hgviz.analysis.differences import HeadDifference
+    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.core import Capture
+    from hgviz.models.model import Model
+
+_TEXT = 60  # characters of an example on a terminal
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A checkpoint or a capture (.h5).")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another; or A again, changed below.")],
+    text: Annotated[str | None, typer.Option(metavar="T", help="What both read.")] = None,
+    text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="D", help="Compare answers: labelled rows (TSV, CSV, JSONL), a text."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT.json|.csv",
+            callback=ends_in(".json", ".csv"),
+            help="Everything; .csv: the table of heads, or of examples that differ.",
+        ),
+    ] = None,
+    text_pair: Annotated[
+        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
+    ] = None,
+    activation: Activation = None,
+    off: Off = "",
+    item: ItemNumber = 0,
+    item_b: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Which text of B, where not the same.")
+    ] = None,
+    every_row: Annotated[
+        bool, typer.Option("--every-row", help="Measure all rows of maps above 8,192 tokens, too.")
+    ] = False,
+    text_column: TextColumn = "",
+    label_column: LabelColumn = "",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
+    ] = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Put two models, or two captures, beside each other.
+
+    On a text, or as captured: every head that both have, in numbers, and the logits. On --data:
+    which is better, how sure that is, and the examples where they differ. --activation and --off
+    change B. Captures bring their own texts; a checkpoint beside one reads the same.
+    """
+    from hgviz.store import is_capture
+
+    captured = is_capture(a), is_capture(b)
+    given = sum(one is not None for one in (text, text_file, data))
+    if given > 1 or not (given or any(captured)):
+        raise typer.BadParameter("Give exactly one of --text, --text-file and --data.")
+    if given and all(captured):
+        raise typer.BadParameter("Captures have their own texts; --text and --data are for models.")
+    if data is not None and any(captured):
+        raise typer.BadParameter("--data is for two checkpoints: a capture cannot answer.")
+    if captured[1] and (activation is not None or off):
+        raise typer.BadParameter("--activation and --off change B, which is a capture here.")
+    if (text_pair, target) != (None, None) and text is None and text_file is None:
+        raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
+    read = [one for one in (text_file, data, a, b) if one is not None and one.exists()]
+    if out is not None and out.exists() and any(one.samefile(out) for one in read):
+        raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+    if data is not None:
+        models = _load(a, "A", device), _load(b, "B", device, activation)
+        _answers(models, (data, text_column, label_column, off, limit), out, as_json)
+        return
+    words = (text, text_file, text_pair, target)
+    one = _opened(a, item) if captured[0] else None
+    other = _opened(b, item if item_b is None else item_b) if captured[1] else None
+    if one is None:
+        one = _captured(_load(a, "A", device), "A", words, other, "")
+    if other is None:
+        other = _captured(_load(b, "B", device, activation), "B", words, one, off)
+    _maps((one, other), (a, b), every_row, out, as_json)
+
+
+def _opened(path: Path, item: int) -> Capture:
+    from hgviz.store import open_capture
+
+    return open_capture(path, item)
+
+
+def _load(path: Path, name: str, device: Any, activation: str | None = None) -> Model:
+    from hgviz import tasks
+    from hgviz.core import HgvizError
+
+    if tasks.kind_of(path) == "study":
+        raise HgvizError(f"{path} is a study", "checkpoints and captures can be compared")
+    return terminal.run(tasks.load(path, device, activation=activation), f"Opening {name}")
+
+
+def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: str) -> Capture:
+    """What a model makes of the text that is given, or else of that of the capture beside it."""
+    from hgviz import tasks
+    from hgviz.analysis.texts import texts_of
+
+    text, text_file, pair, target = words
+    if text is None and text_file is None:
+        assert beside is not None  # compare asks for a text where both are checkpoints
+        text, second = texts_of(beside)
+        if second:
+            pair, target = (None, second) if model.spec.two_texts else (second, None)
+    heads = tasks.heads_from(off, model.spec)
+    prompt, other = tasks.prompt_from(model, text, text_file, None, pair, target)
+    task = tasks.capture(model, prompt, off=heads, target=other)
+    return terminal.run(task, f"Reading the text with {name}")
+
+
+# --- maps -----------------------------------------------------------------------------------------
+
+
+def _maps(
+    sides: tuple[Capture, Capture],
+    paths: tuple[Path, Path],
+    every: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from hgviz import tasks
+
+    found = terminal.run(tasks.compare(*sides, every), "Comparing the maps")
+    facts = {
+        "kind": "maps",
+        **{
+            name: _side(*one)
+            for name, one in zip("ab", zip(sides, paths, strict=True), strict=True)
+        },
+        **found.facts(),
+    }
+    if out is not None:
+        terminal.write_facts(out, facts, facts["heads"])
+    if as_json:
+        print(json.dumps(facts, allow_nan=False))
+        return
+    terminal.show(_table(sides, found))
+    for line in _said(found):
+        terminal.say(line)
+    if out is not None:
+        terminal.say(f"{out}: {terminal.counted(len(found.heads), 'head')}.")
+
+
+def _side(capture: Capture, path: Path) -> dict[str, Any]:
+    """What identifies one side of a comparison."""
+    return {
+        "path": str(path), "model": capture.spec.name, "checkpoint": capture.spec.digest,
+        "tokens": len(capture.main), "text": capture.main.digest, "item": capture.item,
+        "off": [str(head) for head in sorted(capture.off)],
+    }  # fmt: skip
+
+
+def _table(sides: tuple[Capture, Capture], found: Comparison) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for name, one in zip("AB", sides, strict=True):
+        off = f", {terminal.counted(len(one.off), 'head')} off" if one.off else ""
+        facts[name] = f"{one.spec.name}, {terminal.counted(len(one.main), 'token')}{off}"
+    facts["heads"] = [_row(one) for one in found.heads]
+    return facts
+
+
+def _row(one: HeadDifference) -> dict[str, Any]:
+    """A line of the table; of pairs A's number stands first."""
+    same = one.head == one.other
+    return {
+        "head": str(one.head) if same else f"{one.head}, {one.other}",
+        "largest": _short(one.largest),
+        "relative": _short(one.relative_largest),
+        "mean": _short(one.mean),
+        "JS": _short(one.js),
+        "entropy": _both(one.entropy),
+        "near 0": _both(one.near_zero),
+        "below 0": _both(one.negative),
+        "rank": _both(one.rank),
+    }
+
+
+def _both(pair: tuple[float, float]) -> str:
+    return " ".join(map(_short, pair))
+
+
+def _short(value: float) -> str:
+    """Two decimals; 0 only where it is exact."""
+    if value != value:
+        return "–"
+    if value == 0:
+        return "0"
+    return "<0.01" if value < 0.005 else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def _said(found: Comparison) -> list[str]:
+    """What the table does not say."""
+    lines = []
+    if found.heads:
+        most = max(found.heads, key=lambda one: (one.largest == one.largest, one.largest))
+        lines.append(f"The largest |A - B| is {most.largest:.3g}, of head {most.head}.")
+    for name, only, shared in (
+        ("A", found.only_a, {one.head.layer for one in found.heads}),
+        ("B", found.only_b, {one.other.layer for one in found.heads}),
+    ):
+        if only:
+            names = (f"{one.layer}.*" if one.layer not in shared else str(one) for one in only)
+            heads = terminal.counted(len(only), "head")
+            lines.append(f"Only in {name}: {heads}, {', '.join(dict.fromkeys(names))}.")
+    if (one := found.logits) is not None:
+        places = f" at {one.places:,} of {one.of:,} places" if one.of > 1 else ""
+        same = ""
+        if one.of > 1 and one.same == one.same:
+            same = f"; the likeliest is the same at {100 * one.same:.1f} %"
+        elif one.same == one.same:
+            same = f", with {'the same' if one.same else 'another'} answer"
+        lines.append(f"Logits{places}: at most {one.largest:.3g} apart{same}.")
+    lines += [f"{note[0].upper()}{note[1:]}." for note in found.notes]
+    return lines
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json: bool) -> None:
+    from hgviz import tasks
+
+    data, text, label, off, limit = asked
+    heads = tasks.heads_from(off, models[1].spec)
+    task = tasks.compare_answers(*models, data, text, label, heads, limit)
+    found = terminal.run(task, "Scoring")
+    kind = {
+        "kind": "answers",
+        "data": data.name,
+        **{
+            name: {"model": one.spec.name, "checkpoint": one.spec.digest}
+            for name, one in zip("ab", models, strict=True)
+        },
+    }
+    if out is not None:
+        facts = kind | found.facts(None)
+        terminal.write_facts(out, facts, facts["examples"])
+    if as_json:
+        print(json.dumps(kind | found.facts(), allow_nan=False))
+        return
+    for line in _verdict(models, found):
+        terminal.say(line)
+    facts = found.facts()
+    rows = [
+        {
+            "example": one["example"], "text": _cut(one["text"]), "wanted": one["wanted"],
+            "A": one["a"], "B": one["b"],
+        }
+        for one in facts["examples"]
+    ]  # fmt: skip
+    if rows:
+        terminal.show({"examples": rows})
+    if out is not None:
+        terminal.say(f"{out}: {terminal.counted(len(found.differing), 'example')} that differ.")
+
+
+def _verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
+    from hgviz.analysis.disagreement import SHOWN
+    from hgviz.analysis.evaluation import told
+
+    lines = [
+        f"{name}, {model.spec.name}: {told(one.score)}."
+        for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
+    ]
+    if found.difference is None or found.agreement is None or found.p is None:
+        return lines + [f"{note[0].upper()}{note[1:]}." for note in found.notes]
+    value, low, high = found.difference
+    bits = found.a.score.metric == "bits_per_byte"
+    scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
+    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
+    total = found.a.score.total
+    p = "< 0.0001" if found.p < 0.0001 else f"{found.p:.3g}"
+    lines.append(
+        f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {found.a_only:,}, only B "
+        f"on {found.b_only:,} of {total:,}: McNemar's p {p}."
+    )
+    count = len(found.differing)
+    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
+    lines.append(f"The same answer on {100 * found.agreement:.1f} %; {count:,} differ{listed}.")
+    return lines
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"

@@ -1,0 +1,287 @@
+"""Two captures beside each other: against whole maps, merged positions, what one side lacks."""
+
+import json
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from hgviz.analysis.comparison import compare
+from hgviz.analysis.differences import NEAR_ZERO, effective_rank
+from hgviz.analysis.layout import Layout
+from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt, finish
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule
+from tests.making import byte_prompt, make_capture
+
+TEXT = "Every head looks somewhere else. " * 9
+
+
+def dense(weights, prompt=None, name="layer.0", signed=False, **keys):
+    """A capture of one layer from its weights (heads, n, n)."""
+    weights = np.asarray(weights, np.float32)
+    heads = tuple(range(len(weights)))
+    prompt = prompt or byte_prompt("abcdefghijklmnopqrstuvwxyz"[: weights.shape[1]])
+    kind = "tanh" if signed else "softmax"
+    layer = Layer(0, name, "self", 0, 0, heads, (kind,) * len(heads), False)
+    spec = ModelSpec("made", "made", (Level(0),), (layer,), 8, 256)
+    numbers = np.arange(weights.shape[1])
+    spans = np.stack([numbers, numbers + 1], 1)
+    return Capture(spec, prompt, (spans,), (DenseMap(weights, heads, signed),), **keys)
+
+
+def rows_of(random, *shape):
+    found = random.random(shape) ** 3
+    return found / found.sum(-1, keepdims=True)
+
+
+def reference(a, b, exists):
+    """The numbers of whole maps (rows, keys), by other means."""
+    a, b = a.astype(float), b.astype(float)
+    apart, sizes = np.abs(a - b), np.abs([a, b])
+    shares = sizes / sizes.sum(2, keepdims=True)
+    logs = np.log(np.where(shares > 0, shares, 1))
+    top = sizes.max(2)
+    highest = top.max(0)
+    return {
+        "largest": apart.max(),
+        "mean": apart.sum() / exists.sum(),
+        "relative_largest": (apart.max(1) / highest).max(),
+        "relative_mean": (apart.sum(1) / exists.sum(1) / highest).mean(),
+        "js": jensenshannon(*shares, base=2, axis=1).mean(),
+        "entropy": -(shares * logs).sum(2).mean(1),
+        "near_zero": [
+            ((one < NEAR_ZERO * most[:, None]) & exists).sum() / exists.sum()
+            for one, most in zip(sizes, top, strict=True)
+        ],
+        "negative": [(np.maximum(-x, 0).sum(1) / np.abs(x).sum(1)).mean() for x in (a, b)],
+    }
+
+
+@pytest.mark.parametrize("kind", ["softmax", "signed", "windowed", "relative"])
+def test_every_head_agrees_with_its_whole_maps(kind):
+    options = {} if kind == "softmax" else {kind: True}
+    one, other = (make_capture(TEXT, heads=2, seed=seed, **options) for seed in (0, 1))
+    found = finish(compare(one, other))
+    assert [head.head for head in found.heads] == [*one.spec.heads]
+    assert found.only_a == found.only_b == found.notes == ()
+    for head in found.heads:
+        layer = head.head.layer
+        maps = [side.maps[layer] for side in (one, other)]
+        real = Layout(one, layer, {}).real
+        a, b = (known.read(head.head.head)[real] for known in maps)
+        exists = maps[0].factors.rule.sees(*map(np.arange, maps[0].shape[1:]))[real]
+        hand = reference(a, b, exists | (a != 0) | (b != 0))
+        for name, value in hand.items():
+            assert getattr(head, name) == pytest.approx(value, abs=1e-6), (kind, head.head, name)
+        if len(a) <= 256:
+            ranks = [effective_rank(one) for one in (a, b)]
+            assert head.rank == pytest.approx(ranks, abs=1e-6)
+
+
+def test_a_capture_is_no_different_from_itself(capture):
+    found = finish(compare(capture, capture))
+    assert found.logits.largest == 0 and found.logits.same == 1
+    for one in found.heads:
+        assert one.largest == one.mean == one.relative_largest == one.relative_mean == one.js == 0
+        for pair in (one.entropy, one.near_zero, one.negative, one.rank, one.outside):
+            assert pair[0] == pair[1]
+
+
+def test_sides_change_places():
+    one, other = make_capture(TEXT, seed=0), make_capture(TEXT + "More. ", seed=1, heads=5)
+    there, back = finish(compare(one, other)), finish(compare(other, one))
+    assert there.only_a == back.only_b and there.only_b == back.only_a == ()
+    assert len(there.only_a) == len(one.spec.layers)
+    for first, second in zip(there.heads, back.heads, strict=True):
+        for name in ("largest", "mean", "relative_largest", "relative_mean", "js", "rows"):
+            assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9), name
+        for name in ("entropy", "near_zero", "negative", "rank", "outside"):
+            assert getattr(first, name) == pytest.approx(getattr(second, name)[::-1]), name
+
+
+def test_positions_of_one_piece_are_put_together():
+    """Tokens of two letters beside letters: rows averaged, columns added."""
+    random, text = np.random.default_rng(0), "abcdefghij"
+    letters = rows_of(random, 2, 10, 10)
+    pairs = rows_of(random, 2, 5, 5)
+    spans = np.arange(10).reshape(5, 2) + [0, 1]
+    names = tuple(text[a:b] for a, b in spans)
+    prompt = Prompt(text, np.arange(5), names, spans)
+    found = finish(compare(dense(letters, byte_prompt(text)), dense(pairs, prompt)))
+    assert "5 pieces are in both, of 10 tokens in A and 5 in B" in found.notes[0]
+    for head, one in enumerate(found.heads):
+        a = letters[head].reshape(5, 2, 5, 2).mean(1).sum(-1)
+        hand = reference(a, pairs[head], np.ones((5, 5), bool))
+        assert (one.rows, one.of, one.columns) == (5, 5, 5)
+        for name in ("largest", "mean", "js", "entropy"):
+            assert getattr(one, name) == pytest.approx(hand[name], abs=1e-6), name
+
+
+def test_weight_on_what_the_other_has_not_is_told():
+    text = "ab"
+    cls = Prompt(text, np.arange(3), ("[CLS]", "a", "b"), np.array([[-1, -1], [0, 1], [1, 2]]))
+    weights = np.array([[[1, 0, 0], [0.5, 0.5, 0], [0.9, 0.05, 0.05]]])
+    other = np.array([[[1, 0], [0.5, 0.5]]])
+    (one,) = finish(compare(dense(weights, cls), dense(other, byte_prompt(text)))).heads
+    assert (one.rows, one.columns) == (2, 2)
+    assert one.outside == pytest.approx((0.7, 0.0))
+    assert one.largest == pytest.approx(0.5)
+    assert one.js == pytest.approx(0, abs=1e-6)  # what is left has the same shares
+
+
+def test_what_only_one_side_has_is_never_dropped_in_silence():
+    one = make_capture(TEXT)
+    layers = tuple(
+        replace(layer, heads=layer.heads[1:], activations=layer.activations[1:])
+        if layer.index == 2
+        else layer
+        for layer in one.spec.layers
+    )
+    maps = list(one.maps)
+    factors = one.maps[2].factors
+    rule = factors.rule.only((1, 2, 3, 4, 5))
+    parts = (factors.q[1:], factors.k[1:], factors.stat[1:], rule)
+    kept = Factors(*parts, factors.proof_rows, factors.proof_values[1:])
+    maps[2], maps[4] = LazyMap(kept, (1, 2, 3, 4, 5)), None
+    other = replace(one, spec=replace(one.spec, layers=layers), maps=tuple(maps), logits=None)
+    found = finish(compare(one, other))
+    gone = (HeadId(2, 0), *(HeadId(4, head) for head in range(6)))
+    assert found.only_a == gone and found.only_b == ()
+    assert {head.head for head in found.heads} == {*one.spec.heads} - {*gone}
+    assert all(head.largest == 0 for head in found.heads)
+    assert "B was interrupted: it has no layers 4" in found.notes
+    assert "B has no logits" in found.notes and found.logits is None
+
+
+def test_layers_of_other_names_meet_by_their_numbers():
+    weights = rows_of(np.random.default_rng(0), 1, 4, 4)
+    found = finish(compare(dense(weights), dense(weights, name="block 0")))
+    assert found.heads[0].largest == 0
+    assert found.notes == (
+        "layers meet by their numbers, as no names are alike",
+        "neither has logits",
+    )
+
+
+def test_rows_that_are_no_numbers_are_left_out_and_told():
+    weights = rows_of(np.random.default_rng(0), 2, 4, 4)
+    other = weights.copy()
+    other[1, 2, 1] = np.nan
+    found = finish(compare(dense(weights), dense(other)))
+    assert (found.heads[1].rows, found.heads[1].broken) == (3, 1)
+    assert found.heads[1].largest == 0 and found.heads[1].rank_rows == 3
+    assert "rows that hold what is no number are left out in 0.1" in found.notes
+    nothing = finish(compare(dense(weights), dense(other * np.nan)))
+    json.dumps(nothing.facts(), allow_nan=False)
+    assert nothing.facts()["heads"][0]["largest"] is None
+
+
+def test_rows_of_no_weight_are_no_difference():
+    (one,) = finish(compare(dense(np.zeros((1, 3, 3))), dense(np.zeros((1, 3, 3))))).heads
+    assert one.largest == one.mean == one.relative_largest == 0
+    assert np.isnan(one.js) and one.rank == (0, 0)
+
+
+def test_texts_without_a_common_token_are_refused_in_a_line():
+    weights = rows_of(np.random.default_rng(0), 1, 3, 3)
+    pair = dense(weights, byte_prompt("abc")), dense(weights, byte_prompt("xyz"))
+    with pytest.raises(HgvizError, match="share no token"):
+        finish(compare(*pair))
+
+
+def test_logits_are_compared_where_both_speak_of_one_token():
+    random = np.random.default_rng(0)
+    weights = rows_of(random, 1, 6, 6)
+    one, other = random.normal(size=(2, 6, 256)).astype(np.float32)
+    sides = [
+        dense(weights, byte_prompt(text), logits=given)
+        for text, given in (("ab cde", one), ("ab cdx", other))
+    ]
+    found = finish(compare(*sides)).logits
+    assert (found.places, found.of) == (2, 6)  # the words differ from the space on
+    assert found.largest == pytest.approx(np.abs(one[:2] - other[:2]).max())
+    assert found.mean == pytest.approx(np.abs(one[:2] - other[:2]).mean())
+    classes = [
+        replace(side, spec=replace(side.spec, goal="classes", labels=("no", "yes")),
+                logits=np.array(given))
+        for side, given in zip(sides, ([1.0, 2.0], [3.0, 2.5]), strict=True)
+    ]  # fmt: skip
+    found = finish(compare(*classes)).logits
+    assert (found.largest, found.same, found.of) == (2, 0, 1)
+    assert finish(compare(sides[0], classes[1])).notes[-1].endswith("other kinds, next and classes")
+
+
+def long_capture(seed, count, name):
+    """One head on so many bytes, kept as queries and keys."""
+    random = np.random.default_rng(seed)
+    q, k = random.normal(size=(2, 1, count, 8)).astype(np.float32)
+    rule = Rule(0.5, (name,), (None,), causal=True)
+    stat = np.zeros((1, count))
+    if name == "softmax":
+        for rows, scores in scored(q, k, count):
+            top = scores.max(1)
+            stat[0, rows] = top + np.log(np.exp(scores - top[:, None]).sum(1))
+    none = np.zeros(0, np.int64), np.zeros((1, 0, count), np.float32)
+    layer = Layer(0, "middle.0", "self", 0, 0, (0,), (name,), True)
+    spec = ModelSpec("long", "long", (Level(0),), (layer,), 8, 256)
+    numbers = np.arange(count)
+    spans = np.stack([numbers, numbers + 1], 1)
+    known = LazyMap(Factors(q, k, stat, rule, *none, dtype="float64"), (0,))
+    return Capture(spec, byte_prompt("ab " * (count // 3) + "." * (count % 3)), (spans,), (known,))
+
+
+def scored(q, k, count):
+    for start in range(0, count, 512):
+        rows = np.arange(start, min(start + 512, count))
+        scores = q[0, rows].astype(float) @ k[0].T.astype(float) * 0.5
+        yield rows, np.where(np.arange(count) <= rows[:, None], scores, -np.inf)
+
+
+def test_long_captures_are_compared_without_their_maps():
+    count = 8192
+    sides = [long_capture(0, count, "softmax"), long_capture(1, count, "tanh")]
+    tracemalloc.start()
+    (found,) = finish(compare(*sides)).heads
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < count * count * 2  # half of one map in float32
+    assert (found.rows, found.of, found.rank_rows) == (count, count, 256)
+    parts, cells = [], 0
+    for (rows, a), (_, b) in zip(
+        *(scored(side.maps[0].factors.q, side.maps[0].factors.k, count) for side in sides),
+        strict=True,
+    ):
+        exists = np.arange(count) <= rows[:, None]
+        a = np.exp(a - a.max(1, keepdims=True))
+        a /= a.sum(1, keepdims=True)
+        b = np.tanh(np.where(exists, b, 0))
+        hand = reference(a, b, exists)
+        hand["near_zero"] = np.array(hand["near_zero"]) * exists.sum()
+        hand["mean"], cells = hand["mean"] * exists.sum(), cells + exists.sum()
+        parts.append(hand)
+    assert found.largest == pytest.approx(max(one["largest"] for one in parts), abs=1e-5)
+    assert found.mean == pytest.approx(sum(one["mean"] for one in parts) / cells, abs=1e-5)
+    near = sum(one["near_zero"] for one in parts) / cells
+    assert found.near_zero == pytest.approx(near, abs=1e-5)
+    for name in ("relative_mean", "js", "entropy", "negative"):
+        hand = np.mean([one[name] for one in parts], 0)
+        assert getattr(found, name) == pytest.approx(hand, abs=1e-5), name
+
+
+def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
+    monkeypatch.setattr("hgviz.analysis.heads._CELLS", 3 * 256 * 2048)
+    sides = [long_capture(seed, 2048, "softmax") for seed in (0, 1)]
+    found = finish(compare(*sides))
+    assert (found.heads[0].rows, found.heads[0].of) == (768, 2048)
+    assert "of 1 long maps at most 768 rows are measured, evenly spread" in found.notes
+    (every,) = finish(compare(*sides, every=True)).heads
+    assert (every.rows, every.of) == (2048, 2048)
+
+
+def test_steps_carry_what_is_measured_so_far(capture):
+    steps = list(compare(capture, capture))
+    sizes = [len(step.value) for step in steps]
+    assert sizes == sorted(sizes) and sizes[-1] == len(capture.spec.heads)
+    assert all(0 <= step.done <= step.total for step in steps)
