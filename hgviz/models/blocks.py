@@ -21,6 +21,8 @@ from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.past import Past
 
+EMBEDDED = -1  # in place of a layer's number, before the first
+
 Steps = Generator[int, None, Tensor]
 
 NON_LINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -56,8 +58,9 @@ class Known:
 
     outputs (B, n, d) of the block that a layer is the last of, attended (B, Q, d) of a layer,
     contexts (B, H, Q, D) of its heads, sums (B, Q, d) of the stream and what it attended, before
-    any norm; hidden (B, Q, d_ff): the first product of the feed-forward that follows. times: how
-    many variants of its texts the other pass runs side by side.
+    any norm; hidden (B, Q, d_ff): the first product of the feed-forward that follows. Embeddings
+    are the output of layer EMBEDDED. times: how many variants of its texts the other pass runs side
+    by side; copies: outputs so many times, for all passes with the same outputs.
     """
 
     outputs: dict[int, Tensor] = field(default_factory=dict)
@@ -66,11 +69,16 @@ class Known:
     sums: dict[int, Tensor] = field(default_factory=dict)
     hidden: dict[int, Tensor] = field(default_factory=dict)
     times: int = 1
+    copies: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def output(self, layer: int) -> Tensor | None:
         """(times * B, n, d), None where it is to be computed."""
         found = self.outputs.get(layer)
-        return found if found is None or self.times == 1 else repeated(found, self.times)
+        if found is None or self.times == 1:
+            return found
+        if (layer, self.times) not in self.copies:
+            self.copies[layer, self.times] = repeated(found, self.times)
+        return self.copies[layer, self.times]
 
 
 @dataclass(frozen=True, slots=True)

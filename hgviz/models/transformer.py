@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Layer
 from hgviz.models.blocks import (
+    EMBEDDED,
     NON_LINEARITIES,
     Attention,
     Fed,
@@ -246,7 +247,11 @@ class Transformer(nn.Module):
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""
-        return self.steps_from(self.embed(tokens, run.first if run else 0), tokens, run)
+        run = run or Pass()
+        x = run.skipped(EMBEDDED)
+        if x is None:
+            x = run.left(EMBEDDED, self.embed(tokens, run.first))
+        return self.steps_from(x, tokens, run)
 
     def steps_from(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As steps, from the placed embeddings (B, n, d) of tokens.

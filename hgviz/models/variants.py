@@ -146,7 +146,8 @@ class Variants:
         # layers of the same block that come before it
         between = range(max(outputs, default=-1) + 1, first)
         same = {layer: repeated(whole.known.attended[layer], times) for layer in between}
-        return Known(outputs, {**same, first: attended}, times=times)
+        parts = {**same, first: attended}
+        return Known(outputs, parts, times=times, copies=whole.known.copies)
 
     def _begun(self, whole: Whole, attention: Attention) -> Begun | None:
         """The feed-forward after a layer, begun; None where none follows or it does not pay."""
