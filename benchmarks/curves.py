@@ -1,7 +1,7 @@
 """Which score tells best which heads can go? SST-2, classifiers of three seeds, every score.
 
 Give the folder that holds SST-2's train.tsv and dev.tsv, and one to keep models and studies in
-(an hour and a half on one core; stopped, it goes on). Without them there is nothing to measure.
+(an hour on one core; stopped, it goes on). Without them there is nothing to measure.
 """
 
 import sys
