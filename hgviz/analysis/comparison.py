@@ -311,36 +311,37 @@ def _logits(a: Capture, b: Capture, alignment: Alignment) -> tuple[LogitDifferen
             f"{unlike} {one.shape[-1]:,} and {other.shape[-1]:,} answers, not the same ones",
         )
     if a.spec.goal == "classes":
-        return _apart(np.atleast_2d(one), np.atleast_2d(other), (0,), (0,), 1), ""
-    shared = alignment.tokens()
-    single = [np.bincount(side[side >= 0], minlength=shared.count) == 1 for side in
-              (shared.a, shared.b)]  # fmt: skip
-    pieces = np.flatnonzero(single[0] & single[1])
-    at = [np.flatnonzero(np.isin(side, pieces)) for side in (shared.a, shared.b)]
-    lengths = len(a.main), len(b.main)
-    if (len(one), len(other)) != lengths or not (a.main.ids[at[0]] == b.main.ids[at[1]]).all():
-        return None, f"{unlike} other vocabularies"
-    if not len(pieces):
-        return None, f"{unlike} other tokens"
-    return _apart(one, other, at[0], at[1], max(lengths), states=a.spec.goal == "states"), ""
+        one, other = np.atleast_2d(one), np.atleast_2d(other)
+        at, of = [np.zeros(1, np.int64)] * 2, 1
+    else:
+        shared = alignment.tokens()
+        sides = shared.a, shared.b
+        single = [np.bincount(x[x >= 0], minlength=shared.count) == 1 for x in sides]
+        pieces = np.flatnonzero(single[0] & single[1])
+        at, of = [np.flatnonzero(np.isin(x, pieces)) for x in sides], max(map(len, sides))
+        if not len(pieces):
+            return None, f"{unlike} other tokens"
+        same = (a.main.ids[at[0]] == b.main.ids[at[1]]).all()
+        if (len(one), len(other)) != tuple(map(len, sides)) or not same:
+            return None, f"{unlike} other vocabularies"
+    found = _apart(one, other, at, of, a.spec.goal == "states")
+    if not np.isfinite(found.largest):
+        return None, f"{what} hold what is no number"
+    return found, ""
 
 
-def _apart(
-    a: Array, b: Array, rows_a: Any, rows_b: Any, of: int, states: bool = False
-) -> LogitDifference:
-    """Logits of so many rows, some at a time."""
+def _apart(a: Array, b: Array, at: list[Integers], of: int, states: bool) -> LogitDifference:
+    """How far logits are apart at some rows of each, some at a time."""
     largest = total = same = 0.0
-    for start in range(0, len(rows_a), _ROWS):
+    for start in range(0, len(at[0]), _ROWS):
         part = slice(start, start + _ROWS)
-        one, other = (
-            np.asarray(side[rows[part]], float) for side, rows in ((a, rows_a), (b, rows_b))
-        )
+        one, other = np.asarray(a[at[0][part]], float), np.asarray(b[at[1][part]], float)
         with np.errstate(invalid="ignore"):
             apart = np.abs(one - other)
         largest = float(np.maximum(largest, apart.max()))
         total += float(apart.sum())
         same += float((one.argmax(-1) == other.argmax(-1)).sum())
-    count = len(rows_a)
+    count = len(at[0])
     share = float("nan") if states else same / count
     return LogitDifference(largest, total / (count * a.shape[-1]), share, count, of)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.reading import Bools
 from hgviz.core import HeadId
+from hgviz.maps.blas import one_thread
 from hgviz.maps.survey import entropy_of
 
 NEAR_ZERO = 0.01  # of the largest weight of a row
@@ -150,7 +151,8 @@ def effective_rank(matrix: Array) -> float:
     """
     if not matrix.size:
         return float("nan")
-    sizes = np.linalg.svd(matrix.astype(float), compute_uv=False)
+    with one_thread():  # as many as there are cores wait for each other
+        sizes = np.linalg.svd(matrix.astype(float), compute_uv=False)
     shares = sizes[sizes > 0] / max(sizes.sum(), np.finfo(float).tiny)
     return float(np.exp(-(shares * np.log(shares)).sum())) if len(shares) else 0.0
 

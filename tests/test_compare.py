@@ -1,0 +1,343 @@
+"""hgviz compare: models and captures beside each other, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hgviz import cli, tasks
+from hgviz.core import HeadId, finish
+from hgviz.models import open_model, proof
+from hgviz.store import open_capture, write_capture, write_study
+from tests.making import make_capture
+from tests.models.building import write_checkpoint, write_transformer
+from tests.studying import make_study
+from tests.test_evaluate import classifier, rows
+
+TEXT = "the cat sat on the mat"
+
+
+@pytest.fixture
+def run(capfd):
+    """Run a command line; gives exit code, standard output and standard error."""
+
+    def call(*arguments):
+        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
+        return code, *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """A pruned model is timed as shortly as can be."""
+    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+
+
+def facts(run, *arguments):
+    code, out, err = run("compare", *arguments, "--json")
+    assert (code, err) == (0, ""), err
+    return json.loads(out)
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory):
+    """A small Hourglass on bytes, trained on nothing, and another seed of it."""
+    folder = tmp_path_factory.mktemp("letters")
+    keys = {"vocab_size": 256, "dtype": torch.float32}
+    return write_checkpoint(folder / "a", **keys), write_checkpoint(folder / "b", seed=1, **keys)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """A small classifier over words, and another seed of it."""
+    folder = tmp_path_factory.mktemp("words")
+    return classifier(folder / "a"), classifier(folder / "b", seed=1)
+
+
+@pytest.fixture(scope="module")
+def captured(letters, tmp_path_factory):
+    """Captures of both models on one text, and of one on another."""
+    folder = tmp_path_factory.mktemp("captured")
+    for name, model, text in (
+        ("a", letters[0], TEXT), ("b", letters[1], TEXT), ("other", letters[0], "the old cat sat")
+    ):  # fmt: skip
+        model = open_model(model)
+        finish(tasks.capture(model, model.tokenize(text), folder / f"{name}.h5"))
+    return folder
+
+
+# --- maps -----------------------------------------------------------------------------------------
+
+
+def test_two_models_on_one_text(run, letters):
+    found = facts(run, *letters, "--text", TEXT)
+    assert found["kind"] == "maps" and found["a"]["tokens"] == len(TEXT)
+    assert found["a"]["model"] == "a" and found["b"]["model"] == "b"
+    assert found["a"]["text"] == found["b"]["text"]
+    sides = []
+    for path in letters:
+        model = open_model(path)
+        sides.append(finish(tasks.capture(model, model.tokenize(TEXT))))
+    assert [one["head"] for one in found["heads"]] == [str(head) for head in sides[0].spec.heads]
+    for one in found["heads"]:
+        head = HeadId(*map(int, one["head"].split(".")))
+        a, b = (
+            side.maps[head.layer].read(head.head)[side.query_spans(head.layer)[:, 0] >= 0]
+            for side in sides
+        )
+        assert one["largest"] == pytest.approx(np.abs(a - b).max(), abs=1e-6)
+    logits = np.abs(sides[0].logits - sides[1].logits)
+    assert found["logits"]["largest"] == pytest.approx(logits.max(), rel=1e-5)
+    assert (found["only_a"], found["only_b"], found["notes"]) == ([], [], [])
+
+
+def test_captures_give_what_their_models_give(run, letters, captured):
+    models = facts(run, *letters, "--text", TEXT)
+    files = facts(run, captured / "a.h5", captured / "b.h5")
+    mixed = facts(run, captured / "a.h5", letters[1])
+    for found in (files, mixed):
+        assert found["logits"] == pytest.approx(models["logits"], rel=1e-5)
+        for one, other in zip(found["heads"], models["heads"], strict=True):
+            numbers = {name: x for name, x in one.items() if isinstance(x, float)}
+            assert numbers == pytest.approx({name: other[name] for name in numbers}, abs=1e-6)
+
+
+def test_a_model_is_no_different_from_itself(run, letters):
+    code, out, err = run("compare", letters[0], letters[0], "--text", TEXT)
+    assert (code, err) == (0, "")
+    assert "each: largest 0; relative 0; mean 0; JS 0; below 0 0 0" in out
+    assert f"Logits at {len(TEXT)} of {len(TEXT)} places: at most 0 apart" in out
+
+
+def test_another_activation_and_heads_that_are_off_change_b(run, letters):
+    found = facts(run, letters[0], letters[0], "--text", TEXT, "--activation", "ymish")
+    first = found["heads"][0]
+    assert (first["activation_a"], first["activation_b"]) == ("softmax", "ymish")
+    assert first["negative_a"] == 0 < first["negative_b"]
+    off = facts(run, letters[0], letters[0], "--text", TEXT, "--off", "0.0")
+    assert (off["a"]["off"], off["b"]["off"]) == ([], ["0.0"])
+    assert off["heads"][0]["largest"] == 0 and off["logits"]["largest"] > 0
+
+
+def test_a_pruned_model_lacks_heads_that_are_listed(run, letters, tmp_path):
+    gone = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
+    finish(tasks.prune(letters[0], gone, tmp_path / "less"))
+    code, out, _ = run("compare", letters[0], tmp_path / "less", "--text", TEXT)
+    assert code == 0 and "Only in A: 3 heads, 0.0, 2.*." in out
+    found = facts(run, letters[0], tmp_path / "less", "--text", TEXT)
+    assert found["only_a"] == ["0.0", "2.0", "2.1"] and found["only_b"] == []
+    assert found["heads"][0]["head"] == "0.1" and found["heads"][0]["largest"] == 0
+
+
+def test_other_texts_and_other_tokenizers_meet_where_they_can(run, letters, words, captured):
+    found = facts(run, captured / "a.h5", captured / "other.h5")
+    assert (
+        found["notes"][0]
+        == "the texts differ: 11 pieces are in both, of 22 tokens in A and 15 in B"
+    )
+    found = facts(run, letters[0], words[0], "--text", TEXT)
+    assert (
+        found["notes"][0] == "the tokens differ: 6 pieces are in both, of 22 tokens in A and 8 in B"
+    )
+    assert found["logits"] is None and "other kinds, next and classes" in found["notes"][-1]
+    assert all(one["of"] <= 6 for one in found["heads"])
+
+
+def test_what_is_written_is_what_is_printed(run, letters, tmp_path):
+    arguments = (*letters, "--text", TEXT, "-o")
+    found = facts(run, *arguments, tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == found
+    code, out, _ = run("compare", *arguments, tmp_path / "out.csv")
+    assert code == 0 and out.endswith(f"out.csv: {len(found['heads'])} heads.\n")
+    with (tmp_path / "out.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [one["head"] for one in table] == [one["head"] for one in found["heads"]]
+    assert float(table[0]["js"]) == found["heads"][0]["js"]
+
+
+def test_a_capture_without_logits_is_compared_and_says_so(run, tmp_path):
+    one = make_capture("A short text.")
+    write_capture(tmp_path / "a.h5", one)
+    write_capture(tmp_path / "b.h5", replace(one, logits=None))
+    code, out, _ = run("compare", tmp_path / "a.h5", tmp_path / "b.h5")
+    assert code == 0 and "B has no logits." in out and "Logits at" not in out
+
+
+def test_weights_that_are_no_numbers_stay_json(run, letters, tmp_path):
+    shutil.copytree(letters[0], tmp_path / "broken")
+    tensors = load_file(tmp_path / "broken" / "model.safetensors")
+    for name, factor in (("q", 1e37), ("k", 1e3)):  # scores beyond float32
+        tensors[f"middle.0.attn.{name}.weight"] *= factor
+    save_file(tensors, tmp_path / "broken" / "model.safetensors")
+    options = (letters[0], tmp_path / "broken", "--text", TEXT)
+    found = facts(run, *options)
+    assert found["heads"][0]["largest"] == 0
+    assert any(one["largest"] is None and one["broken"] for one in found["heads"])
+    assert found["logits"] is None
+    assert found["notes"][-1] == "their logits hold what is no number"
+    assert found["notes"][-2].startswith("rows that hold what is no number are left out in ")
+    code, out, _ = run("compare", *options)
+    assert code == 0 and "nan" not in out
+
+
+def test_texts_of_a_corpus_are_chosen_on_both_sides(run, letters, tmp_path):
+    (tmp_path / "texts.txt").write_text("the cat\nthe dog sat\n")
+    model = open_model(letters[0])
+    finish(tasks.capture_corpus(model, tmp_path / "texts.txt", tmp_path / "two.h5"))
+    path = tmp_path / "two.h5"
+    found = facts(run, path, path, "--item", 0, "--item-b", 1)
+    assert (found["a"]["tokens"], found["b"]["tokens"]) == (7, 11)
+    same = facts(run, path, path, "--item", 1)
+    assert same["a"]["tokens"] == same["b"]["tokens"] == 11
+    code, _, err = run("compare", path, path, "--item", 5)
+    assert (code, err.count("\n")) == (1, 1)
+
+
+def test_a_text_of_two_is_read_again_beside_its_capture(run, tmp_path):
+    write_transformer(
+        tmp_path / "both", form="encoder-decoder", vocab_size=256, dtype=torch.float32
+    )
+    options = ("--text", "the cat", "--target", "die Katze")
+    assert run("capture", tmp_path / "both", *options, "-o", tmp_path / "a.h5")[0] == 0
+    found = facts(run, tmp_path / "a.h5", tmp_path / "both")
+    assert found["a"]["text"] == found["b"]["text"] and found["logits"]["largest"] == 0
+    assert {one["role"] for one in found["heads"]} == {"self", "cross"}
+    models = facts(run, tmp_path / "both", tmp_path / "both", *options)
+    assert [one["head"] for one in found["heads"]] == [one["head"] for one in models["heads"]]
+    assert all(one["largest"] < 1e-6 for one in found["heads"])  # a file keeps rounded sums
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def test_two_classifiers_on_labelled_rows(run, words, tmp_path):
+    data = rows(tmp_path)
+    found = facts(run, *words, "--data", data, "-o", tmp_path / "all.json")
+    alone = [finish(tasks.evaluate(open_model(path), data)) for path in words]
+    for side, one in zip("ab", alone, strict=True):
+        assert found[f"score_{side}"] == one.facts()
+    right = np.array([one.right for one in alone])
+    assert found["a_only"] == int((right[0] & ~right[1]).sum())
+    assert found["b_only"] == int((right[1] & ~right[0]).sum())
+    assert found["agreement"] == pytest.approx((right[0] == right[1]).mean())  # of two classes
+    kept = json.loads((tmp_path / "all.json").read_text())
+    assert len(kept["examples"]) == found["differing"] == int((right[0] != right[1]).sum())
+    assert found["examples"] == kept["examples"][:20]
+    lines = data.read_text().splitlines()[1:]
+    for one in kept["examples"]:
+        text, label = lines[one["example"]].split("\t")
+        assert (one["text"], one["wanted"]) == (text, label)
+        assert one["a"] != one["b"] and label in (one["a"], one["b"])
+
+
+def test_answers_in_words(run, words, tmp_path):
+    data = rows(tmp_path)
+    code, out, _ = run("compare", *words, "--data", data, "-o", tmp_path / "out.csv")
+    assert code == 0 and "B less A: " in out and "McNemar's p" in out and "examples" in out
+    with (tmp_path / "out.csv").open() as file:
+        assert f" {len(list(csv.DictReader(file))):,} differ" in out
+    same = run("compare", words[0], words[0], "--data", data)[1]
+    assert "B less A: +0 points" in same and "100.0 %; 0 differ." in same
+
+
+def test_two_language_models_in_bits(run, letters, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT * 100)
+    found = facts(run, *letters, "--data", tmp_path / "text.txt")
+    bits = found["score_b"]["value"] - found["score_a"]["value"]
+    assert found["score_a"]["metric"] == "bits_per_byte"
+    assert found["difference"]["value"] == pytest.approx(bits, abs=1e-5)
+    assert found["difference"]["low"] < bits < found["difference"]["high"]
+    same = facts(run, letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
+    whole = finish(tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt"))
+    assert same["score_a"] == whole.facts() and same["score_b"]["off"] == ["0.0", "0.1"]
+
+
+def test_a_sample_is_the_same_for_both(run, words, tmp_path):
+    found = facts(run, *words, "--data", rows(tmp_path), "--limit", 7)
+    assert found["score_a"]["total"] == found["score_b"]["total"] == 7
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("model", "model"),
+        ("model", "model", "--text", "a", "--data", "rows.tsv"),
+        ("model", "model", "--text", "a", "-o", "out.npy"),
+        ("a.h5", "a.h5", "--text", "a"),
+        ("a.h5", "model", "--data", "rows.tsv"),
+        ("model", "a.h5", "--activation", "ymish"),
+        ("model", "a.h5", "--off", "0.0"),
+        ("a.h5", "model", "--target", "a"),
+        ("model", "model", "--data", "rows.tsv", "-o", "rows.csv"),
+    ],
+)
+def test_wrong_use_is_one_line(run, letters, captured, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.tsv").write_text("text\tlabel\na\tno\n")
+    (tmp_path / "rows.csv").symlink_to(tmp_path / "rows.tsv")
+    names = {"model": letters[0], "a.h5": captured / "a.h5"}
+    code, out, err = run("compare", *(names.get(one, one) for one in arguments))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--help` shows what it takes." in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere", "model", "--text", "a"), "nowhere"),
+        (("model", "study", "--text", "a"), "is a study"),
+        (("model", "model", "--text", ""), "text"),
+        (("model", "model", "--text-file", "empty"), "is empty"),
+        (("model", "words", "--data", "rows"), "A gives the next token and B a class"),
+        (("words", "words", "--data", "gap"), "line 2, column label is missing or empty"),
+        (("model", "model", "--text", "a", "--off", "9.9"), "no head"),
+        (("model", "model", "--text", "a", "-o", "nowhere/out.json"), "could not be written"),
+        (("a.h5", "alien.h5"), "share no token"),
+    ],
+)
+def test_bad_input_is_one_line(run, letters, words, captured, tmp_path, arguments, message):
+    study = make_study()
+    write_study(tmp_path / "study.h5", study)
+    (tmp_path / "empty").touch()
+    (tmp_path / "gap.tsv").write_text("sentence\tlabel\nthe cat\t\n")
+    model = open_model(letters[0])
+    finish(tasks.capture(model, model.tokenize("xyzzy"), tmp_path / "alien.h5"))
+    names = {
+        "model": letters[0], "words": words[0], "study": tmp_path / "study.h5",
+        "empty": tmp_path / "empty", "rows": rows(tmp_path), "gap": tmp_path / "gap.tsv",
+        "a.h5": captured / "a.h5", "alien.h5": tmp_path / "alien.h5",
+        "nowhere": tmp_path / "nowhere", "nowhere/out.json": tmp_path / "nowhere" / "out.json",
+    }  # fmt: skip
+    code, _, err = run("compare", *(names.get(one, one) for one in arguments))
+    assert (code, err.count("\n")) == (1, 1) and message in err, err
+
+
+def test_captures_are_compared_without_torch(captured):
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from hgviz.__main__ import main\n"
+        f"sys.exit(main(['compare', {str(captured / 'a.h5')!r}, {str(captured / 'b.h5')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupted_capture_is_compared_as_far_as_it_goes(letters, captured):
+    whole = open_capture(captured / "a.h5")
+    part = replace(whole, maps=(*whole.maps[:2], *(None,) * (len(whole.maps) - 2)), logits=None)
+    found = finish(tasks.compare(whole, part))
+    assert {one.head.layer for one in found.heads} == {0, 1}
+    assert found.notes[0].startswith("B was interrupted: it has no layers 2")
