@@ -16,6 +16,7 @@ import numpy as np
 from hgviz.core import Capture, Integers, Layer, Prompt
 
 _WORDS = re.compile(r"\s?\w+|\W")  # with the space before, as most tokens have it
+_WIDEST = 64  # positions that may make one piece
 _MOST = 20_000  # words between the ends that two texts share: more take minutes to compare
 
 
@@ -199,7 +200,14 @@ def _shared(placed: tuple[_Placed, _Placed], a: Integers, b: Integers) -> Shared
         np.where(marks >= 0, len(cuts) + marks, np.where(spans[:, 0] >= 0, cuts[spans[:, 0]], -1))
         for spans, marks in sides
     ]
-    return in_order(pieces[0], pieces[1])
+    return in_order(*(_narrow(one) for one in pieces))
+
+
+def _narrow(pieces: Integers) -> Integers:
+    """Without pieces of so many positions that they are no piece of the text any more, as where
+    one side shortens by pairs and the other by pairs that begin a token later."""
+    names, which, count = np.unique(pieces, return_inverse=True, return_counts=True)
+    return np.where(count[which] > _WIDEST, -1, names[which])
 
 
 def _positions(placed: _Placed, tokens: Integers) -> tuple[Integers, Integers]:

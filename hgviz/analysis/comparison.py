@@ -20,24 +20,14 @@ from hgviz.analysis.differences import (
 )
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.layout import Layout
+from hgviz.analysis.logits import LogitDifference, logits_apart
 from hgviz.analysis.reading import Bools, Reading
 from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Step, Task
 
 RANK_ROWS = 256  # whose singular values are taken, fewer where
 RANK_CELLS = 1 << 23  # they would hold more weights
-_ROWS = 256  # of logits at once
-
-
-@dataclass(frozen=True, slots=True)
-class LogitDifference:
-    """What two models gave at the places that both have; same: the share of places where the
-    largest is that of the same token or class, NaN for states."""
-
-    largest: float
-    mean: float
-    same: float
-    places: int
-    of: int
+_FAR = 64  # rows
+_TOGETHER = 1024  # rows of B that are read with one block of A's
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +85,7 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
                 yield Step(share, len(pairs), f"head {one.index}.{head}", tuple(found))
             found.append(layer.found)
     yield Step(len(pairs), len(pairs), "", tuple(found))
-    logits, why = _logits(a, b, alignment)
+    logits, why = logits_apart(alignment)
     notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
     met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in _common(a, b, x, y)]
     only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
@@ -149,11 +139,8 @@ class _Side:
         """Weights and which cells exist (pieces, columns), and the share of weight outside."""
         first, stop = np.searchsorted(rows[rows >= 0], [pieces.start, pieces.stop])
         positions = np.flatnonzero(rows >= 0)[first:stop]
-        span = slice(int(positions[0]), int(positions[-1]) + 1)
-        weights: Array = self.known.read(head, span)
-        seen = self.layout.block(span, slice(0, weights.shape[1])).seen | (weights != 0)
-        if len(positions) < len(weights):
-            weights, seen = (one[positions - span.start] for one in (weights, seen))
+        parts = [self._read(head, some) for some in np.split(positions, _gaps(positions))]
+        weights, seen = (np.concatenate(one) for one in zip(*parts, strict=True))
         numbers = rows[positions]
         outside = np.zeros(len(weights))
         if not self.every:
@@ -168,6 +155,18 @@ class _Side:
             sizes = np.bincount(numbers - pieces.start)
             weights, outside = weights / sizes[:, None], outside / sizes
         return weights, _gathered(seen, numbers, 0, np.logical_or), outside
+
+    def _read(self, head: int, rows: Integers) -> tuple[Array, Bools]:
+        """Weights and which cells exist (rows, keys), of rows that lie close together."""
+        span, some = slice(int(rows[0]), int(rows[-1]) + 1), rows - rows[0]
+        weights: Array = self.known.read(head, span)
+        seen = self.layout.block(span, slice(0, weights.shape[1])).seen | (weights != 0)
+        return (weights, seen) if len(some) == len(weights) else (weights[some], seen[some])
+
+
+def _gaps(rows: Integers) -> Integers:
+    """Where rows that are far apart begin: what lies between need not be read."""
+    return np.flatnonzero(np.diff(rows) > _FAR) + 1
 
 
 def _gathered(values: Array, numbers: Integers, axis: int, fold: np.ufunc) -> Array:
@@ -212,10 +211,12 @@ class _Pair:
         numbers, found = self.rows.a, []
         first = np.unique(numbers[numbers >= 0], return_index=True)[1]
         places = np.flatnonzero(numbers >= 0)[first]
+        together = np.searchsorted(self.rows.b[self.rows.b >= 0], np.arange(len(places)))
         for rows in row_blocks(shape[0], shape[1], every):
             start, stop = np.searchsorted(places, [rows.start, rows.stop])
-            if start < stop:
-                found.append(range(int(start), int(stop)))
+            cuts = np.flatnonzero(np.diff(together[start:stop] // _TOGETHER)) + start + 1
+            ends = [int(start), *map(int, cuts), int(stop)]
+            found += [range(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True) if a < b]
         return found
 
     def measure(self, head: int) -> Iterator[float]:
@@ -225,10 +226,11 @@ class _Pair:
         start = 0
         for done, pieces in enumerate(self.blocks):
             yield done / len(self.blocks)
-            (a, has_a, out_a), (b, has_b, out_b) = (
-                side.strip(head, rows, pieces)
-                for side, rows in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
-            )
+            with np.errstate(invalid="ignore"):  # of what is no number
+                (a, has_a, out_a), (b, has_b, out_b) = (
+                    side.strip(head, rows, pieces)
+                    for side, rows in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
+                )
             part = compared(a, b, has_a, has_b)
             parts.append(part | {"outside": np.stack([out_a, out_b])})
             chosen = self.sampled[(self.sampled >= start) & (self.sampled < start + len(a))] - start
@@ -290,60 +292,6 @@ def _most(values: Array) -> float:
 
 def _ratio(part: Any, whole: Any) -> float:
     return float(part / whole) if whole else float("nan")
-
-
-# --- logits ---------------------------------------------------------------------------------------
-
-
-def _logits(a: Capture, b: Capture, alignment: Alignment) -> tuple[LogitDifference | None, str]:
-    """How far the logits are apart where both say something of one token; else why not."""
-    if a.logits is None or b.logits is None:
-        missing = [name for name, one in (("A", a), ("B", b)) if one.logits is None]
-        return None, "neither has logits" if len(missing) == 2 else f"{missing[0]} has no logits"
-    what = "their last hidden states" if a.spec.goal == "states" else "their logits"
-    unlike = f"{what} are not compared: they are of"
-    if a.spec.goal != b.spec.goal:
-        return None, f"{unlike} other kinds, {a.spec.goal} and {b.spec.goal}"
-    one, other = a.logits, b.logits
-    if one.shape[-1] != other.shape[-1] or a.spec.labels != b.spec.labels:
-        return (
-            None,
-            f"{unlike} {one.shape[-1]:,} and {other.shape[-1]:,} answers, not the same ones",
-        )
-    if a.spec.goal == "classes":
-        one, other = np.atleast_2d(one), np.atleast_2d(other)
-        at, of = [np.zeros(1, np.int64)] * 2, 1
-    else:
-        shared = alignment.tokens()
-        sides = shared.a, shared.b
-        single = [np.bincount(x[x >= 0], minlength=shared.count) == 1 for x in sides]
-        pieces = np.flatnonzero(single[0] & single[1])
-        at, of = [np.flatnonzero(np.isin(x, pieces)) for x in sides], max(map(len, sides))
-        if not len(pieces):
-            return None, f"{unlike} other tokens"
-        same = (a.main.ids[at[0]] == b.main.ids[at[1]]).all()
-        if (len(one), len(other)) != tuple(map(len, sides)) or not same:
-            return None, f"{unlike} other vocabularies"
-    found = _apart(one, other, at, of, a.spec.goal == "states")
-    if not np.isfinite(found.largest):
-        return None, f"{what} hold what is no number"
-    return found, ""
-
-
-def _apart(a: Array, b: Array, at: list[Integers], of: int, states: bool) -> LogitDifference:
-    """How far logits are apart at some rows of each, some at a time."""
-    largest = total = same = 0.0
-    for start in range(0, len(at[0]), _ROWS):
-        part = slice(start, start + _ROWS)
-        one, other = np.asarray(a[at[0][part]], float), np.asarray(b[at[1][part]], float)
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(one - other)
-        largest = float(np.maximum(largest, apart.max()))
-        total += float(apart.sum())
-        same += float((one.argmax(-1) == other.argmax(-1)).sum())
-    count = len(at[0])
-    share = float("nan") if states else same / count
-    return LogitDifference(largest, total / (count * a.shape[-1]), share, count, of)
 
 
 # --- what was not compared ------------------------------------------------------------------------

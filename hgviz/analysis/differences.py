@@ -17,7 +17,7 @@ from hgviz.maps.blas import one_thread
 from hgviz.maps.survey import entropy_of
 
 NEAR_ZERO = 0.01  # of the largest weight of a row
-_COLUMNS = 1024  # at once
+_COLUMNS = 256  # at once, as many as a core's cache holds
 _ALMOST = -1 + 2.0**-53
 
 Array = NDArray[Any]
@@ -137,7 +137,7 @@ def _divergence(p: Array, q: Array) -> Array:
     m [(1 + d) log(1 + d) + (1 - d) log(1 - d)] / 2, d = (p - q) / (p + q).
     """
     both = p + q
-    d = np.divide(p - q, both, out=np.zeros(both.shape), where=both > 0)
+    d = (p - q) / np.maximum(both, np.finfo(float).tiny)
     terms = (1 + d) * np.log1p(np.maximum(d, _ALMOST))
     terms += (1 - d) * np.log1p(np.maximum(-d, _ALMOST))
     found: Array = np.vecdot(both, terms) / 4

@@ -76,6 +76,9 @@ def test_levels_meet_where_both_begin_a_position():
     assert rows(plain(prompt, 2), plain(prompt, 3)) == ([0, 0, 0, 1, 1], [0, 0, 1, 1])
     # one shifted by a token, as a causal model shortens, meets nowhere before the end
     assert rows(plain(prompt, 2), plain(prompt, 2, shift=1))[0] == [0] * 5
+    # which is no piece of a text any more where that is long
+    long = byte_prompt("abcdefghij" * 20)
+    assert max(rows(plain(long, 2), plain(long, 2, shift=1))[0]) == -1
 
 
 def test_other_texts_meet_in_the_words_that_both_have():

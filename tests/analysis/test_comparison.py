@@ -155,6 +155,43 @@ def test_what_only_one_side_has_is_never_dropped_in_silence():
     assert "B has no logits" in found.notes and found.logits is None
 
 
+def test_levels_that_never_meet_are_named():
+    weights = rows_of(np.random.default_rng(0), 1, 100, 100)
+    prompt = byte_prompt("ab" * 100)
+    ends = np.arange(100) * 2
+    sides = [
+        replace(
+            dense(weights, prompt),
+            spans=(np.stack([np.maximum(ends - back, 0), ends + 2 - back], 1),),
+        )
+        for back in (0, 1)
+    ]
+    found = finish(compare(*sides))
+    assert found.heads == found.only_a == found.only_b == ()
+    assert found.notes[0] == "no position stands for the same tokens on both sides in layer.0"
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(size, monkeypatch):
+    """A text put into the middle of another, and pieces of several tokens on one side."""
+    monkeypatch.setattr("hgviz.analysis.comparison._TOGETHER", 16)
+    random, word = np.random.default_rng(0), "abcdefghi "
+    short, long = word * 8, word * 4 + "x" * 99 + " " + word * 4
+    starts = np.arange(0, 80, size)
+    spans = np.stack([starts, starts + size], 1)
+    pieces = tuple(short[a:b] for a, b in spans)
+    prompt = Prompt(short, np.arange(len(spans)), pieces, spans)
+    a, b = rows_of(random, 1, len(spans), len(spans)), rows_of(random, 1, 180, 180)
+    (one,) = finish(compare(dense(a, prompt), dense(b, byte_prompt(long)))).heads
+    kept = [*range(39), *range(139, 180)]  # a word has the space before it
+    count = len(spans)
+    merged = b[0][np.ix_(kept, kept)].reshape(count, size, count, size).mean(1).sum(-1)
+    hand = reference(a[0], merged, np.ones((count, count), bool))
+    assert (one.rows, one.columns) == (count, count)
+    for name in ("largest", "mean", "js", "entropy"):
+        assert getattr(one, name) == pytest.approx(hand[name], abs=1e-6), name
+
+
 def test_layers_of_other_names_meet_by_their_numbers():
     weights = rows_of(np.random.default_rng(0), 1, 4, 4)
     found = finish(compare(dense(weights), dense(weights, name="block 0")))
