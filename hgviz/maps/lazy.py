@@ -21,7 +21,7 @@ from hgviz.maps.rule import Factors
 from hgviz.maps.summary import Summary, summarise
 from hgviz.maps.tiles import TILE, Tiled
 
-RUN = 4  # tiles side by side that are folded at once, as many as a core's cache holds
+RUN = 2  # tiles side by side that are folded at once: more would leave the cache
 
 
 class _Room(local):
@@ -34,6 +34,7 @@ class _Room(local):
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array that is good until the one after the next."""
+        dtype = np.dtype(dtype)  # a type and its dtype are the same
         pieces = self._pieces.get(dtype)
         if pieces is None:
             pieces = [np.empty(TILE * TILE * RUN, dtype) for _ in range(2)]
