@@ -257,6 +257,8 @@ def test_two_language_models_in_bits(run, letters, tmp_path):
     assert found["score_a"]["metric"] == "bits_per_byte"
     assert found["difference"]["value"] == pytest.approx(bits, abs=1e-5)
     assert found["difference"]["low"] < bits < found["difference"]["high"]
+    code, out, _ = run("compare", *letters, "--data", tmp_path / "text.txt")
+    assert code == 0 and " bits per byte (" in out and "' '" in out
     same = facts(run, letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
     whole = finish(tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt"))
     assert same["score_a"] == whole.facts() and same["score_b"]["off"] == ["0.0", "0.1"]

@@ -276,8 +276,8 @@ def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json:
     facts = found.facts()
     rows = [
         {
-            "example": one["example"], "text": _cut(one["text"]), "wanted": one["wanted"],
-            "A": one["a"], "B": one["b"],
+            "example": one["example"], "text": _cut(one["text"]),
+            **{name: _visible(one[name.lower()]) for name in ("wanted", "A", "B")},
         }
         for one in facts["examples"]
     ]  # fmt: skip
@@ -315,3 +315,8 @@ def _verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
+
+
+def _visible(answer: str) -> str:
+    """A token of spaces in quotation marks."""
+    return answer if answer.strip() else repr(answer)
