@@ -54,7 +54,7 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
         sizes=random.random(examples) if asked == "next" else None,
         parameters=random.random(len(heads)), flops=random.random(len(heads)),
         learned=(Learned("gates", random.random((2, len(heads))).astype(np.float32), "two runs"),),
-        curves=tuple(make_curve(random, heads, examples) for _ in range(curves)),
+        curves=tuple(make_curve(random, heads, examples, not at % 2) for at in range(curves)),
         masks=(
             Mask("none of layer 0", frozenset(heads[:2])),
             Mask("scored", frozenset(), Score("accuracy", 0.5, 0.4, 0.6, 9, 9), (0.1, -0.05, 0.2)),
@@ -65,7 +65,7 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
     )  # fmt: skip
 
 
-def make_curve(random, heads, examples):
+def make_curve(random, heads, examples, timed):
     """A curve along a random order of all heads but one, at some of its points."""
     order = tuple(heads[at] for at in random.permutation(len(heads))[:-1])
     removed = np.unique(np.append(random.integers(0, len(order) + 1, 4), 0))
@@ -74,4 +74,7 @@ def make_curve(random, heads, examples):
         for name in ("values", "low", "high", "loss", "change", "change_low", "change_high")
     }
     rows = np.flatnonzero(random.integers(0, 2, examples))
-    return Curve("random", order, removed, rows=rows, seed=7, normalise="level", **numbers)
+    times = random.random((len(removed), 2)).astype(np.float32) + 1 if timed else None
+    return Curve(
+        "random", order, removed, rows=rows, seed=7, normalise="level", times=times, **numbers
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import get_args
 
@@ -13,7 +14,7 @@ from hgviz import tasks
 from hgviz.analysis.importance import LEARNED, METHODS
 from hgviz.cli import pruning
 from hgviz.core import finish
-from hgviz.models import open_model
+from hgviz.models import open_model, proof
 from hgviz.resources import resource
 from hgviz.store import is_study, open_study
 from tests.models.building import write_checkpoint, write_transformer
@@ -182,6 +183,27 @@ def test_a_curve_is_printed_and_kept(run, tmp_path, model, data):
     assert facts["normalise"] == "layer" and len(facts["order"]) == 8
     assert [one.normalise for one in open_study(out).curves].count("layer") == 1
     assert json.loads(run("info", out, "--json")[1])["curves"][0]["heads"] == 8
+
+
+def test_a_curve_is_timed_where_it_is_asked_for(run, tmp_path, model, data, monkeypatch):
+    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    out, figure = tmp_path / "s.h5", tmp_path / "f.csv"
+    measured(run, model, "--data", data, "-o", out, "--method", "loo")
+    arguments = ["curve", out, model, "--data", data, "--method", "loo"]
+    points = json.loads(run(*arguments, "--json")[1])["points"]
+    assert {(one["ms"], one["whole_ms"]) for one in points} == {(None, None)}
+    draw = ["figure", out, "--kind", "curve", "--axis", "time", "-o", figure]
+    code, _, err = run(*draw)
+    assert code == 1 and "has no times" in err and "--time" in err
+    code, words, err = run(*arguments, "--time")
+    assert code == 0 and "whole ms" in words and "on one core" in words, err
+    points = json.loads(run(*arguments, "--json")[1])["points"]
+    assert all(one["ms"] > 0 and one["whole_ms"] > 0 for one in points)
+    code, _, err = run(*draw)
+    assert code == 0, err
+    with figure.open() as file:
+        drawn = [float(row["Milliseconds of one pass"]) for row in csv.DictReader(file)]
+    assert drawn == pytest.approx([one["ms"] for one in points])  # and no random order
 
 
 # --- what is refused ------------------------------------------------------------------------------

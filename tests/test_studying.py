@@ -6,12 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from hgviz import tasks
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS, importance
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import open_model
+from hgviz.models import export, open_model, proof
 from hgviz.store import open_study
 from hgviz.study import UNASKED, UNKNOWN, Study
 from hgviz.tasks import studying
@@ -275,6 +276,74 @@ def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
     task.close()
     found = finish(tasks.curve(trials, so_far, "loo", random=1))
     assert [len(one.removed) for one in found.curves] == [9, 9]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Each pass is timed once."""
+    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+
+
+def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick, monkeypatch):
+    trials, study = wide
+    plain = finish(tasks.curve(trials, study, "loo", random=2))
+    assert [one.times for one in plain.curves] == [None] * 3
+    task = tasks.curve(trials, plain, "loo", random=2, timed=True)
+    assert "0 heads off" in [next(task).note for _ in range(2)][1]
+    task.close()  # all points or none
+    ran, built = [], export.in_memory
+
+    def watched(model, off):
+        run = built(model, off)
+
+        def noted(text):
+            ran.append((off, proof.count(text), torch.get_num_threads()))
+            return run(text)
+
+        return noted
+
+    monkeypatch.setattr(export, "in_memory", watched)
+    found = finish(tasks.curve(trials, plain, "loo", random=2, timed=True))
+    one, *randoms = found.curves
+    assert one.times.shape == (9, 2) and (one.times > 0).all()
+    assert [other.times for other in randoms] == [None, None]
+    assert {count for _, count, _ in ran} == {16} and {threads for *_, threads in ran} == {1}
+    at = [off for off, *_ in ran]
+    turns = [frozenset(), one.off(0)] * 2  # before it counts, and once
+    for count in range(1, 9):
+        turns += [frozenset(), one.off(count)] * 2
+    assert at == turns
+    again = finish(tasks.curve(trials, found, "loo", random=2, timed=True))
+    same(again, found)
+    assert len(ran) == len(turns)
+
+
+def test_a_model_in_memory_lacks_the_heads_and_answers_as_if_they_were_off(wide):
+    trials, study = wide
+    off = frozenset(study.heads[1:6])  # the whole first layer but one, and some of the second
+    text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
+    masked = proof.runner(trials.model.module, off)(text)
+    smaller = export.in_memory(trials.model, off)(text)
+    torch.testing.assert_close(smaller, masked, atol=1e-5, rtol=0)
+    whole = export.in_memory(trials.model, frozenset())(text)
+    assert float((whole - masked).abs().max()) > 1e-4
+
+
+def test_what_cannot_be_timed_is_told_and_the_curve_stays(wide, tmp_path, monkeypatch):
+    trials, study = wide
+    found = finish(tasks.curve(trials, study, "loo", random=0))
+    other = trials_on(classifier(tmp_path / "other", n_heads=2), rows(tmp_path, 60))
+    with pytest.raises(HgvizError, match="another model"):
+        finish(tasks.curve_times(other, found, found.curves[0]))
+
+    def refuse(*_):
+        raise HgvizError("this model cannot be made smaller", "its heads share everything")
+
+    monkeypatch.setattr(export, "smaller", refuse)
+    path = tmp_path / "s.h5"
+    with pytest.raises(HgvizError, match="share everything"):
+        finish(tasks.keeping(path, tasks.curve(trials, study, "loo", random=0, timed=True)))
+    assert [one.times for one in open_study(path).curves] == [None]
 
 
 def test_heads_that_have_to_stay_stay(wide):

@@ -134,7 +134,8 @@ def figure(
         typer.Option(metavar="M", help="Of studies: a score; curves of several may be named."),
     ] = None,
     axis: Annotated[
-        Literal["heads", "parameters", "flops"], typer.Option(help="What curves are drawn over.")
+        Literal["heads", "parameters", "flops", "time"],
+        typer.Option(help="What curves are drawn over; time: of hgviz curve --time."),
     ] = "heads",
 ) -> None:
     """Draw a figure for a paper; every kind ignores the options it does not use."""

@@ -122,6 +122,13 @@ def curve(
     least: Annotated[
         int, typer.Option(metavar="N", min=0, help="Heads that stay in every layer.")
     ] = 0,
+    timed: Annotated[
+        bool,
+        typer.Option(
+            "--time",
+            help="Also time really smaller models along the order: a pass over 16 texts, one core.",
+        ),
+    ] = False,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
     activation: Activation = None,
@@ -145,7 +152,9 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    task = tasks.curve(trials, study, method, key, how, random, least, normalise=normalise)
+    task = tasks.curve(
+        trials, study, method, key, how, random, least, normalise=normalise, timed=timed
+    )
     kept = f"Curves that were done are kept in {source}; the same command goes on from there"
     found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
     one = next(
@@ -233,6 +242,8 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
         for name in ("low", "middle", "high"):
             there = places.get(count)
             point[f"random_{name}"] = None if there is None else float(getattr(band, name)[there])
+        whole, smaller = (None, None) if one.times is None else map(float, one.times[at])
+        point |= {"ms": smaller, "whole_ms": whole}
         points.append(point)
     best, sure = curves.allowed(one)
     return {
@@ -245,9 +256,13 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
 
 
 def _verdict(facts: dict[str, Any], one: Curve) -> str:
+    timed = "" if one.times is None else (
+        " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
+        "and of the whole model in turns with it; medians."
+    )  # fmt: skip
     return (
         f"k*: {facts['k']} of {len(one.order)} heads go for at most one point of "
         f"{one.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
         f"within it. Mean {facts['area']:.3f} along the curve; p {facts['p']:.3f} that a random "
-        f"order does as well, from {facts['randoms']} of them."
+        f"order does as well, from {facts['randoms']} of them.{timed}"
     )

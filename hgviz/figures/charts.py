@@ -53,8 +53,9 @@ class Curves:
     """Panels that share their axes, which across and up name.
 
     title and more: bold and plain, above. banded: what the band is; mark, marked: what a mark is,
-    in a word and in words; notes: below. percent: whether x is shares. about: what identifies the
-    data, for the file.
+    in a word and in words; notes: below. percent: whether x is shares. timed: x is times, which
+    are not in order and far from 0, so that lines have no ribbons. about: what identifies the data,
+    for the file.
     """
 
     panels: tuple[Panel, ...]
@@ -67,6 +68,7 @@ class Curves:
     marked: str = ""
     notes: tuple[str, ...] = ()
     percent: bool = False
+    timed: bool = False
     about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:

@@ -95,16 +95,20 @@ def _ends(chart: Curves) -> tuple[float, float, float, float]:
             ys += [panel.band.low, panel.band.high]
         for line in panel.lines:
             xs.append(line.x)
-            ys += [line.y, *(_interval(panel, line) or ())]
+            ys += [line.y, *(_interval(chart, panel, line) or ())]
     every = np.concatenate(ys)
     low, high = float(every.min()), float(every.max())
     air = 0.04 * (high - low) or 1.0
-    return 0.0, float(np.concatenate(xs).max()) or 1.0, low - air, high + air
+    across = np.concatenate(xs)
+    if chart.timed:
+        around = 0.04 * float(np.ptp(across[1:])) or 0.5
+        return float(across[1:].min()) - around, float(across.max()) + around, low - air, high + air
+    return 0.0, float(across.max()) or 1.0, low - air, high + air
 
 
-def _interval(panel: Panel, line: Line) -> tuple[Many, Many] | None:
+def _interval(chart: Curves, panel: Panel, line: Line) -> tuple[Many, Many] | None:
     """The interval of a line that has its panel to itself; of several, none could be read."""
-    if line.low is None or line.high is None or len(panel.lines) > 1:
+    if line.low is None or line.high is None or len(panel.lines) > 1 or chart.timed:
         return None
     return line.low, line.high
 
@@ -122,16 +126,18 @@ def _panel(
     first: bool,
     lowest: bool,
 ) -> None:
+    said = ("{:g}" if chart.timed else "{:.0f}").format
+
     def across(value: float) -> str:
         if not lowest:
             return ""
-        return f"{100 * value:.0f} %" if chart.percent else f"{value:.0f}"
+        return f"{100 * value:.0f} %" if chart.percent else said(value)
 
     if panel.band is not None:
         around.band(page, axes, panel.band)
-    around.frame(page, axes, around.ticks(0.0, axes.x1, axes.width, EACH_X, across), ys, first)
+    around.frame(page, axes, around.ticks(axes.x0, axes.x1, axes.width, EACH_X, across), ys, first)
     for line in panel.lines:
-        if interval := _interval(panel, line):
+        if interval := _interval(chart, panel, line):
             around.ribbon(page, axes, line.x, *interval, looks[line.label].colour, SHADE)
     for line in panel.lines:
         around.line(page, axes, line.x, line.y, looks[line.label])

@@ -12,7 +12,7 @@ import torch
 from hgviz.core import HgvizError, Off
 from hgviz.models import conversion, readers, rewriting
 from hgviz.models.checkpoint import Checkpoint
-from hgviz.models.model import module_of
+from hgviz.models.model import Model, module_of
 from hgviz.models.proof import Form, Runner, runner
 from hgviz.models.readers import CONFIG, WEIGHTS, path_errors, shown
 from hgviz.models.removal import smaller, zeroed
@@ -40,6 +40,16 @@ def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
 def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
     """The model of a checkpoint with heads switched off: what an export has to agree with."""
     return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]), off)
+
+
+def in_memory(model: Model, off: Off) -> Runner:
+    """An open model that really lacks these heads, on the CPU in float32; nothing is written.
+
+    Errors: HgvizError where it cannot be made smaller, or there is no memory for it.
+    """
+    tensors = dict(model.module.state_dict())
+    found = Checkpoint(model.config, tensors, model.spec.digest, Path())
+    return masked(smaller(found, off), frozenset(), "float32")
 
 
 def opened(path: Path, form: Form, dtype: str) -> Runner:

@@ -155,30 +155,39 @@ def require_close(difference: float, most: float = MOST) -> None:
 
 def latencies(before: Runner, after: Runner, texts: Sequence[Tokens]) -> Iterator[Latency]:
     """How long both take on each of some batches, taking turns."""
-    threads = torch.get_num_threads()
     for text in texts:
-        torch.set_num_threads(1)  # then processor time is what one waits for, on a quiet machine
-        try:
-            first, second = _medians(before, after, text)
-        finally:
-            torch.set_num_threads(threads)
-        yield Latency(count(text), first, second)
+        *_, found = rounds(before, after, text)
+        yield found
 
 
-def _medians(before: Runner, after: Runner, text: Tokens) -> tuple[float, float]:
+def rounds(before: Runner, after: Runner, text: Tokens) -> Iterator[Latency]:
+    """How long both take on a batch, taking turns: the medians so far, after each round."""
     took: tuple[list[float], list[float]] = ([], [])
-    for one in (before, after):
-        one(text)
+    _turns(before, after, text)
     least, most = ROUNDS
     start = time.thread_time()
     while len(took[0]) < most:
         if len(took[0]) >= least and time.thread_time() - start > SECONDS:
             break
-        for times, one in zip(took, (before, after), strict=True):
-            began = time.thread_time()
-            one(text)
-            times.append(time.thread_time() - began)
-    return 1e3 * statistics.median(took[0]), 1e3 * statistics.median(took[1])
+        for times, one in zip(took, _turns(before, after, text), strict=True):
+            times.append(one)
+        first, second = (1e3 * statistics.median(times) for times in took)
+        yield Latency(count(text), first, second)
+
+
+def _turns(before: Runner, after: Runner, text: Tokens) -> tuple[float, float]:
+    """Seconds of one pass of each, on one thread: then processor time is what one waits for, on a
+    quiet machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        start = time.thread_time()
+        before(text)
+        middle = time.thread_time()
+        after(text)
+        return middle - start, time.thread_time() - middle
+    finally:
+        torch.set_num_threads(threads)
 
 
 # --- texts ----------------------------------------------------------------------------------------

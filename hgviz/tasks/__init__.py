@@ -10,7 +10,7 @@ from hgviz.tasks.generating import generate
 from hgviz.tasks.learning import beside, learned, with_learned
 from hgviz.tasks.looking import figure, measure, model_of, require_model_of, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
-from hgviz.tasks.pruning import curve, trials_of, try_heads
+from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune, why_not
 from hgviz.tasks.reporting import chart, study_figure
 from hgviz.tasks.scoring import evaluate, examples_from, train
@@ -18,8 +18,8 @@ from hgviz.tasks.studying import importance, keeping, kept_study, study
 
 __all__ = [
     "beside", "capture", "capture_corpus", "chart", "compare", "compare_answers", "convert",
-    "curve", "evaluate", "examples_from", "figure", "generate", "heads_from", "heads_of_study",
-    "importance", "info", "keeping", "kept_study", "kind_of", "learned", "load", "measure",
-    "model_of", "prompt_from", "prune", "require_model_of", "rollout", "save", "study",
+    "curve", "curve_times", "evaluate", "examples_from", "figure", "generate", "heads_from",
+    "heads_of_study", "importance", "info", "keeping", "kept_study", "kind_of", "learned", "load",
+    "measure", "model_of", "prompt_from", "prune", "require_model_of", "rollout", "save", "study",
     "study_figure", "train", "trials_of", "try_heads", "why_not", "with_learned",
 ]  # fmt: skip

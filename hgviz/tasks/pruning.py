@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 How = Literal["one-shot", "iterative", "greedy"]
 BAND = 13  # points along a random order, of which there are many
+TIMED = 16  # texts of a pass that is timed
 ROUNDS = 12  # of an iterative order: so often are heads measured anew
 
 
@@ -74,15 +75,16 @@ def curve(
     least: int = 0,
     most: int | None = None,
     normalise: Group | None = None,
+    timed: bool = False,
 ) -> Task[Study]:
     """A score along an order of the study's heads, beside so many random orders, in the study.
 
     The order is made from one half of the examples and measured on the other. how: "iterative"
     measures heads anew with those off that went, "greedy" one by one by exact loss. normalise:
     scores are divided by the length of those of their layer or level first. least: heads that stay
-    in every layer. most: points along the curve; random ones have fewer. Steps carry the
-    study so far; curves that it has are not measured again. Errors: HgvizError for a method that
-    was not measured.
+    in every layer. most: points along the curve; random ones have fewer. timed: with the times of
+    the order's points, see curve_times. Steps carry the study so far; curves that it has are not
+    measured again. Errors: HgvizError for a method that was not measured.
     """
     from hgviz.analysis import curves, orders
 
@@ -124,7 +126,42 @@ def curve(
             so_far = _with(study, one)
             yield Step(number + done / len(removed), len(lines), _words(number, name), so_far)
         study = so_far
+    if timed:
+        removed = curves.points(len(order), most or curves.MOST)
+        kind = lines[0][:4] + (order,)
+        one = next(one for one in study.curves if _is(one, kind, rows, removed))
+        study = yield from curve_times(trials, study, one)
     return study
+
+
+def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
+    """The study with the times of one of its curves, see Curve.times; one that has them is left.
+
+    At each point a model is built that really lacks the heads, and takes turns with the whole one
+    on the examples' first texts, over and over where they are few, cut to proof.TIMED tokens: with
+    all points or not at all, so that all are of one machine. Errors: HgvizError for a study of
+    another model, and for a model that cannot be made smaller.
+    """
+    if study.spec.digest != trials.model.spec.digest:
+        raise HgvizError(
+            "the study is of another model", f"it measured {study.spec.name}", "Open that model"
+        )
+    if one.times is not None:
+        return study
+    yield Step(0, len(one.removed), "timing the whole model")
+    from hgviz.models import export, proof
+
+    text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
+    text, times = proof.timed(text, TIMED), []
+    whole = export.in_memory(trials.model, frozenset())
+    for at, count in enumerate(one.removed.tolist()):
+        smaller = export.in_memory(trials.model, study.off | one.off(count))
+        for latency in proof.rounds(whole, smaller, text):  # a step a round, as above
+            newest = latency.before, latency.after
+            yield Step(at, len(one.removed), f"timing with {count} heads off")
+        times.append(newest)
+    timed = replace(one, times=np.array(times, np.float32))
+    return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
 
 
 def _words(number: int, name: str) -> str:
@@ -223,4 +260,4 @@ def _with(study: Study, one: Curve) -> Study:
     return replace(study, curves=(*others, one))
 
 
-__all__ = ["curve", "importance", "trials_of", "try_heads"]
+__all__ = ["curve", "curve_times", "importance", "trials_of", "try_heads"]

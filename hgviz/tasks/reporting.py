@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from hgviz.figures.charts import Band, Chart, Curves, Line, Scores
     from hgviz.study import Curve, Study
 
-AXES = ("heads", "parameters", "flops")
+AXES = ("heads", "parameters", "flops", "time")
 TITLES = {
     "heads": "Heads switched off",
     "parameters": "Parameters of heads, saved",
     "flops": "FLOPs of heads, saved",
+    "time": "Milliseconds of one pass",
 }
 TOGETHER = 4  # methods that one pair of axes shows; more have a panel each
 PER = {"score": "", "parameters": " per parameter", "flops": " per FLOP"}
@@ -127,15 +128,21 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     bits = _bits(studies[0])
     model = studies[0].spec.name if not several else f"{len(studies)} models"
     count = sum(len(_randoms(study, found)) for study, found in zip(studies, mine, strict=True))
-    hidden = not bits and any(len(panel.lines) > 1 for panel in panels)
+    timed = axis == "time"
+    hidden = not bits and (timed or any(len(panel.lines) > 1 for panel in panels))
     spread = f"; {_spread(every)}" if hidden else ""
+    notes: tuple[str, ...] = (
+        f"{len(one.rows):,} examples of {studies[0].data} that made no order{spread}",
+    )
+    if timed:
+        timing = "passes over 16 texts on one core, by models that really lack the heads"
+        notes += (f"Medians of {timing}, in the order in which heads go; random orders not timed",)
     return Curves(
         tuple(panels), TITLES[axis], _across(studies[0], several),
         "What is lost as heads go", model,
-        f"middle 80 % of {count} random orders, and their median",
+        f"middle 80 % of {count} random orders, and their median" if band else "",
         "k*", f"at most 1 point of {one.unit.replace('_', ' ')} lost",
-        (f"{len(one.rows):,} examples of {studies[0].data} that made no order{spread}",),
-        axis != "heads", _about(studies, ", ".join(names)),
+        notes, axis in ("parameters", "flops"), timed, _about(studies, ", ".join(names)),
     )  # fmt: skip
 
 
@@ -200,6 +207,13 @@ def _x(study: Study, one: Curve, axis: str) -> Any:
 
     if axis == "heads":
         return one.removed.astype(float)
+    if axis == "time":
+        if one.times is None:
+            raise HgvizError(
+                f"the curve of {one.method} has no times", "they are measured where asked for",
+                "Run hgviz curve with --time, or draw it over heads",
+            )  # fmt: skip
+        return one.times[:, 1].astype(float)
     costs = getattr(study, axis)
     if costs is None:
         raise HgvizError(f"the study does not say what {axis} go with a head", "", "Draw heads")
@@ -211,14 +225,14 @@ def _band(
 ) -> Band | None:
     """Quantiles of all random orders, at the numbers of heads that all of them have.
 
-    Over parameters or FLOPs they lie where so many heads do in the mean.
+    Over parameters or FLOPs they lie where so many heads do in the mean; they have no times.
     """
     from hgviz.analysis import curves as analysed
     from hgviz.figures.charts import Band
 
     found = [(study, one) for study, some in zip(studies, mine, strict=True)
              for one in _randoms(study, some)]  # fmt: skip
-    if not found:
+    if not found or axis == "time":
         return None
     common = found[0][1].removed
     for _, one in found:

@@ -22,6 +22,7 @@ from hgviz.study import Study
 from tests.studying import OPTIONAL, make_study
 
 STUDIES = Path(__file__).parent / "studies"
+TIMES = [[1.730953, 1.049186], [1.919801, 1.558168], [1.401688, 1.147349], [1.392633, 1.254712]]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")
 
 
@@ -145,6 +146,14 @@ def test_a_study_of_version_1_1_says_how_far_a_mask_is_from_the_whole_model(tmp_
     path.write_bytes(gzip.decompress((STUDIES / "1.1.h5.gz").read_bytes()))
     opened = open_study(path)
     assert [one.change for one in opened.masks] == [None, (0.1, -0.05, 0.2), None]
+
+
+def test_a_study_of_version_1_2_says_how_long_models_without_heads_take(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes(gzip.decompress((STUDIES / "1.2.h5.gz").read_bytes()))
+    timed = [one.times for one in open_study(path).curves]
+    assert [one is None for one in timed] == [False, True]
+    np.testing.assert_allclose(timed[0], TIMES, rtol=1e-6)
 
 
 def test_there_is_a_sample_of_this_version_and_of_all_before():
@@ -329,6 +338,10 @@ def put(value, at=0):
         ("curves/000/values", put(np.nan), "gaps"),
         ("curves/000/loss", put(np.inf), "infinite"),
         ("curves/000/rows", put(99, -1), "other examples"),
+        ("curves/000/times", put([1, np.nan]), "times"),
+        ("curves/000/times", put([0, 1]), "times"),
+        ("curves/000/times", lambda old: old[:-1], "shape"),
+        ("curves/000/times", lambda old: old[:, :1], "shape"),
         ("curves/000", None, "missing"),
         ("learned/000/runs", put(np.nan), "not finite"),
         ("learned/000/runs", lambda old: old[:, 1:], "shape"),
