@@ -289,7 +289,7 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
     plain = finish(tasks.curve(trials, study, "loo", random=2))
     assert [one.times for one in plain.curves] == [None] * 3
     task = tasks.curve(trials, plain, "loo", random=2, timed=True)
-    assert "0 heads off" in [next(task).note for _ in range(2)][1]
+    assert "0 of 8 heads off" in [next(task).note for _ in range(2)][1]
     task.close()  # all points or none
     ran, built = [], export.in_memory
 

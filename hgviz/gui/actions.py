@@ -120,6 +120,15 @@ def _traceable(session: Session) -> str:
     return "" if same else "The heads were measured on other data: measure them here first"
 
 
+def _timeable(session: Session) -> str:
+    from hgviz.gui.prune.line import curve_of
+
+    one = curve_of(session)
+    if one is None or one.removed[-1] < len(one.order):
+        return _traceable(session) or "There is no curve yet: draw how many heads can go first"
+    return "This curve is timed" if one.times is not None else _traceable(session)
+
+
 def _modelless(session: Session) -> str:
     waits = session.study and session.model is None and not session.checkpoint
     return "" if waits else "No study waits for its model"
@@ -214,6 +223,7 @@ ACTIONS = (
     Action("bundled_data", "Score on the bundled reviews", "prune", (), "Analyse", _bundled, 2),
     Action("measure_heads", "Measure what heads are worth…", "prune", (), "Analyse", _tried, 2),
     Action("trace_curve", "Draw how many heads can go", "prune", (), "Analyse", _traceable, 2),
+    Action("time_curve", "Time smaller models along it", "clock", (), "Analyse", _timeable, 2),
     Action("save_study", "Save what was measured…", "save", (), "Analyse", _studied, 2),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),

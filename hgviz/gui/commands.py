@@ -20,7 +20,7 @@ from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.commands import PruneCommands
-from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
+from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.views.base import View
@@ -283,7 +283,7 @@ class Commands(Stepping, PruneCommands):
         """Stop a job by its key."""
         if key == "capture":
             self.capturing.stop()
-        elif key in (MEASURE, CURVE):
+        elif key in (MEASURE, CURVE, TIMES):
             self.pruning.stop_measuring()
         elif key == REMOVE:
             self.removing.stop()

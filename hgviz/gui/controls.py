@@ -194,6 +194,12 @@ class Segments(QFrame):
         button.setChecked(True)
         self._draw()
 
+    def allow(self, name: str, may: bool, words: str) -> None:
+        """Let a choice be chosen or not; words: its tooltip, which says why not."""
+        button = self._group.button(self.names.index(name))
+        button.setEnabled(may)
+        button.setToolTip(words)
+
     @property
     def choice(self) -> str:
         """The name of what is chosen."""

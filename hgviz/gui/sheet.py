@@ -60,6 +60,7 @@ QPushButton[kind="segment"] { background: transparent; border: 1px solid transpa
     border-radius: 5px; padding: 0; min-height: 24px; }
 QPushButton[kind="segment"]:hover { color: $press; }
 QPushButton[kind="segment"]:checked { background: $chosen; border: 1px solid $edge; color: $text; }
+QPushButton[kind="segment"]:disabled { color: $edge; }
 QPushButton[kind="segment"]:focus { border: 1px solid $press; }
 
 QLineEdit, QPlainTextEdit, QAbstractSpinBox { background: $pane; color: $text;

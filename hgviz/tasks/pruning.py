@@ -148,7 +148,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
         )
     if one.times is not None:
         return study
-    yield Step(0, len(one.removed), "timing the whole model")
+    yield Step(0, len(one.removed), "the whole model")
     from hgviz.models import export, proof
 
     text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
@@ -158,7 +158,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
         smaller = export.in_memory(trials.model, study.off | one.off(count))
         for latency in proof.rounds(whole, smaller, text):  # a step a round, as above
             newest = latency.before, latency.after
-            yield Step(at, len(one.removed), f"timing with {count} heads off")
+            yield Step(at, len(one.removed), f"{count} of {len(one.order)} heads off")
         times.append(newest)
     timed = replace(one, times=np.array(times, np.float32))
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))

@@ -14,9 +14,11 @@ from hgviz.gui import theme
 from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line
 from hgviz.gui.prune.bar import ShadeBar
 from hgviz.gui.prune.masks import MaskList
+from hgviz.gui.prune.pruning import LONG, TIMES
 from hgviz.gui.prune.shades import PER, Shades, offered, shades
 from hgviz.gui.prune.wall import HeadWall
 from hgviz.gui.views.base import View
+from hgviz.gui.working import GOING
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -162,14 +164,14 @@ class HeadsView(View):
             self._offer_measuring(session)
 
     def _offer_measuring(self, session: Session) -> None:
-        job = next((one for one in session.work if one.key in ("measure heads", "curve")
-                    and one.state in ("waiting", "running")), None)  # fmt: skip
+        job = next((one for one in session.work if one.key in LONG and one.state in GOING), None)
         ready = session.trial is not None
         self.measure.setText("Stop" if job else "Measure…")
         self.measure.setIcon(theme.icon("stop", gap=GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(
-            "What is measured stays" if job else "Measure what every head is worth"
+            "Milliseconds stay once all points have them" if job and job.key == TIMES
+            else "What is measured stays" if job else "Measure what every head is worth"
             if ready else "Choose data first"
         )  # fmt: skip
         if job is None:

@@ -17,53 +17,74 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """A curve with its band. x (points,), its own and the band's: what is saved at each point."""
+    """A curve with its band. x (points,), its own and the band's: what is saved at each point, or
+    milliseconds there, which random orders lack."""
 
     curve: Curve
     band: curves.Band
     x: np.ndarray
     band_x: np.ndarray
     each: np.ndarray  # (H + 1,): x of every number of heads off, in the curve's order
+    timed: bool  # whether x is milliseconds, as they were measured: not in order
     label: str
     allowed: int
     proven: int
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where its axis begins and ends."""
+        if not self.timed:
+            return 0.0, float(self.each[-1])
+        low, high = float(self.x.min()), float(self.x.max())
+        room = 0.04 * (high - low) or 0.5
+        return low - room, high + room
+
+
+def curve_of(session: Session) -> Curve | None:
+    """The newest curve of the chosen score."""
+    mine = [
+        one
+        for one in (session.study.curves if session.study is not None else ())
+        if (one.method, one.key, one.normalise) == (session.score, session.per, "")
+    ]
+    return mine[-1] if mine else None
+
 
 def line_of(session: Session, axis: str) -> Line | None:
     """The curve of the chosen score with its random band, as far as it is drawn."""
-    study = session.study
-    if study is None:
+    study, one = session.study, curve_of(session)
+    if study is None or one is None:
         return None
-    mine = [
-        one
-        for one in study.curves
-        if (one.method, one.key, one.normalise) == (session.score, session.per, "")
-    ]
-    if not mine:
-        return None
-    one = mine[-1]
-    randoms = [
-        other
-        for other in study.curves
-        if other.method == "random"
-        and np.array_equal(other.rows, one.rows)
-        and other.removed[-1] == len(other.order)  # one that is still being drawn is no order yet
-    ]
+    randoms = (
+        []
+        if axis == "time"
+        else [
+            other
+            for other in study.curves
+            if other.method == "random"
+            and np.array_equal(other.rows, one.rows)
+            and other.removed[-1]
+            == len(other.order)  # one that is still being drawn is no order yet
+        ]
+    )
     band = curves.band(randoms)
     each = _each(study, one, axis)
     # random orders save what the mean of them does: the share of heads, also of their cost
     share = band.removed / max(1, len(one.order))
     band_x = band.removed if axis == "heads" else share
+    x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = curves.allowed(one)
     words = (
         "cheapest first" if session.per == "score" else f"cheapest first, per {PER[session.per]}"
     )
-    return Line(one, band, each[one.removed], band_x, each, words, allowed, proven)
+    return Line(one, band, x, band_x, each, axis == "time", words, allowed, proven)
 
 
 def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
     if axis == "heads":
         return np.arange(len(one.order) + 1)
+    if axis == "time" and one.times is not None:
+        return np.interp(np.arange(len(one.order) + 1), one.removed, one.times[:, 1])
     costs = study.parameters if axis == "parameters" else study.flops
     if costs is None:
         return np.linspace(0, 1, len(one.order) + 1)

@@ -102,7 +102,8 @@ class PrunePage(QWidget):
         self.heads.dropped.connect(pruning.drop)
         self.heads.renamed.connect(pruning.rename)
         self.heads.told.connect(commands.say)
-        self.heads.halted.connect(pruning.stop_measuring)
+        for view in (self.heads, self.curve):
+            view.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)
         self.live.resumed.connect(pruning.resume)
         self.changed.opened.connect(commands.open_changed)

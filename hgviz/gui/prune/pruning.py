@@ -13,6 +13,7 @@ from hgviz.analysis.trial import History, Trial
 from hgviz.core import Capture, Off, Step
 from hgviz.gui import opening
 from hgviz.gui.prune import trying
+from hgviz.gui.prune.line import curve_of
 from hgviz.session import Session
 from hgviz.study import Mask, Study
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
 MOST_NAME = 80  # characters of a mask's name
-TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure heads", "curve"
+TRIAL, DATA, MEASURE, CURVE, TIMES = "trial", "data", "measure heads", "curve", "curve times"
+LONG = (MEASURE, CURVE, TIMES)
 
 
 class Pruning:
@@ -199,9 +201,9 @@ class Pruning:
         self.on_error(error)
 
     def _forget(self) -> None:
-        for key in (TRIAL, DATA, MEASURE, CURVE):
+        for key in (TRIAL, DATA, *LONG):
             self.lanes.engine.cancel(key)
-        for key in (MEASURE, CURVE):
+        for key in LONG:
             self.working.stop(key)
         self.urgent.clear()
         self.trials = None
@@ -284,10 +286,9 @@ class Pruning:
 
     @property
     def measuring(self) -> bool:
-        """Whether heads are being measured, or a curve."""
+        """Whether heads are being measured, or a curve, or timed."""
         return any(
-            one.key in (MEASURE, CURVE) and one.state in ("waiting", "running")
-            for one in self.session.work
+            one.key in LONG and one.state in ("waiting", "running") for one in self.session.work
         )
 
     def measure(self, needs: frozenset[str], curve: bool = False) -> None:
@@ -312,12 +313,27 @@ class Pruning:
         self._start(CURVE, "How many heads can go", task, self._measured)
         self._go_on()
 
+    def time_curve(self) -> None:
+        """The milliseconds of really smaller models along the curve that is shown."""
+        study, one = self.known, curve_of(self.session)
+        if self.trials is None or study is None or one is None:
+            return
+        self.lanes.engine.cancel(TRIAL)
+        task = trying.timing(self.trials, study, one, self.urgent)
+        self._start(TIMES, "Timing smaller models", task, self._timed)
+        self._go_on()
+
+    def _timed(self, study: Study) -> None:
+        self.session.put(study=study)
+        self._go_on()
+
     def colour(self, score: str, per: Key) -> None:
         """Colour the wall by a score."""
         self._by_hand = True
         self.session.put(score=score, per=per)
 
     def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
+        self.working.stop(TIMES)  # of a study that is about to change
         self.working.start(
             self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew
         )
@@ -335,7 +351,7 @@ class Pruning:
 
     def stop_measuring(self) -> None:
         """What is measured stays."""
-        for key in (MEASURE, CURVE):
+        for key in LONG:
             self.working.stop(key)
         self._go_on()
 

@@ -25,6 +25,13 @@ TITLES = {
     "heads": "heads switched off",
     "parameters": "parameters of heads, saved",
     "flops": "FLOPs of heads, saved",
+    "time": "milliseconds of one pass, as measured: one core, 16 texts at once",
+}
+SAID = {
+    "heads": chart.count,
+    "parameters": chart.percent,
+    "flops": chart.percent,
+    "time": "{:g}".format,
 }
 TOP, BOTTOM, LEFT, RIGHT = 34, 42, 56, 20  # px around the chart
 STEPS = {
@@ -84,8 +91,7 @@ class CurveChart(QWidget):
         low = min(low, float(one.values[0]) - curves.POINT)
         room = max(0.005, (high - low) * 0.06)
         box = QRectF(LEFT, TOP, self.width() - LEFT - RIGHT, self.height() - TOP - BOTTOM)
-        return chart.Axes(box, 0.0, float(line.each[-1]), max(0.0, low - room),
-                          min(1.0, high + room))  # fmt: skip
+        return chart.Axes(box, *line.ends, max(0.0, low - room), min(1.0, high + room))
 
     def _switch(self, count: int) -> None:
         line = self.line
@@ -147,7 +153,11 @@ class CurveChart(QWidget):
         share = (
             f"{100 * one.values[at]:.1f} % ({100 * one.low[at]:.1f} to {100 * one.high[at]:.1f})"
         )
-        return f"{int(one.removed[at])} heads off: {share}"
+        words = f"{int(one.removed[at])} heads off: {share}"
+        if one.times is None:
+            return words
+        whole, smaller = one.times[at]
+        return f"{words}\n{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns"
 
     def focusInEvent(self, event: QEvent) -> None:
         """Show the ring."""
@@ -181,11 +191,11 @@ class CurveChart(QWidget):
             ]
             xs.append(heads)
         else:
-            xs = chart.ticks(0, 1.0, 6)
+            xs = chart.ticks(axes.x0, axes.x1, 6)
         chart.frame(
             painter, axes, xs,
             chart.ticks(axes.y0, axes.y1, max(2, round(box.height() / 30))),
-            chart.count if self.axis == "heads" else chart.percent,
+            SAID[self.axis],
             chart.percent, TITLES[self.axis],
         )  # fmt: skip
 
@@ -202,7 +212,7 @@ class CurveChart(QWidget):
             chart.stroke(painter, axes.line(middle), now.secondary, 1.2)
         whole = float(one.values[0])
         floor = whole - curves.POINT
-        chart.stroke(painter, axes.line([(0, floor), (axes.x1, floor)]), now.bad, 1.2,
+        chart.stroke(painter, axes.line([(axes.x0, floor), (axes.x1, floor)]), now.bad, 1.2,
                      Qt.PenStyle.DotLine)  # fmt: skip
         points = list(zip(line.x, one.values, strict=True))
         chart.stroke(painter, axes.line(points), now.press)
@@ -221,14 +231,21 @@ class CurveChart(QWidget):
             QPointF(axes.x(float(line.each[line.allowed])) + 6, box.bottom() - 11),
             box,
         )
+        side = box.left() if line.timed else box.right()  # the whole model is at the other
         chart.note(painter, "1 point below the whole model", now.bad,
-                   QPointF(box.right(), axes.y(floor) - 9), box)  # fmt: skip
+                   QPointF(side, axes.y(floor) - 9), box)  # fmt: skip
         if band.orders and len(line.band_x) > 2:
             words = f"random order, {band.orders} seed{'s' * (band.orders > 1)} (10 to 90 %)"
             chart.note(painter, words, now.secondary, self._beside(axes, words), box, 500)
+        if line.timed:
+            chart.note(painter, "random orders are not timed", now.secondary,
+                       QPointF(box.left(), axes.y(floor) + 11), box, 500)  # fmt: skip
         if len(points) > 2:
             x, y = points[len(points) * 3 // 4]
-            chart.note(painter, line.label, now.press, QPointF(axes.x(x) + 6, axes.y(y) - 10), box)
+            beside = 14 if line.timed else -10  # where the line does not go on to the right
+            chart.note(
+                painter, line.label, now.press, QPointF(axes.x(x) + 6, axes.y(y) + beside), box
+            )
 
     def _beside(self, axes: chart.Axes, words: str) -> QPointF:
         """Where the words about the band stand: under all lines, or where there is most room."""

@@ -20,7 +20,7 @@ from hgviz.analysis.trial import Point, Trial
 from hgviz.core import Capture, HgvizError, Off, Step, Task
 from hgviz.examples import Examples
 from hgviz.gui import opening
-from hgviz.study import SCORE, Study
+from hgviz.study import SCORE, Curve, Study
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -129,6 +129,11 @@ def tracing(trials: Trials, study: Study, method: str, per: Key, urgent: Urgent)
     """The curve of a score beside random orders; what is urgent goes before."""
     task = tasks.curve(trials, study, method, per, most=POINTS)
     return (yield from _yielding(task, urgent))
+
+
+def timing(trials: Trials, study: Study, one: Curve, urgent: Urgent) -> Task[Study]:
+    """A curve with the times of really smaller models; what is urgent goes before."""
+    return (yield from _yielding(tasks.curve_times(trials, study, one), urgent))
 
 
 def both(wish: opening.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
