@@ -106,7 +106,7 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     from hgviz.figures.charts import Curves, Panel
 
     several = len(studies) > 1
-    mine = [_chosen(study, methods) for study in studies]
+    mine = [_chosen(study, methods, axis) for study in studies]
     names = list(dict.fromkeys(name for found in mine for name in found))
     band = _band(studies, mine, axis, several)
     models = _models(studies)
@@ -146,10 +146,12 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     )  # fmt: skip
 
 
-def _chosen(study: Study, methods: Sequence[str]) -> dict[str, Curve]:
-    """The newest curve of each method, by what it is called."""
+def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]:
+    """The newest curve of each method, by what it is called; over time and where none is named,
+    of those that were timed, if any was."""
     found: dict[str, Curve] = {}
-    for one in study.curves:
+    timed = tuple(one for one in study.curves if one.times is not None)
+    for one in timed if axis == "time" and timed and not methods else study.curves:
         if one.method != "random" and (not methods or one.method in methods):
             how = "" if one.how == "one-shot" else f", {one.how}"
             norm = f", by {one.normalise}" if one.normalise else ""

@@ -43,6 +43,20 @@ def study_of(methods=METHODS, seed=0, randoms=20, **more):
     return replace(one, curves=tuple(lines))
 
 
+def timed(study, *names):
+    """The same, the curves of these methods timed: faster with fewer heads, but for noise."""
+    noise = np.random.default_rng(0)
+
+    def times(one):
+        smaller = 30 - one.removed + noise.normal(size=len(one.removed))
+        return np.stack([np.full(len(smaller), 30.0), smaller], 1).astype(np.float32)
+
+    curves = (
+        replace(one, times=times(one)) if one.method in names else one for one in study.curves
+    )
+    return replace(study, curves=tuple(curves))
+
+
 def page_of(kind, chart, width="icml"):
     with style.dressed():
         page = Page(points(width))
@@ -56,6 +70,7 @@ CASES = {
     "a panel each": ("curve", [study_of()], {}),
     "three studies": ("curve", [study_of(seed=seed) for seed in range(3)], {}),
     "over FLOPs": ("curve", [study_of(METHODS[:2])], {"axis": "flops"}),
+    "over milliseconds": ("curve", [timed(study_of(METHODS[:2]), *METHODS[:2])], {"axis": "time"}),
     "a language model": ("curve", [study_of(("loo",), asked="next")], {}),
     "no random order": ("curve", [study_of(("loo",), randoms=0)], {}),
     "scores": ("scores", [study_of()], {"methods": ["shapley"]}),
@@ -117,6 +132,19 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
     others = [row for row in rows if row["line"] != "loo"]
     assert [float(row["high"]) for row in others] == pytest.approx(100 * band.high)
+
+
+def test_times_are_drawn_as_they_were_measured_without_random_orders():
+    one = timed(study_of(METHODS[:2]), "michel")
+    chart = tasks.chart("curve", [one], axis="time")  # of the one that has them
+    (panel,) = chart.panels
+    (line,) = panel.lines
+    at = [each.method for each in one.curves].index("michel")
+    assert line.label == "michel" and line.x.tolist() == one.curves[at].times[:, 1].tolist()
+    assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()  # as noisy as they are
+    assert panel.band is None and not chart.banded and "not timed" in chart.notes[1]
+    with pytest.raises(HgvizError, match="signed has no times"):
+        tasks.chart("curve", [one], ["signed"], axis="time")
 
 
 def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
