@@ -21,11 +21,17 @@ SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 lib
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run hgviz and give its exit code."""
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # while a face is being imported; later it sees to this itself
+        return _fail("Stopped.")
+
+
+def _run(arguments: Sequence[str]) -> int:
     if getattr(sys, "frozen", False):
         import multiprocessing
 
         multiprocessing.freeze_support()
-    arguments = sys.argv[1:] if arguments is None else arguments
     if has_display() and (not arguments or all(map(_surely_a_path, arguments))):
         return window(arguments)
     if has_display() and arguments == ["demo"]:

@@ -120,6 +120,10 @@ def test_wrong_use_is_one_line_and_exit_code_2(run, arguments):
     assert len(error.splitlines()) == 1 and "--help` shows what it takes." in error
 
 
+def test_a_question_is_not_followed_by_a_full_stop(run):
+    assert "Did you mean 'compare'? `hgviz --help`" in run("compar")[2]
+
+
 def test_no_arguments_to_a_verb_never_print_a_traceback(run):
     for verb in cli.verbs() - {"demo", "selftest"}:
         assert run(verb)[0] == 2

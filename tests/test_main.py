@@ -125,3 +125,12 @@ def test_names_of_models_in_the_cache_open_in_the_window(app, display, here, mon
     assert program.main(["small"]) == program.main(["org/small"]) == 0
     assert asked_for(app) == [("window", "small"), ("window", "org/small")]
     assert program.main(["org/other"]) == 1
+
+
+def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, capsys):
+    def stopped(paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "window", stopped)
+    assert program.main([]) == 1
+    assert capsys.readouterr().err == "Stopped.\n"

@@ -55,7 +55,8 @@ def main(arguments: Sequence[str], window: Window) -> int:
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
         said = error.format_message().replace("Value error, ", "").rstrip(".")
-        terminal.complain(f"{said}. `{verb} --help` shows what it takes.")
+        said += "" if said.endswith("?") else "."
+        terminal.complain(f"{said} `{verb} --help` shows what it takes.")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
