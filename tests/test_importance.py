@@ -178,6 +178,9 @@ def test_a_curve_is_printed_and_kept(run, tmp_path, model, data):
     _, printed, _ = run(*arguments, "--key", "flops", "--least", 1, "--json")
     facts = json.loads(printed)
     assert len(facts["order"]) == 6 and facts["randoms"] == 20
+    for least, heads in (("0", 8), ("1", 6)):  # the one that is asked for, not the newest
+        _, printed, _ = run(*arguments, "--key", "flops", "--least", least, "--json")
+        assert len(json.loads(printed)["order"]) == heads
     _, printed, _ = run(*arguments, "--normalise", "layer", "--json")
     facts = json.loads(printed)
     assert facts["normalise"] == "layer" and len(facts["order"]) == 8
@@ -273,7 +276,7 @@ def test_heads_that_are_not_there_and_no_heads_at_all_are_told(run, tmp_path, mo
     arguments = ["importance", model, "--data", data, "-o", tmp_path / "s.h5", "--off"]
     assert "no head 9.0" in refused(run, *arguments, "9.0")
     assert "does not name a head" in refused(run, *arguments, "first")
-    assert "all heads are off" in refused(run, *arguments, "0.*,1.*").lower()
+    assert "All heads are off." in refused(run, *arguments, "0.*,1.*")
     assert not (tmp_path / "s.h5").exists()
 
 
@@ -282,6 +285,8 @@ def test_a_score_that_was_not_measured_makes_no_curve(run, tmp_path, model, data
     measured(run, model, "--data", data, "-o", out)
     said = refused(run, "curve", out, model, "--data", data, "--method", "shapley")
     assert "Measure the heads by this method first" in said
+    said = refused(run, "importance", model, "--data", data, "-o", out, "--method", "gates")
+    assert "--gates DIR" in said and "by this method" not in said
     said = refused(run, "curve", out, model, "--data", data, "--method", "best")
     assert "no score named best" in said
     code, _, err = run("curve", out, model, "--data", data, "--random", 3)

@@ -318,12 +318,18 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
     assert len(ran) == len(turns)
 
 
-def test_a_model_in_memory_lacks_the_heads_and_answers_as_if_they_were_off(wide):
+def test_a_model_in_memory_lacks_the_heads_and_answers_as_if_they_were_off(wide, monkeypatch):
     trials, study = wide
     off = frozenset(study.heads[1:6])  # the whole first layer but one, and some of the second
     text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
     masked = proof.runner(trials.model.module, off)(text)
+    built, module_of = [], export.module_of
+    monkeypatch.setattr(export, "module_of", lambda *a: built.append(module_of(*a)) or built[-1])
     smaller = export.in_memory(trials.model, off)(text)
+    sizes = [
+        sum(one.numel() for one in each.parameters()) for each in (trials.model.module, *built)
+    ]
+    assert sizes[0] - sizes[1] == 5 * (4 * 16 * 4 + 3 * 4)  # width 16, heads of 4; weights, biases
     torch.testing.assert_close(smaller, masked, atol=1e-5, rtol=0)
     whole = export.in_memory(trials.model, frozenset())(text)
     assert float((whole - masked).abs().max()) > 1e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -157,10 +158,13 @@ def curve(
     )
     kept = f"Curves that were done are kept in {source}; the same command goes on from there"
     found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
+    layers = Counter(head.layer for head in found.heads if head not in found.off)
+    going = sum(max(0, count - least) for count in layers.values())
+    asked = (method, key, how, normalise or "", going)
     one = next(
         one
         for one in reversed(found.curves)
-        if (one.method, one.key, one.how, one.normalise) == (method, key, how, normalise or "")
+        if (one.method, one.key, one.how, one.normalise, len(one.order)) == asked
     )
     facts = _curve_facts(found, one)
     if as_json:
