@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _OPENINGS = (
-    "a", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
+    "a", "all", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
     "several", "the", "there", "these", "this", "training", "unknown",
 )  # fmt: skip
 

@@ -216,7 +216,9 @@ def _method(study: Study, name: str) -> Method:
     if not one.measured(study):
         raise HgvizError(
             f"the study has nothing that {name} is made from", f"it was made without {one.needs}",
-            "Measure the heads by this method first",
+            f"Train them, then: hgviz importance --method {name} --gates DIR"
+            if name in LEARNED
+            else "Measure the heads by this method first",
         )  # fmt: skip
     return one
 
