@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import open_model, proof
+from hgviz.models import export, open_model, proof
 from hgviz.resources import resource
 from hgviz.store import open_capture, write_study
 from hgviz.tasks.removing import kept_count
@@ -216,7 +216,16 @@ def test_logits_that_are_no_numbers_prove_nothing():
         proof.require_close(math.inf)
 
 
-def test_large_logits_are_compared_in_float64(tmp_path):
+def test_large_logits_are_compared_in_float64(tmp_path, monkeypatch):
+    runner = export.runner
+
+    def rounding(module, off=frozenset()):
+        """A machine on which float32 products of another size come out otherwise."""
+        run = runner(module, off)
+        exact = off or next(module.parameters()).dtype == torch.float64
+        return run if exact else lambda text: run(text) * (1 + 1e-6)
+
+    monkeypatch.setattr(export, "runner", rounding)
     path = write_transformer(tmp_path / "whole", dtype=torch.float32, form="decoder")
     held = load_file(path / "model.safetensors")
     held["embed.token.weight"] *= 1e4
