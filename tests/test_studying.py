@@ -359,6 +359,27 @@ def test_heads_that_have_to_stay_stay(wide):
         assert [sum(head.layer == layer for head in one.order) for layer in (0, 1)] == [3, 3]
 
 
+def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(wide):
+    trials, study = wide
+    for least in (1, 0, 1):
+        study = finish(tasks.curve(trials, study, "loo", random=20, least=least))
+    short, long = sorted(
+        (one for one in study.curves if one.method == "loo"), key=lambda one: len(one.order)
+    )
+    stay = len(study.heads) - len(short.order)
+    assert stay > 0 and len(long.order) == len(study.heads)
+    for one in (short, long):
+        beside = curves.beside(study, one)
+        assert len(beside) == 20 and {len(other.order) for other in beside} == {len(one.order)}
+    drawn = tasks.chart("curve", [study]).panels[0].lines
+    assert {line.label for line in drawn} == {"loo", f"loo, {stay} stay"}
+
+
+def test_an_order_in_which_no_head_can_go_is_refused(wide):
+    with pytest.raises(HgvizError, match="no head can go"):
+        finish(tasks.curve(*wide, "loo", random=20, least=100))
+
+
 def test_a_greedy_order_takes_the_head_whose_loss_is_least_each_time(wide):
     trials, study = wide
     found = finish(tasks.curve(trials, study, how="greedy", random=0))

@@ -100,6 +100,10 @@ def curve(
     else:
         part = trials.examples.part(first)
         order = yield from _renewed(trials, part, limits, method, how, _per(study, key), normalise)
+    if not order:
+        raise HgvizError(
+            "no head can go", f"{least} stay in every layer", "Let fewer stay, or name no number"
+        )
     lines = [(method, key, how, normalise or "", study.seed, order)]
     for number in range(1, random + 1):
         seed = study.seed + number

@@ -155,7 +155,9 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]
         if one.method != "random" and (not methods or one.method in methods):
             how = "" if one.how == "one-shot" else f", {one.how}"
             norm = f", by {one.normalise}" if one.normalise else ""
-            found[f"{one.method}{PER.get(one.key, '')}{norm}{how}"] = one
+            stay = len(study.heads) - len(study.off) - len(one.order)
+            kept = f", {stay} stay" if stay else ""
+            found[f"{one.method}{PER.get(one.key, '')}{norm}{how}{kept}"] = one
     missing = [one for one in methods if one not in {each.method for each in found.values()}]
     if missing or not found:
         raise HgvizError(
@@ -169,7 +171,7 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]
 def _randoms(study: Study, found: dict[str, Curve]) -> tuple[Curve, ...]:
     from hgviz.analysis import curves as analysed
 
-    return analysed.beside(study, next(iter(found.values())))
+    return analysed.beside(study, max(found.values(), key=lambda one: len(one.order)))
 
 
 def _line(study: Study, one: Curve, axis: str, label: str, several: bool) -> Line:

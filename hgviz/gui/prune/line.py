@@ -41,13 +41,13 @@ class Line:
 
 
 def curve_of(session: Session) -> Curve | None:
-    """The newest curve of the chosen score."""
+    """The newest curve of the chosen score, of those along which most heads go."""
     mine = [
         one
         for one in (session.study.curves if session.study is not None else ())
         if (one.method, one.key, one.normalise) == (session.score, session.per, "")
     ]
-    return mine[-1] if mine else None
+    return max(reversed(mine), key=lambda one: len(one.order), default=None)
 
 
 def line_of(session: Session, axis: str) -> Line | None:
@@ -55,19 +55,9 @@ def line_of(session: Session, axis: str) -> Line | None:
     study, one = session.study, curve_of(session)
     if study is None or one is None:
         return None
-    randoms = (
-        []
-        if axis == "time"
-        else [
-            other
-            for other in study.curves
-            if other.method == "random"
-            and np.array_equal(other.rows, one.rows)
-            and other.removed[-1]
-            == len(other.order)  # one that is still being drawn is no order yet
-        ]
-    )
-    band = curves.band(randoms)
+    # one that is still being drawn is no order yet; none has times
+    drawn = [other for other in curves.beside(study, one) if other.removed[-1] == len(other.order)]
+    band = curves.band([] if axis == "time" else drawn)
     each = _each(study, one, axis)
     # random orders save what the mean of them does: the share of heads, also of their cost
     share = band.removed / max(1, len(one.order))
