@@ -15,6 +15,9 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
     QToolButton,
     QWidget,
 )
@@ -229,14 +232,25 @@ class Segments(QFrame):
 
 
 class Picker(QComboBox):
-    """A list to choose from, with a chevron of its own: a stylesheet takes Fusion's away."""
+    """A list to choose from, with a chevron of its own: a stylesheet takes Fusion's away. What is
+    too long for it is elided, which Qt does not.
+    """
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the chevron over the field."""
-        super().paintEvent(event)
+        """Draw the field, its words and the chevron over it."""
+        option, kind = QStyleOptionComboBox(), QStyle.ComplexControl.CC_ComboBox
+        self.initStyleOption(option)
+        part = QStyle.SubControl.SC_ComboBoxEditField
+        room = self.style().subControlRect(kind, option, part, self).width() - 4
+        option.currentText = self.fontMetrics().elidedText(
+            option.currentText, Qt.TextElideMode.ElideRight, room
+        )
         mark = theme.icon("chevron", theme.current().secondary)
-        with QPainter(self) as painter:
-            mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
+        painter = QStylePainter(self)
+        painter.drawComplexControl(kind, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
+        painter.end()
 
 
 class PaneHead(QWidget):

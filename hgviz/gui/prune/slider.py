@@ -242,7 +242,9 @@ class CurveChart(QWidget):
                        QPointF(box.left(), axes.y(floor) + 11), box, 500)  # fmt: skip
         if len(points) > 2:
             x, y = points[len(points) * 3 // 4]
-            beside = 14 if line.timed else -10  # where the line does not go on to the right
+            # where the line does not go on to the right, nor the words about the floor stand
+            below = line.timed or abs(axes.y(y) - axes.y(floor)) < 16
+            beside = 14 if below else -10
             chart.note(
                 painter, line.label, now.press, QPointF(axes.x(x) + 6, axes.y(y) + beside), box
             )
