@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.finders import Finder
 from hgviz.analysis.layout import Block, Layout
+from hgviz.maps.survey import entropy_of
 
 Array = NDArray[Any]
 
@@ -125,10 +126,7 @@ class Metric:
 
 
 def _entropy(tally: Tally) -> Array:
-    # of a / mass: log mass - (sum of a log a) / mass
-    mass = np.maximum(tally.mass, 1e-30)
-    entropy = np.log(mass) - tally.logs / mass
-    return np.where(tally.mass > 0, entropy, 0).clip(min=0)
+    return entropy_of(tally.mass, tally.logs)
 
 
 def _distance(tally: Tally) -> Array:

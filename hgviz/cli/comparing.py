@@ -16,7 +16,9 @@ from hgviz.cli.options import (
     ItemNumber,
     LabelColumn,
     Off,
+    Target,
     TextColumn,
+    TextPair,
     ends_in,
 )
 
@@ -49,12 +51,8 @@ def compare(
             help="Everything; .csv: the table of heads, or of examples that differ.",
         ),
     ] = None,
-    text_pair: Annotated[
-        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
-    ] = None,
+    text_pair: TextPair = None,
+    target: Target = None,
     activation: Activation = None,
     off: Off = "",
     item: ItemNumber = 0,

@@ -18,7 +18,9 @@ from hgviz.cli.options import (
     Device,
     LabelColumn,
     Off,
+    Target,
     TextColumn,
+    TextPair,
 )
 
 if TYPE_CHECKING:
@@ -29,12 +31,8 @@ def capture(
     model: Checkpoint,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT.h5", help="Where to.")],
     text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
-    text_pair: Annotated[
-        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
-    ] = None,
+    text_pair: TextPair = None,
+    target: Target = None,
     text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
     ids: Annotated[
         Path | None,

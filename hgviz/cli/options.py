@@ -72,6 +72,12 @@ ItemNumber = Annotated[
     int,
     typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
 ]
+TextPair = Annotated[
+    str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
+]
+Target = Annotated[
+    str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
+]
 Rows = Annotated[
     range | None,
     typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),

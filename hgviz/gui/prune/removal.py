@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import tasks
-from hgviz.core import HgvizError, Step
+from hgviz.core import HgvizError, ModelSpec, Step
 from hgviz.gui import theme
 from hgviz.gui.asking import ask_for
 from hgviz.gui.controls import Button, Picker, Progress, Words, label
@@ -187,10 +187,8 @@ class RemoveDialog(Overlay):
             f"Writes a new folder; {name_of(wish.checkpoint)} stays as it is. What was written is "
             "opened again and compared with this model, before the folder gets its name."
         ))  # fmt: skip
-        if len(wish.off) == len(wish.spec.heads):
-            column.addWidget(_wrapped("No head is left, so nothing attends any more.", "warning"))
-        elif wish.empty:
-            column.addWidget(_wrapped(empty_words(wish.empty), "warning"))
+        if wish.empty:
+            column.addWidget(_wrapped(empty_words(wish.empty, wish.spec), "warning"))
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(8)
@@ -262,10 +260,8 @@ class RemoveDialog(Overlay):
         said.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         said.addWidget(_wrapped(agreement(proof), ""), 1)
         column.addLayout(said)
-        if len(proof.empty) == len(proof.spec.layers):
-            column.addWidget(_wrapped("No head is left, so nothing attends any more.", "warning"))
-        elif proof.empty:
-            column.addWidget(_wrapped(empty_words(proof.empty), "warning"))
+        if proof.empty:
+            column.addWidget(_wrapped(empty_words(proof.empty, proof.spec), "warning"))
         grid = QGridLayout()
         grid.setHorizontalSpacing(24)
         grid.setVerticalSpacing(6)
@@ -351,8 +347,10 @@ def change(before: int, after: int) -> str:
     return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")
 
 
-def empty_words(layers: tuple[int, ...]) -> str:
-    """Layers 3 and 5 …: they lose every head, and only add their bias."""
+def empty_words(layers: tuple[int, ...], spec: ModelSpec) -> str:
+    """Layers 3 and 5 …: they lose every head, and only add their bias; or all of a model do."""
+    if {layer.index for layer in spec.layers if layer.heads} <= set(layers):
+        return "No head is left, so nothing attends any more."
     noun = "Layer" if len(layers) == 1 else "Layers"
     verb = (
         "keeps no head and only adds its" if len(layers) == 1 else "keep no head and only add their"
