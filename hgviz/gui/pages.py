@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QSplitter,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -16,9 +15,10 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.docks import DockColumn, DockTabs
+from hgviz.gui.looks import Looks
 from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
-from hgviz.gui.views import FollowView, HourglassView, MapView, TextStrip
+from hgviz.gui.views import LOOKS, FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
 from hgviz.models.readers import READERS
 
@@ -33,7 +33,9 @@ class InspectPage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hourglass, self.map, self.strip = HourglassView(), MapView(), TextStrip()
+        self.hourglass, self.strip = HourglassView(), TextStrip()
+        self.looks: tuple[View, ...] = tuple(look() for look in LOOKS)
+        self.map = next(one for one in self.looks if isinstance(one, MapView))
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
         self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))
@@ -41,10 +43,8 @@ class InspectPage(QWidget):
         self._there = {self.jobs.title: False, self.texts.title: False}
         self.column = DockColumn(self.panels, folded=("Display",))
         self.tabs = DockTabs()
-        self.maps = QStackedWidget()
-        self.maps.addWidget(self.map)
-        self.maps.addWidget(self.capturing)
-        self.middle = _splitter(Qt.Orientation.Vertical, self.maps, self.tabs)
+        self.tabbed = Looks(self.looks, self.capturing)
+        self.middle = _splitter(Qt.Orientation.Vertical, self.tabbed, self.tabs)
         self.across = _splitter(Qt.Orientation.Horizontal, self.hourglass, self.middle, self.column)
         self.down = _splitter(Qt.Orientation.Vertical, self.across, self.strip)
         for splitter, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
@@ -53,7 +53,7 @@ class InspectPage(QWidget):
         self.across.setSizes([592, 704, DOCKS])
         self.column.setFixedWidth(DOCKS)
         self.tabs.hide()
-        self.map.setMinimumSize(240, 160)
+        self.tabbed.setMinimumSize(240, 160)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.down)
@@ -68,11 +68,7 @@ class InspectPage(QWidget):
     @property
     def views(self) -> tuple[View, ...]:
         """Every view and panel of the page; F6 walks them in this order."""
-        return (self.hourglass, self.map, *self.panels, self.strip, self.capturing)
-
-    def show_capturing(self, running: bool) -> None:
-        """The progress stands where the map will be, until there is something to see there."""
-        self.maps.setCurrentWidget(self.capturing if running else self.map)
+        return (self.hourglass, *self.looks, *self.panels, self.strip, self.capturing)
 
     @property
     def jobs_shown(self) -> bool:

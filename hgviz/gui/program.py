@@ -60,6 +60,7 @@ class Program:
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
         self.prune.join(self.commands)
+        self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
@@ -121,6 +122,8 @@ class Program:
         if name == "dark":
             theme.apply(self._app, self.session.dark)
             self.frame.show_theme()
+        if name == "look":
+            self.inspect.tabbed.show_look(self.session.look)
         if name in (
             "capture",
             "spec",
@@ -150,13 +153,16 @@ class Program:
             self.frame.show_mode(session.mode)
         self.inspect.show_texts(capture is not None and bool(capture.items))
         missing = capture is None or capture.maps[session.selection.layer] is None
-        self.inspect.show_capturing(missing and session.at_work)
+        self.inspect.tabbed.show_capturing(missing and session.at_work)
         if not busy:
             self._listing.stop()
             self.inspect.show_jobs(False)
         elif not self._listing.isActive() and not self.inspect.jobs_shown:
             self._listing.start()
         self.frame.show_reasons(session)
+
+    def _look(self, name: str) -> None:
+        self.session.put(look=name)
 
     def _list_jobs(self) -> None:
         self.inspect.show_jobs(True)

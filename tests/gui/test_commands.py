@@ -131,12 +131,12 @@ def test_finished_layers_are_there_before_the_rest(capturing, until):
     assert work.keeps.startswith("keeps the ")
     assert "of 13" in work.note
     capturing.session.put(selection=Selection(0, 0, 5))
-    assert capturing.inspect.maps.currentWidget() is capturing.inspect.map
+    assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.map
     capturing.session.put(selection=Selection(12, 0, 5))
-    assert capturing.inspect.maps.currentWidget() is capturing.inspect.capturing
+    assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.capturing
     until(lambda: not busy(capturing))
     assert capturing.session.capture.complete
-    assert capturing.inspect.maps.currentWidget() is capturing.inspect.map
+    assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.map
 
 
 def test_stop_keeps_the_layers_that_are_done(capturing, until):

@@ -1,10 +1,13 @@
-"""The pictures of the window. A new view is one more name in VIEWS."""
+"""The pictures of the window. A new one is one more name in VIEWS, in LOOKS a tab of its own."""
 
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 
-VIEWS = (HourglassView, MapView, TextStrip, FollowView)
+# the ways to look at what is selected, in the middle of the Inspect page
+LOOKS = (MapView,)
 
-__all__ = ["VIEWS", "FollowView", "HourglassView", "MapView", "TextStrip"]
+VIEWS = (HourglassView, *LOOKS, TextStrip, FollowView)
+
+__all__ = ["LOOKS", "VIEWS", "FollowView", "HourglassView", "MapView", "TextStrip"]

@@ -31,6 +31,7 @@ class View(QWidget):
     buttons inside a view; `title` and `icon` name it in docks, tabs and menus.
     """
 
+    name: ClassVar[str] = ""  # of a look, in session.look
     title: ClassVar[str] = ""
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()

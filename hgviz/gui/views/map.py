@@ -39,7 +39,7 @@ NOTHING = ("No attention to show yet", "Capture a text, and every head's map app
 class MapView(View):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
-    title: ClassVar[str] = "Map"
+    name, title = "map", "Map"
     lane = "map"
     wait = 0  # another head is there in the next picture
     icon: ClassVar[str] = "table"
