@@ -12,10 +12,20 @@ from hgviz import tasks
 from hgviz.analysis.scores import mcnemar
 from hgviz.core import finish
 
-ACTIVATIONS = {
-    "softmax": '"softmax"',
-    "ymish": '"ymish"',
-    "six": '["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]',
+VARIANTS = {
+    "softmax": 'activations = "softmax"',
+    "tanh": 'activations = "tanh"',
+    "ymish": 'activations = "ymish"',
+    "six": 'activations = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]',
+    "topk": 'activations = "topk"\ntop_k = 8',
+    "linear": 'activations = "linear"',
+    "projected": 'activations = "softmax"\nslots = 16',
+    "2 CLS": 'activations = "softmax"\ncls = 2',
+    "4 CLS": 'activations = "softmax"\ncls = 4',
+    "swish": 'activations = "swish"',
+    "elu": 'activations = "elu"',
+    "selu": 'activations = "selu"',
+    "leaky_relu": 'activations = "leaky_relu"',
 }
 SEEDS = (1, 2, 3)
 PLAN = """
@@ -27,7 +37,7 @@ n_heads = 6
 n_layers = 2
 max_positions = 64
 segments = 0
-activations = {activations}
+{variant}
 
 [tokenizer]
 kind = "wordpiece"
