@@ -88,9 +88,9 @@ def main():
         return
     data, out = (Path(one).resolve() for one in sys.argv[1:3])
     for seed in SEEDS:
-        for name, activations in ACTIVATIONS.items():
-            trained(PLAN.format(activations=activations, data=data, seed=seed), out, name, seed)
-    found = {name: [scored(out, data, name, seed) for seed in SEEDS] for name in ACTIVATIONS}
+        for name, variant in VARIANTS.items():
+            trained(PLAN.format(variant=variant, data=data, seed=seed), out, name, seed)
+    found = {name: [scored(out, data, name, seed) for seed in SEEDS] for name in VARIANTS}
     for name, ones in found.items():
         table(name, ones, found["softmax"])
     trained(FINE.format(source=out / "softmax-1", data=data), out, "fine", 1)
@@ -101,7 +101,7 @@ def main():
 
 def trained(plan, out, name, seed):
     """Train one model, unless it is there."""
-    folder = out / f"{name}-{seed}"
+    folder = out / f"{name.replace(' ', '-')}-{seed}"
     if not (folder / "model.safetensors").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.toml").write_text(plan)
@@ -110,7 +110,7 @@ def trained(plan, out, name, seed):
 
 def scored(out, data, name, seed):
     """What one model scores on dev, its parameters and the minutes it took."""
-    folder = out / f"{name}-{seed}"
+    folder = out / f"{name.replace(' ', '-')}-{seed}"
     model = finish(tasks.load(folder, "cpu"))
     seconds = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])["seconds"]
     return finish(tasks.evaluate(model, data / "dev.tsv")), model.spec.parameters, seconds / 60
