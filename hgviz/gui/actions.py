@@ -191,6 +191,7 @@ ACTIONS = (
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),
+    Action("compare", "Compare", "compare", ("Ctrl+4",), "View", _model),
     Action("fit", "Fit the map", "fit", ("F",), "View", _capture, 1),
     Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", _always, 1),
     Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),

@@ -215,6 +215,10 @@ class Commands(Stepping, PruneCommands):
         """Show the Follow page."""
         self.session.put(mode="follow")
 
+    def compare(self) -> None:
+        """Show the Compare page."""
+        self.session.put(mode="compare")
+
     def fit(self) -> None:
         """Show everything in every pane again."""
         for view in filter(View.isVisible, self.views):

@@ -17,6 +17,7 @@ from hgviz.gui import opening, theme
 from hgviz.gui.app import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
+from hgviz.gui.compare.page import ComparePage
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
@@ -45,13 +46,13 @@ class Program:
         )
         self.commands = Commands(frame, self.session, self.lanes)
         self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
-        self.prune = PrunePage()
-        pages = (self.inspect, self.follow, self.prune)
+        self.prune, self.compare = PrunePage(), ComparePage()
+        pages = (self.inspect, self.follow, self.prune, self.compare)
         self.views: tuple[View, ...] = tuple(view for page in pages for view in page.views)
         self.commands.views = self.views
         frame.furnish({
             "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
-            "prune": self.prune,
+            "prune": self.prune, "compare": self.compare,
         })  # fmt: skip
         for view in self.views:
             view.bind(self.session, self.lanes)
@@ -185,6 +186,7 @@ class Program:
         self.inspect.respond(width, height)
         self.follow.respond(width, height)
         self.prune.respond(width, height)
+        self.compare.respond(width, height)
 
     def _dropped(self, paths: list[str]) -> None:
         for path in paths[1:]:

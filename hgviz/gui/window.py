@@ -49,6 +49,7 @@ SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
 ROLES = {"about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole}
 MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
+    ("compare", "Compare", "compare"),
 )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ Mode = Literal["inspect", "follow", "prune", "compare"]
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "history", "data", "score", "per", "look",
+    "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
 )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Session:
     of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
-    stepped: another text of the same corpus.
+    stepped: another text of the same corpus. beside: a second capture, B, to compare with.
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what was off before. data: the file a model is tried on; trial: what it scored there
@@ -79,6 +79,7 @@ class Session:
         self.model: Model | None = None
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
+        self.beside: Capture | None = None
         self.selection = Selection()
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}
@@ -145,7 +146,7 @@ class Session:
             self._open()
         for name, was in before.items():
             new = getattr(self, name)
-            if new is not was and (name in ("capture", "model") or new != was):
+            if new is not was and (name in ("capture", "model", "beside") or new != was):
                 self.changed.emit(name)
 
     def select(self, **fields: Any) -> None:

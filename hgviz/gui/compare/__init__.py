@@ -1,0 +1,1 @@
+"""Two captures side by side: their maps, their numbers, their text."""
