@@ -82,6 +82,17 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Met:
+    """What a layer attended with: q (B, H, Q, D), k and v (B, H, K, D), keep (B, K)."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    keep: Tensor | None
+    relative: Bias | None
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     """What one forward pass is asked for besides logits, and what it need not compute.
 
@@ -89,6 +100,7 @@ class Pass:
     (B, H) factors of what its heads give. known: parts of another pass of the same texts, taken as
     they are. record: gets the parts of this one. readout: only positions that a classifier reads
     leave its last block, and no map is whole there. dense: the tap is for weights themselves.
+    met: gets what each layer attended with, by its number; not together with past or readout.
     """
 
     off: Off = frozenset()
@@ -99,6 +111,7 @@ class Pass:
     record: Known | None = None
     readout: bool = False
     dense: bool = False
+    met: dict[int, Met] | None = None
 
     @property
     def first(self) -> int:
@@ -194,6 +207,8 @@ class Attention(nn.Module):
             q = rotate(q, self._tokens(q, row, self.rule.stride_q))
             k = rotate(k, self._tokens(k, key - self.shift, self.rule.stride_k))
         relative = self._bias(rel) if self.relative and rel is not None else None
+        if run.met is not None:
+            run.met[layer.index] = Met(q, k, v, keep, relative)
         if few:
             out = self._met(q, context, keep, off)
         elif past is not None:

@@ -189,12 +189,7 @@ class Model:
         model gives: logits (n, vocabulary) or (classes,), or states. Errors as run, from the first
         step.
         """
-        if self.spec.two_texts != (target is not None):
-            what = "needs a second text for its decoder" if target is None else "reads one text"
-            raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")
-        given = self._of(prompt)
-        if target is not None:
-            given = replace(self._of(target), source=given)
+        given = self.tokens(prompt, target)
         logits = yield from self._trace(given, Pass(self._off(off), tap, past, dense=dense))
         return logits[0]
 
@@ -211,6 +206,14 @@ class Model:
             yield found
 
     # --- what is given ----------------------------------------------------------------------------
+
+    def tokens(self, prompt: Prompt, target: Prompt | None = None) -> Tokens:
+        """A text, or two, as a batch of one that the module reads. Errors as run."""
+        if self.spec.two_texts != (target is not None):
+            what = "needs a second text for its decoder" if target is None else "reads one text"
+            raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")
+        given = self._of(prompt)
+        return given if target is None else replace(self._of(target), source=given)
 
     def _of(self, prompt: Prompt) -> Tokens:
         if prompt.states is not None:
