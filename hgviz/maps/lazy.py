@@ -72,6 +72,11 @@ class LazyMap(Tiled):
         self._kept = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
 
     @property
+    def value_norms(self) -> NDArray[Any] | None:
+        """(heads, keys) What each key adds to the stream at weight 1; see Factors."""
+        return self.factors.value_norms
+
+    @property
     def verify_max_abs(self) -> float:
         """The largest difference between the proof rows and what the tiles give."""
         if self._difference is None:

@@ -124,7 +124,8 @@ class Factors:
     (heads, queries): scaled scores below it weigh nothing, for activations that are no softmax
     magnitudes below it; -inf where all keys weigh, +inf for rows whose keys are listed in kept
     (pairs, 3), head place, row and column, since a score too near the threshold would fall on
-    the other side when it is computed again.
+    the other side when it is computed again. value_norms (heads, keys) float32: the length of what
+    a key adds to the stream at weight 1, |v_j W_O|; None where nobody measured it.
     """
 
     q: NDArray[Any]
@@ -137,6 +138,7 @@ class Factors:
     norm: NDArray[Any] | None = None
     threshold: NDArray[Any] | None = None
     kept: NDArray[Any] | None = None
+    value_norms: NDArray[Any] | None = None
 
 
 __all__ = ["Factors", "Norm", "Relative", "Rule", "replace"]

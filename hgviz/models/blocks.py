@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from hgviz.core import HgvizError, Layer, Off
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.past import Past
+from hgviz.models.tap import to_numpy, value_norms
 
 EMBEDDED = -1  # in place of a layer's number, before the first
 
@@ -213,8 +214,9 @@ class Attention(nn.Module):
             out = self._met(q, context, keep, off)
         elif past is not None:
             out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
+            past.add_value_norms(value_norms(v, self.o.weight))
         else:
-            given = None if tap is None else partial(tap, layer.index)
+            given = None if tap is None else partial(self._tapped, tap, v)
             out = attend(
                 q, k, v, self.rule, keep=keep, relative=relative, off=off,
                 **{"maps" if run.dense else "tap": given},
@@ -226,6 +228,11 @@ class Attention(nn.Module):
             run.record.contexts[layer.index] = out
             run.record.attended[layer.index] = attended
         return attended
+
+    def _tapped(self, tap: Tap, v: Tensor, found: Any) -> None:
+        """Hand on what was attended with, and how much every key has to give."""
+        norms = to_numpy(value_norms(v, self.o.weight))
+        tap(self.layer.index, replace(found, value_norms=norms))
 
     def _spares(self, x: Tensor, context: Tensor) -> bool:
         """Whether queries are so few that keys and values cost more to make than to go without."""

@@ -120,6 +120,10 @@ class LayerPast:
         self._kept += [one.cpu().numpy() + np.array([0, row, start]) for one in found.kept]
         return attend(content, near, values, plain, keep=seen, off=off)
 
+    def add_value_norms(self, norms: Tensor) -> None:
+        """(H, K) of the keys that came last, as tap.value_norms."""
+        self._extend({"value_norms": norms})
+
     def _add_keys(self, k: Tensor, v: Tensor, keep: Tensor | None) -> None:
         if keep is not None and self._keep is None and not self._k.size:
             self._keep = Grown(1)

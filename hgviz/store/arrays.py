@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.store.guard import Refused, reading
+from hgviz.store.guard import Refused, numbers, reading
 
 RUN = 256  # rows that have a checksum of their own, those of a tile
 
@@ -33,6 +33,17 @@ class Stored:
             if self._check is not None:
                 self._check(at[0] if isinstance(at, tuple) else at)
             values: NDArray[Any] = self._dataset[at]
+            return values
+
+
+class Whole(Stored):
+    """A small dataset, compared with its checksum where it is sliced; chunks have their own."""
+
+    def __getitem__(self, at: Any) -> NDArray[Any]:
+        if self._dataset.chunks is not None:
+            return super().__getitem__(at)
+        with reading(self._path):
+            values: NDArray[Any] = numbers(self._dataset)[at]
             return values
 
 

@@ -98,6 +98,8 @@ def write_layer(
     elif isinstance(maps, DenseMap):
         attributes |= {"kind": "dense", "causal": maps.causal}
         _write_weights(group, maps)
+    if maps.value_norms is not None:
+        store(group, "value_norms", np.asarray(maps.value_norms[...], "<f4"), axis=1)
     attributes |= _write_summaries(group, maps, found.summaries)
     store_attributes(group.id, {**attributes, "committed": 1})
 

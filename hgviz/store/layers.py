@@ -16,7 +16,7 @@ from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Norm
 from hgviz.maps.summary import THUMB, Histogram
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import RUN, Checksums, Packed, Stored, StoredRuns, checksum
+from hgviz.store.arrays import RUN, Checksums, Packed, Stored, StoredRuns, Whole, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
 
 Found = dict[str, h5py.Dataset]
@@ -50,7 +50,8 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     weights: Any = Packed(data["weights"], path)
     pyramids = overviews.read(group, path, sizes, signed)
     summaries = _summaries(group, data, path, len(layer.heads), pyramids)
-    return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids)
+    norms: Any = Whole(data["value_norms"], path) if "value_norms" in data else None
+    return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids, norms)
 
 
 def _agree(group: h5py.Group, layer: Layer) -> None:
@@ -78,7 +79,7 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         weight, bias, content, position = (parts[name] for name in terms)
         relative = Relative(weight, bias, content, position, _positive(group, "unit"))
     keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
-    kept = data.get("kept")
+    kept, norms = data.get("kept"), data.get("value_norms")
     return Factors(
         q=parts["q"],
         k=parts["k"],
@@ -90,6 +91,7 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         norm=parts.get("norm"),
         threshold=parts.get("threshold"),
         kept=None if kept is None else _list(kept, path),
+        value_norms=None if norms is None else cast(Any, Whole(norms, path)),
     )
 
 

@@ -60,6 +60,8 @@ rowmax, entropy and hist; optional).
     runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
                                      that head's q, then k, and so on, in the order of crc32
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
+    value_norms (heads, keys) float32        since 1.4, optional: what a key adds to the stream at
+                                     weight 1, |v_j W_O|; not in the crc32 of heads, with its own
     weights (heads, queries, keys)   dense layers only: shuffle + deflate, chunks (1, 256, 256);
                                      chunks that were never written are zeros
     thumb  (heads, <= 128, <= 128) float16    the map, max-pooled by one power of two
@@ -96,7 +98,7 @@ is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 3)
+VERSION = (1, 4)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
 ITEM, ITEM_FILE = "{:05}", "item-{:05}.h5"
@@ -131,6 +133,7 @@ SUMMARY: dict[str, Row] = {
     "hist": (("heads", "codes"), ("u4",), False),
 }
 CODES = 256
+VALUES: dict[str, Row] = {"value_norms": (("heads", "keys"), ("f4",), False)}
 LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
     "k": (("heads", "keys", "d_head"), OPERANDS, True),
@@ -142,6 +145,7 @@ LAZY: dict[str, Row] = {
     "runs": (("heads", "runs"), ("u4",), False),
     "proof/rows": (("rows",), ("i8",), True),
     "proof/values": (("heads", "rows", "keys"), ("f4",), True),
+    **VALUES,
     **SUMMARY,
 }
 RANGES: Row = ("heads", "two", "ends"), ("f4",), True
@@ -153,5 +157,6 @@ RELATIVE: dict[str, Row] = {
 }
 DENSE: dict[str, Row] = {
     "weights": (("heads", "queries", "keys"), OPERANDS, True),
+    **VALUES,
     **SUMMARY,
 }

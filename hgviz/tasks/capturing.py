@@ -121,7 +121,8 @@ class Traced:
         from hgviz.maps import DenseMap
 
         heads = self.model.spec.layers[index].heads
-        return DenseMap(found.values, heads, found.signed, found.causal)
+        norms = found.value_norms
+        return DenseMap(found.values, heads, found.signed, found.causal, value_norms=norms)
 
 
 def provenance(model: Model) -> Provenance:
