@@ -109,7 +109,7 @@ def compared(a: Array, b: Array, has_a: Bools, has_b: Bools) -> dict[str, Array]
             has[side] += here.sum(1)
             shares.append(size / over[side][:, None])
             logs[side] += np.vecdot(size, np.log(np.maximum(size, np.finfo(float).tiny)))
-        js += _divergence(*shares)
+        js += divergence(*shares)
     highest = np.maximum(top[0], top[1])
     some = highest > 0
     return {
@@ -130,7 +130,7 @@ def compared(a: Array, b: Array, has_a: Bools, has_b: Bools) -> dict[str, Array]
     }
 
 
-def _divergence(p: Array, q: Array) -> Array:
+def divergence(p: Array, q: Array) -> Array:
     """(rows,): what these columns add to the Jensen-Shannon divergence, in nats; never below 0.
 
     Written about the mean m = (p + q) / 2, so that what is nearly alike does not cancel out:

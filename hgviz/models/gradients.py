@@ -128,6 +128,29 @@ class Gradients:
             for rows, _ in row_blocks(one):
                 yield self._slopes(layer, one, range(int(rows[0]), int(rows[-1]) + 1))
 
+    def rows(self, layer: int, rows: range) -> Slopes:
+        """Some rows of all heads of a layer, in its order. Holds four arrays of heads x rows x keys.
+
+        Errors: HgvizError for rows that are not there.
+        """
+        self._require(layer, rows)
+        parts = [self._slopes(layer, one, rows) for one in self._alike(layer)]
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort([place for one in self._alike(layer) for place in one.places])
+        numbers = [number for part in parts for number in part.heads]
+        joined = (
+            np.concatenate([getattr(part, name) for part in parts])[order]
+            for name in ("scores", "weights", "at_scores", "at_weights")
+        )
+        heads = tuple(numbers[at] for at in order)
+        return Slopes(heads, rows, *joined, seen=parts[0].seen)
+
+    def shape(self, layer: int) -> tuple[int, int, int]:
+        """Heads, queries and keys of a layer."""
+        met = self._met[layer]
+        return met.q.shape[1], met.q.shape[2], met.k.shape[2]
+
     def head(self, head: HeadId, rows: range | None = None) -> Slopes:
         """Some rows of one head, or all. Errors: HgvizError for a head or rows that are not there.
 
@@ -146,9 +169,13 @@ class Gradients:
         only = Alike((place,), one.rule.only((at,)), terms, one.q[:, part], one.k[:, part])
         queries = one.q.shape[-2]
         asked = range(queries) if rows is None else rows
-        if asked.step != 1 or asked.start < 0 or asked.stop > queries:
-            raise HgvizError(f"rows {asked.start}:{asked.stop} are not there", f"0:{queries} are")
+        self._require(head.layer, asked)
         return self._slopes(head.layer, only, asked)
+
+    def _require(self, layer: int, rows: range) -> None:
+        queries = self.shape(layer)[1]
+        if rows.step != 1 or rows.start < 0 or not rows.start < rows.stop <= queries:
+            raise HgvizError(f"rows {rows.start}:{rows.stop} are not there", f"0:{queries} are")
 
     def _alike(self, layer: int) -> Iterator[Alike]:
         met = self._met[layer]
@@ -194,6 +221,11 @@ def gradients(
     return Gradients(model.module, model.tokens(prompt, target), quantity, off)
 
 
+def of_example(model: Model, ids: Integers, wanted: Integers, off: Off = frozenset()) -> Gradients:
+    """The same of the loss of an example as models are scored on (hgviz.examples)."""
+    return gradients(model, model.from_ids(ids), loss(wanted), off=off)
+
+
 def _require(name: str, asked: int, count: int, least: int = 0) -> None:
     if not least <= asked < count:
         raise HgvizError(f"this model gives no {name} {asked}", f"it gives {count:,}")
@@ -204,4 +236,7 @@ def _numpy(x: Tensor) -> Any:
     return wide.detach().cpu().numpy()
 
 
-__all__ = ["Gradients", "Quantity", "Slopes", "gradients", "logit", "loss", "next_token"]
+__all__ = [
+    "Gradients", "Quantity", "Slopes", "gradients", "logit", "loss", "next_token",
+    "of_example",
+]  # fmt: skip
