@@ -147,6 +147,9 @@ FINDERS: dict[str, Finder] = {
         "the same word earlier", "Looks at the same word where it stood before",
         lambda b: b.same_word(),
     ),
+    "rare word": Finder(
+        "the rarest word", "Looks at the rarest word of the sentence", lambda b: b.rare_word()
+    ),
     "after one": Finder(
         "induction, one {unit}",
         "Looks at what followed the same {unit} before (induction)",

@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.analysis.finders import finders_for
-from hgviz.analysis.judging import Showing, best_of, showing
+from hgviz.analysis.finders import FINDERS, finders_for
+from hgviz.analysis.gathered import Example, Gathered
+from hgviz.analysis.judging import Showing, best_of
 from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Bools, Reading
-from hgviz.analysis.saying import Said, Words
-from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying, ratio
+from hgviz.analysis.reading import Reading
+from hgviz.analysis.saying import Named, Said, Words
+from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
 
 _ROWS, _COLUMNS = 256, 1024  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
-_ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
 _EVEN = 0.9  # of the entropy of an even row
 _PLAIN = ("first", "final", "same", "near", "around", "opening", "separators", "special")
 
@@ -36,7 +36,8 @@ class HeadFacts:
     role's key in FINDERS, clarity (nats a row) how far it is from chance, both empty without a
     role. level and kind are those of its layer. metrics lists those of METRICS that say something
     of such a head, others read as NaN. most is the key (a column) that all rows together look at
-    most, most_share its part of their weight.
+    most, most_share its part of their weight. named: everything that it shows, the role first;
+    examples: the rows in which it shows that most; nearest: the head most like it.
     """
 
     head: HeadId
@@ -51,6 +52,9 @@ class HeadFacts:
     kind: str = "self"
     most: int | None = None
     most_share: float = 0.0
+    named: tuple[Named, ...] = ()
+    examples: tuple[Example, ...] = ()
+    nearest: HeadId | None = None
 
 
 def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
@@ -67,13 +71,15 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
         known = capture.maps[layer.index]
         if known is not None and known.heads:
             layout = Layout(capture, layer.index, readings)
-            tally = Tally(layout, finders_for(layout), _signed(layer, known))
+            tally = Tally(layout, finders_for(layout), signed(layer, known))
             blocks = row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
                 yield Step(layer.index + done / len(blocks), total, "Measuring heads")
-                _count(tally, known, rows)
-            words = _words(capture, layer, layout, _sampled(blocks, known))
-            found.update(_facts(layer, known.heads, tally, _rows(tally), words))
+                count(tally, known, rows)
+            one = Gathered(tally.signed)
+            one.add(tally)
+            words = words_for(capture, layout, sampled(blocks, known.shape[1]))
+            found.update(facts_of(layer, known.heads, one, layout, words))
         yield Step(layer.index + 1, total, "Measuring heads", dict(found))
     return found
 
@@ -87,27 +93,31 @@ def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
     return [slice(int(one), min(int(one) + _ROWS, queries)) for one in chosen]
 
 
-def _signed(layer: Layer, known: Map) -> list[bool]:
+def signed(layer: Layer, known: Map) -> list[bool]:
     """For each head whether its weights can be negative: heads of one layer may differ."""
     found = [ACTIVATIONS[name].signed for name in layer.activations]
     return found if any(found) or not known.signed else [True] * len(known.heads)
 
 
-def _words(capture: Capture, layer: Layer, layout: Layout, sampled: str) -> Words:
+def words_for(capture: Capture, layout: Layout, more: str, texts: int = 1) -> Words:
+    """How heads of a layer are spoken of; more: what is added to all evidence."""
     unit = layout.reading.unit
+    layer = capture.spec.layers[layout.layer]
     place = unit if capture.spec.levels[layer.level].stride == 1 else "position"
     text = "the source" if layout.between else "the text"
     group = layer.role in ("down", "up")
-    return Words(unit, "group" if group else place, text, capture.key_prompt(layer.index), sampled)
+    keys = capture.key_prompt(layer.index)
+    return Words(unit, "group" if group else place, text, keys, more, texts)
 
 
-def _sampled(blocks: list[slice], known: Map) -> str:
+def sampled(blocks: list[slice], whole: int) -> str:
+    """What is said where only some of the rows were measured."""
     rows = sum(one.stop - one.start for one in blocks)
-    whole = known.shape[1]
     return "" if rows == whole else f"; measured on {rows:,} of {whole:,} rows"
 
 
-def _count(tally: Tally, known: Map, rows: slice) -> None:
+def count(tally: Tally, known: Map, rows: slice) -> None:
+    """Count a block of rows of all heads of a layer."""
     keys = known.shape[2]
     for start in range(0, keys, _COLUMNS):
         columns = slice(start, min(start + _COLUMNS, keys))
@@ -118,29 +128,26 @@ def _count(tally: Tally, known: Map, rows: slice) -> None:
             tally.add(rows, columns, weights, block)
 
 
-def _rows(tally: Tally) -> Bools:
-    """(rows,) True for the rows that count: real ones, measured, with enough keys."""
-    real = tally.layout.real.copy()
-    enough = max(1.0, min(_ENOUGH, tally.seen.max(initial=0) / 4))
-    real &= tally.seen >= enough
-    return real
-
-
-def _facts(
-    layer: Layer, heads: tuple[int, ...], tally: Tally, rows: Bools, words: Words
+def facts_of(
+    layer: Layer, heads: tuple[int, ...], found: Gathered, layout: Layout, words: Words
 ) -> Iterator[tuple[HeadId, HeadFacts]]:
-    values = {name: _mean(one.of(tally), rows) for name, one in METRICS.items()}
-    even = _mean(ratio(METRICS["entropy"].of(tally), np.log(np.maximum(tally.seen, 1))), rows)
-    fits = list(showing(tally, rows))
+    """What is known of each head of a layer, of the texts that were gathered.
+
+    layout: of one of these texts; they are alike in what heads are tried for.
+    """
+    metrics, fits, even = found.metrics(), found.showing(), found.mean("even")
     for number, head in enumerate(heads):
-        metrics = Numbers(
-            {n: float(one[number]) for n, one in values.items() if not np.isnan(one[number])}
+        most = _most(found.columns[number])
+        speaking = replace(
+            words, signed=bool(found.signed[number]), most=most, metrics=metrics[number]
         )
-        most = _most(tally.columns[number])
-        speaking = replace(words, signed=bool(tally.signed[number]), most=most, metrics=metrics)
-        said = _said(tally, [one[number] for one in fits], float(even[number]), speaking)
+        said = _said(found, layout, fits[number], float(even[number]), speaking)
         one = HeadId(layer.index, head)
-        yield one, HeadFacts(one, metrics, *said, layer.level, layer.role, *most)
+        yield one, HeadFacts(
+            one, metrics[number], *said, layer.level, layer.role, *most,
+            named=speaking.named(said, [each for each in fits[number] if each.shows], FINDERS),
+            examples=found.examples(number, said.finder),
+        )  # fmt: skip
 
 
 def _most(columns: Array) -> tuple[int | None, float]:
@@ -150,33 +157,20 @@ def _most(columns: Array) -> tuple[int | None, float]:
     return key, float(columns[key]) / whole if key is not None else 0.0
 
 
-def _said(tally: Tally, fits: list[Showing], even: float, words: Words) -> Said:
-    layout = tally.layout
-    if tally.seen.max(initial=0) <= 1:
+def _said(found: Gathered, layout: Layout, fits: list[Showing], even: float, words: Words) -> Said:
+    if found.longest <= 1:
         return words.trivial(layout.window is not None)
     best = best_of(fits)
     if best is not None:
-        return words.role(best, tally.roles[best.name])
+        return words.role(best, FINDERS[best.name])
     if even >= _EVEN:
         return words.everything(even)
     # in a causal map the first keys gather weight only because more rows see them
     ordered = layout.causal or layout.step > 1
-    if not ordered and (found := words.favourite(len(layout.key))):
-        return found
+    if not ordered and (one := words.favourite(found.columns.shape[1])):
+        return one
     nearest = max(fits, key=lambda one: one.clarity, default=None)
-    return words.nothing(nearest, tally.roles, ordered)
-
-
-def _mean(values: Array, rows: Bools) -> Array:
-    """(heads,): the mean over the rows that count and have such a number, NaN where none has."""
-    chosen = values[:, rows]
-    there = ~np.isnan(chosen)
-    if not rows.any():
-        return np.where(np.isnan(values).all(axis=1), np.nan, 0.0)
-    count = there.sum(axis=1)
-    sums = np.where(there, chosen, 0).sum(axis=1)
-    found: Array = np.divide(sums, count, out=np.full(len(values), np.nan), where=count > 0)
-    return found
+    return words.nothing(nearest, FINDERS, ordered)
 
 
 # --- what the window asks -------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,50 +35,82 @@ class Showing:
         return _nats(self.share, self.chance) * float(np.sqrt(self.coverage))
 
 
-def showing(tally: Tally, rows: Bools) -> Iterator[list[Showing]]:
-    """For each role that enough rows have a key for, how it fits each head."""
-    counted = int(rows.sum())
-    for name in tally.roles:
-        chance = ratio(tally.chance[name], tally.seen)
-        fit = np.flatnonzero(rows & (chance > 0) & (chance <= 0.5))
-        if len(fit) < max(_FEWEST, _COVERAGE * counted):
-            continue
-        share, mean = tally.share(name)[:, fit], float(chance[fit].mean())
-        shares, excess = share.mean(1), _excess(share, chance[fit])
+class Fit:
+    """How the heads of a layer fit a role: sums over the rows that have such a key, of one text or
+    of many. rows counts them; share (heads,) and chance are sums over them, halves the same of the
+    first and of the second part of each text. parts: of every second target, and of the others.
+    """
+
+    def __init__(self, heads: int) -> None:
+        self.rows, self.chance = 0, 0.0
+        self.share = np.zeros(heads)
+        self._halves = [(np.zeros(heads), np.zeros(2)) for _ in range(2)]
+        self._parts: list[tuple[Array, Array]] = []
+
+    def add(self, tally: Tally, name: str, rows: Array, share: Array) -> None:
+        """Count the rows (by number) of a text, of which share (heads, rows) is the role's."""
+        chance = ratio(tally.chance[name], tally.seen)[rows]
+        self.rows += len(rows)
+        self.chance += float(chance.sum())
+        self.share += share.sum(1)
+        middle = len(rows) // 2
+        for (shares, sums), half in zip(
+            self._halves, (slice(None, middle), slice(middle, None)), strict=True
+        ):
+            shares += share[:, half].sum(1)
+            sums += len(chance[half]), chance[half].sum()
+        if name in tally.even_hits:
+            self._split(tally, name, rows)
+
+    def _split(self, tally: Tally, name: str, rows: Array) -> None:
+        if not self._parts:
+            self._parts = [(np.zeros(len(self.share)), np.zeros(1)) for _ in range(2)]
+        even = tally.even_hits[name][:, rows], tally.even_chance[name][rows]
+        odd = tally.hits[name][:, rows] - even[0], tally.chance[name][rows] - even[1]
+        for (shares, by_chance), (hits, chance) in zip(self._parts, (even, odd), strict=True):
+            there = chance > 0
+            shares += ratio(hits, tally.mass[:, rows])[:, there].sum(1)
+            by_chance += ratio(chance, tally.seen[rows])[there].sum()
+
+    def showing(self, name: str, counted: int) -> list[Showing]:
+        """How the role fits each head, of so many rows that count; empty where too few have one."""
+        if self.rows < max(_FEWEST, _COVERAGE * counted):
+            return []
+        shares, mean = self.share / self.rows, self.chance / self.rows
+        excess = _excess(shares, mean)
         nats = np.array([_nats(float(one), mean) for one in shares])
-        shows = (excess >= _EXCESS) & (nats >= max(_CLEAR, _EVIDENCE / len(fit)))
-        shows &= _steady(share, chance[fit], excess) & _spread(tally, name, fit, shares / mean)
-        coverage = len(fit) / counted
-        yield [
+        shows = (excess >= _EXCESS) & (nats >= max(_CLEAR, _EVIDENCE / self.rows))
+        shows &= self._steady(excess) & self._spread(shares / mean)
+        coverage = self.rows / counted
+        return [
             Showing(name, float(one), mean, coverage, bool(seen))
             for one, seen in zip(shares, shows, strict=True)
         ]
 
+    def _steady(self, excess: Array) -> Bools:
+        """(heads,): whether a role shows in both halves of the texts."""
+        found = [
+            _excess(share / rows, chance / rows) for share, (rows, chance) in self._halves if rows
+        ]
+        lowest: Array = np.min(found, axis=0)
+        return lowest >= _STEADY * excess
 
-def _steady(share: Array, chance: Array, excess: Array) -> Bools:
-    """(heads,): whether a role shows in both halves of the text."""
-    middle = len(chance) // 2
-    first = _excess(share[:, :middle], chance[:middle])
-    second = _excess(share[:, middle:], chance[middle:])
-    return np.minimum(first, second) >= _STEADY * excess
+    def _spread(self, lift: Array) -> Bools:
+        """(heads,): whether every second of a role's targets is looked at, and every other one.
 
-
-def _spread(tally: Tally, name: str, fit: Array, lift: Array) -> Bools:
-    """(heads,): whether every second of a role's targets is looked at, and every other one.
-
-    A head that rests on one place, which happens to be a capital letter, does not look at capital
-    letters.
-    """
-    alike = np.ones(len(lift), bool)
-    if name in tally.even_hits:
-        even = tally.even_hits[name][:, fit], tally.even_chance[name][fit]
-        odd = tally.hits[name][:, fit] - even[0], tally.chance[name][fit] - even[1]
-        for hits, chance in (even, odd):
-            there = chance > 0
-            share = ratio(hits, tally.mass[:, fit])[:, there].sum(1)
-            by_chance = ratio(chance, tally.seen[fit])[there].sum()
+        A head that rests on one place, which happens to be a capital letter, does not look at
+        capital letters.
+        """
+        alike = np.ones(len(lift), bool)
+        for share, by_chance in self._parts:
             alike &= (share > 0) & (share - by_chance >= _PART * (lift - 1) * by_chance)
-    return alike
+        return alike
+
+
+def fitting(tally: Tally, name: str, rows: Bools) -> Array:
+    """The numbers of the rows that have a key of a role, and keys that are none."""
+    chance = ratio(tally.chance[name], tally.seen)
+    return np.flatnonzero(rows & (chance > 0) & (chance <= 0.5))
 
 
 def best_of(fits: list[Showing]) -> Showing | None:
@@ -93,9 +124,9 @@ def best_of(fits: list[Showing]) -> Showing | None:
     return best
 
 
-def _excess(share: Array, chance: Array) -> Array:
+def _excess(share: Array, chance: float) -> Array:
     """(heads,): what a share adds to chance, of what it could add."""
-    return (share.mean(1) - chance.mean()) / (1 - chance.mean())  # type: ignore[no-any-return]
+    return (share - chance) / (1 - chance)
 
 
 def _nats(share: float, chance: float) -> float:

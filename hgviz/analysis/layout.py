@@ -16,12 +16,14 @@ class Layout:
     query (rows, 2) and key (columns, 2) are half-open spans of tokens, (-1, -1) for padding; now
     is the newest token of each row, own the newest column of the row's own tokens; step columns
     make up one row of a layer that shortens, one everywhere else. reader and reading are the texts
-    of the rows and of the columns; between: they are not the same. readings holds those that were
+    of the rows and of the columns; between: they are not the same. stride: tokens per row, None
+    where segments differ in length. readings holds those that were
     made before, by the sequence they are of.
     """
 
     def __init__(self, capture: Capture, layer: int, readings: dict[str, Reading]) -> None:
         one = capture.spec.layers[layer]
+        self.layer = layer
         self.reader = _reading(capture, one.level, readings)
         self.reading = _reading(capture, one.key_level, readings)
         self.between = self.reader is not self.reading
@@ -30,6 +32,7 @@ class Layout:
         self.now = np.maximum(self.query[:, 1] - 1, 0)
         wide, fine = (capture.spec.levels[i].stride or 1 for i in (one.level, one.key_level))
         self.step = wide // fine if one.role == "down" else 1
+        self.stride = capture.spec.levels[one.level].stride
         if one.role == "self":
             self.own = np.arange(len(self.query))
         else:
@@ -62,6 +65,7 @@ class Block:
         self.rows = np.arange(rows.start, rows.stop)
         self.query, self.key = layout.query[rows], layout.key[columns]
         self.now, self.own, self.step = layout.now[rows], layout.own[rows], layout.step
+        self.causal = layout.causal
         self.columns = np.arange(columns.start, columns.stop)
         self.seen = self._seen(layout, self.rows)
 
@@ -166,6 +170,10 @@ class Block:
         spelling = self.reading.spelling
         before = self.key[:, 1] <= self.reading.word_first[self.now][:, None]
         return self.like(spelling, spelling) & before
+
+    def rare_word(self) -> Bools:
+        """The rarest word of the query's sentence; in causal maps of what it sees of it."""
+        return self.within(*self.reading.rarest(self.causal))
 
     def previous_word(self) -> Bools:
         """The word before the one that the query stands in."""

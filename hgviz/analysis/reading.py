@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ _ENDS = frozenset(".!?…؟。！？")
 _WIDE_ENDS = frozenset("。！？")  # end a sentence without a space behind them
 _VOWELS = frozenset("aeiouyäöüáéíóúàèìòùâêîôûåøæœ")
 _APOSTROPHES = frozenset("'’")
+COMMON = 500  # words of a corpus: all others are rare (Voita et al. 2019)
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
 
 
@@ -30,9 +33,10 @@ class Reading:
     tokens first..end-1 of each token's word, spelling is equal for equal words (capitals apart),
     sentence_first is the first token of the sentence, same_before the newest earlier token of the
     same kind, grams[n] the kind of the last n tokens together; all -1 where there is none.
+    lexicon: how often words are used, without it no word is rare.
     """
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: Prompt, lexicon: Lexicon | None = None) -> None:
         tokens = len(prompt)
         self.unit = prompt.unit
         named = self.unit in ("letter", "token")
@@ -57,8 +61,11 @@ class Reading:
         self.capital = np.array([one.isupper() for one in leads], bool)
         self.digit = np.array([one.isdigit() for one in leads], bool)
         self.vowel = np.array([one.lower() in _VOWELS for one in leads], bool)
-        words, spellings = _words(text)
+        words, spellings, spelled = _words(text)
+        self._rarest: dict[bool, tuple[Integers, Integers]] = {}
+        self._uses = np.array([lexicon.uses(one) for one in spelled], float) if lexicon else None
         self.word = _first_within(words, spans)
+        self._word_of = self.word.copy()
         self.spelling = np.append(spellings, -1)[self.word]
         self.word_first, self.word_end = _runs(self.word)
         self.starts_word = self.word_first == self.numbers
@@ -70,9 +77,55 @@ class Reading:
         self.same_before = _same_before(self.ids)
         self.grams = {size: _grams(self.ids, size) for size in (1, 2, 3)}
 
+    def rarest(self, causal: bool) -> tuple[Integers, Integers]:
+        """For each token the tokens first..end-1 of the rarest word of its sentence; causal: up to
+        and including its own word. -1 where none is rare."""
+        if causal not in self._rarest:
+            self._rarest[causal] = self._find_rarest(causal)
+        return self._rarest[causal]
+
+    def _find_rarest(self, causal: bool) -> tuple[Integers, Integers]:
+        first, end = np.full((2, len(self.numbers)), -1, np.int64)
+        if self._uses is None or not len(self.numbers):
+            return first, end
+        sentence, rarest, fewest = -2, -1, np.inf
+        best: dict[int, int] = {}  # by sentence
+        for token, word in enumerate(self._word_of):
+            if self.sentence_first[token] != sentence:
+                sentence, rarest, fewest = int(self.sentence_first[token]), -1, np.inf
+            if word >= 0 and self._uses[word] < fewest:
+                rarest, fewest = token, float(self._uses[word])
+            best[sentence] = rarest
+            if causal and rarest >= 0:
+                first[token], end[token] = self.word_first[rarest], self.word_end[rarest]
+        if not causal:
+            chosen = np.array([best[int(one)] for one in self.sentence_first], np.int64)
+            first = np.where(chosen >= 0, self.word_first[chosen], -1)
+            end = np.where(chosen >= 0, self.word_end[chosen], -1)
+        return first, end
+
     def last(self, members: Bools) -> Integers:
         """For each token the newest member up to and including it, -1 where there is none."""
         return np.maximum.accumulate(np.where(members, self.numbers, -1), dtype=np.int64)
+
+
+class Lexicon:
+    """How often each word is used in a corpus, capitals apart; the most frequent are common."""
+
+    def __init__(self, texts: Iterable[str], common: int = COMMON) -> None:
+        self._counts: Counter[str] = Counter()
+        for text in texts:
+            self._counts.update(_words(text)[2])
+        self._common = {word for word, _ in self._counts.most_common(common)}
+
+    @property
+    def rare(self) -> int:
+        """How many different words are rare."""
+        return len(self._counts) - len(self._common)
+
+    def uses(self, word: str) -> float:
+        """How often a word is used, infinity for a common one."""
+        return float("inf") if word in self._common else float(self._counts[word])
 
 
 def _special(pieces: tuple[str, ...]) -> Bools:
@@ -99,8 +152,9 @@ def _lead(text: str, start: int, end: int) -> str:
     return (text[start:end].lstrip() or text[start:end])[:1]
 
 
-def _words(text: str) -> tuple[Integers, Integers]:
-    """For each character the number of its word or -1; for each word a number of its spelling."""
+def _words(text: str) -> tuple[Integers, Integers, list[str]]:
+    """For each character the number of its word or -1; for each word a number of its spelling, and
+    the spelling."""
     numbers = np.full(len(text), -1, np.int64)
     starts: list[int] = []
     ends: list[int] = []
@@ -115,9 +169,9 @@ def _words(text: str) -> tuple[Integers, Integers]:
             numbers[at] = len(starts) - 1
         inside = one.isalnum() or joined
     known: dict[str, int] = {}
-    spellings = (text[start:end].lower() for start, end in zip(starts, ends, strict=True))
-    kinds = [known.setdefault(one, len(known)) for one in spellings]
-    return numbers, np.array(kinds, np.int64)
+    spelled = [text[start:end].lower() for start, end in zip(starts, ends, strict=True)]
+    kinds = [known.setdefault(one, len(known)) for one in spelled]
+    return numbers, np.array(kinds, np.int64), spelled
 
 
 def _sentences(text: str) -> Integers:

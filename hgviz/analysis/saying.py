@@ -10,6 +10,8 @@ from hgviz.analysis.finders import Finder
 from hgviz.analysis.judging import Showing
 from hgviz.core import Prompt
 
+POSITIONAL = 0.9  # of a head's rows look most at one distance (Voita et al. 2019)
+_OTHERS = 3  # roles that are named beside the clearest
 _REST = 0.5  # the share of all rows that a single key must have to be named
 _STRONG = 0.3  # the share from which on a sentence says what a head does, not what it leans to
 
@@ -25,11 +27,22 @@ class Said(NamedTuple):
     clarity: float = 0.0
 
 
+class Named(NamedTuple):
+    """One thing that a head shows: its key (of FINDERS, or of METRICS), in words, the evidence, and
+    its strength from 0 to 1."""
+
+    name: str
+    words: str
+    evidence: str
+    score: float
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """How a head speaks of what it looks at; unit, place and text are those of Finder.
 
-    keys: the text of its keys; sampled: what is added where only some rows were measured. signed,
+    keys: the text of its keys; sampled: what is added where only some rows were measured; texts: of
+    how many texts. signed,
     most and metrics are the head's own: whether its weights can be negative, the key that is
     looked at most with its share, and its numbers.
     """
@@ -39,6 +52,7 @@ class Words:
     text: str
     keys: Prompt
     sampled: str = ""
+    texts: int = 1
     signed: bool = False
     most: tuple[int | None, float] = (None, 0.0)
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -75,7 +89,30 @@ class Words:
                 f"closest: {self._fill(finders[nearest.name].name)}, {_percent(nearest.share)} "
                 f"of {self._weight}; by chance {_percent(nearest.chance)}{self._rest}"
             )
-        return Said("", "No single role shows on this text", evidence)
+        where = "this text" if self.texts == 1 else "these texts"
+        return Said("", f"No single role shows on {where}", evidence)
+
+    def named(
+        self, said: Said, shown: list[Showing], finders: Mapping[str, Finder]
+    ) -> tuple[Named, ...]:
+        """Everything that shows in a head: its role, then the clearest of the others, then whether
+        it goes by position alone."""
+        found = [Named(said.finder, said.role, said.evidence, said.score)] if said.role else []
+        others = sorted(shown, key=lambda one: -one.clarity)
+        for one in [one for one in others if one.name != said.finder][:_OTHERS]:
+            other = self.role(one, finders[one.name])
+            found.append(Named(one.name, other.role, other.evidence, other.score))
+        share, offset = (self.metrics.get(name, 0.0) for name in ("positional", "offset"))
+        if share >= POSITIONAL:
+            evidence = f"{_percent(share)} of its rows look most {self._at(offset)}{self.sampled}"
+            found.append(Named("positional", "positional", evidence, share))
+        return tuple(found)
+
+    def _at(self, offset: float) -> str:
+        if not offset:
+            return f"at the {self.unit} itself" if self.place == self.unit else "at themselves"
+        way = "on" if offset > 0 else "back"
+        return f"{abs(offset):.0f} {self.unit}{'' if abs(offset) == 1 else 's'} {way}"
 
     def favourite(self, keys: int) -> Said | None:
         """A head that rests on one key, whatever that stands for, or None."""

@@ -19,12 +19,12 @@ Array = NDArray[Any]
 class Tally:
     """Sums over the keys of each row; weights count by their size.
 
-    mass, positive (the part of it above 0), peak, plain (the peak without special tokens), logs (of
-    a log a), distance and placed (mass on keys that stand for tokens) are (heads, rows); columns
-    (heads, keys) is the mass of each key over the real rows, signed (heads,) whether weights can be
-    negative; hits[role] (heads, rows) and chance[role] (rows,) are the mass and the number of
-    the keys that a role means, even_hits and even_chance of every second of its targets; seen
-    (rows,) counts the keys that a row sees.
+    mass, positive (the part of it above 0), peak, where (its column, -1 in rows without weight),
+    plain (the peak without special tokens), logs (of a log a), distance and placed (mass on keys
+    that stand for tokens) are (heads, rows); columns (heads, keys) is the mass of each key over the
+    real rows, signed (heads,) whether weights can be negative; hits[role] (heads, rows) and
+    chance[role] (rows,) are the mass and the number of the keys that a role means, even_hits and
+    even_chance of every second of its targets; seen (rows,) counts the keys that a row sees.
     """
 
     def __init__(self, layout: Layout, roles: Mapping[str, Finder], signed: Sequence[bool]) -> None:
@@ -32,6 +32,7 @@ class Tally:
         self.roles, self.layout, self.signed = roles, layout, np.array(signed, bool)
         self.mass, self.peak, self.logs, self.distance, self.placed = np.zeros((5, heads, rows))
         self.positive, self.plain = np.zeros((2, heads, rows))
+        self.where = np.full((heads, rows), -1)
         self.columns = np.zeros((heads, len(layout.key)))
         self.seen = np.zeros(rows)
         split = [name for name, one in roles.items() if one.members]
@@ -47,7 +48,7 @@ class Tally:
         if self.signed.any():
             self.positive[:, rows] += np.maximum(weights, 0).sum(2)
         self.columns[:, columns] += sizes[:, self.layout.real[rows]].sum(1)
-        self.peak[:, rows] = np.maximum(self.peak[:, rows], sizes.max(2))
+        self._look(rows, columns.start, sizes)
         if self.layout.reading.marker.any():
             words = sizes * ~block.marked
             self.plain[:, rows] = np.maximum(self.plain[:, rows], words.max(2))
@@ -64,6 +65,14 @@ class Tally:
             if (members := one.members)
         }
         self._hit(self.even_hits, self.even_chance, rows, sizes, even)
+
+    def _look(self, rows: slice, first: int, sizes: Array) -> None:
+        """Where each row looks most; the first of several equal ones."""
+        best = sizes.argmax(2)
+        most = np.take_along_axis(sizes, best[..., None], 2)[..., 0]
+        better = most > self.peak[:, rows]
+        self.where[:, rows] = np.where(better, best + first, self.where[:, rows])
+        self.peak[:, rows] = np.where(better, most, self.peak[:, rows])
 
     @staticmethod
     def _hit(
@@ -93,6 +102,33 @@ class Tally:
             return self.share(role)
         return np.where(self.chance[role] > 0, self.share(role), np.nan)
 
+    def offsets(self) -> Array:
+        """(heads, rows): how far from the query the key lies that each row looks at most, in
+        tokens; -1 is the previous one. NaN for rows without weight, for keys that stand for no
+        token, and between two texts. A position of a level counts as many tokens as its stride.
+        """
+        layout = self.layout
+        if layout.between:
+            return np.full(self.mass.shape, np.nan)
+        column = np.maximum(self.where, 0)
+        far = layout.key[column, 1] - layout.query[:, 1]
+        if layout.role == "self" and layout.stride is not None:
+            far = (self.where - np.arange(len(layout.query))) * layout.stride
+        there = (self.where >= 0) & (layout.key[column, 0] >= 0)
+        return np.where(there, far, np.nan)
+
+    def rarest(self) -> Array:
+        """(heads, rows): 1 where the key looked at most is of the rarest word of the sentence, NaN
+        where no word of it is rare, or nobody counted words."""
+        if "rare word" not in self.roles or not self.chance["rare word"].any():
+            return np.full(self.mass.shape, np.nan)
+        layout = self.layout
+        first, end = (one[layout.now] for one in layout.reading.rarest(layout.causal))
+        column = np.maximum(self.where, 0)
+        inside = (layout.key[column, 0] < end) & (layout.key[column, 1] > first)
+        found = np.where(inside & (self.where >= 0), 1.0, 0.0)
+        return np.where(self.chance["rare word"] > 0, found, np.nan)
+
     def of_signed(self, values: Array) -> Array:
         """(heads, rows): the values, NaN for heads whose weights cannot be negative."""
         return np.where(self.signed[:, None], values, np.nan)
@@ -108,12 +144,13 @@ def ratio(part: Array, whole: Array) -> Array:
 class Metric:
     """A number of every head: its name, what it means, and how rows give it (heads, rows).
 
-    NaN where it says nothing of a row; of no rows at all, the head has no such number.
+    NaN where it says nothing of a row; of no rows at all, the head has no such number. of None: it
+    is no mean over rows, and measured otherwise (gathered, kernels, likeness).
     """
 
     words: str
     description: str
-    of: Callable[[Tally], Array]
+    of: Callable[[Tally], Array] | None = None
 
     def named(self, unit: str) -> str:
         """The label for a text of letters or of tokens."""
@@ -201,6 +238,29 @@ METRICS: dict[str, Metric] = {
     "negative": Metric(
         "Negative sum", "The negative weights of a row added up, averaged over rows",
         lambda tally: tally.of_signed(tally.positive - tally.mass),
+    ),
+    "positional": Metric(
+        "Positional", "The share of rows that look most at one and the same distance",
+    ),
+    "offset": Metric(
+        "Offset, {unit}s", "The distance at which most rows look most; −1 is the one before",
+    ),
+    "rare": Metric(
+        "Rarest word", "The share of rows that look most at the rarest word of their sentence",
+        Tally.rarest,
+    ),
+    "convolution": Metric(
+        "Convolution-like", "How much of what tells rows from even ones is one kernel of distance",
+    ),
+    "centre": Metric(
+        "Kernel centre, {unit}s", "The mean distance of that kernel; −1 is the one before",
+    ),
+    "width": Metric("Kernel width, {unit}s", "How wide that kernel is: one standard deviation"),
+    "variance": Metric(
+        "Content variance", "How much the same cell of the map varies between texts, on average",
+    ),
+    "nearest": Metric(
+        "Nearest head", "The Jensen-Shannon distance to the head most like it; 0 is the same map",
     ),
 }  # fmt: skip
 

@@ -173,9 +173,16 @@ def test_the_numbers_are_what_they_say():
     )
     followed = [[j for j in range(1, i) if TEXT[j - 1] == TEXT[i]] for i in range(15, N)]
     wanted["induction"] = np.mean([at(i + 15, *keys) for i, keys in enumerate(followed) if keys])
+    most = row_argmax_offsets(head)
+    wanted["positional"], wanted["offset"] = np.mean(most == -1), -1
     assert list(metrics) == [name for name in METRICS if name in wanted]
     assert dict(metrics) == pytest.approx(wanted, rel=1e-5)
     assert np.isnan(metrics["diagonal"]) and applying([metrics]) == tuple(metrics)
+
+
+def row_argmax_offsets(head):
+    """How far each row that counts looks most."""
+    return np.array([np.argmax(row[: i + 1]) - i for i, row in enumerate(head) if i >= 15])
 
 
 def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):

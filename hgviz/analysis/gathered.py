@@ -1,0 +1,189 @@
+"""What the heads of a layer did, added up row by row over one text or over many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hgviz.analysis.judging import Fit, Showing, fitting
+from hgviz.analysis.reading import Bools
+from hgviz.analysis.tally import METRICS, Array, Numbers, Tally, ratio
+
+EXAMPLES = 8  # that are kept of a role
+_ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
+
+
+class Example(NamedTuple):
+    """A row in which a head does its thing: the number of the text, query and key as tokens (key
+    None: no token), the part of the row's weight that goes to keys of the role."""
+
+    text: int
+    query: int
+    key: int | None
+    share: float
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Sums and counts (heads,) of a metric; there: whether any row ever had it."""
+
+    total: Array
+    count: Array
+    there: Bools
+
+
+class Gathered:
+    """Sums over all rows of the texts that were added, so that any number of them needs no more
+    room than one.
+
+    rows: how many count, of texts. columns (heads, keys) is the mass of each key, of one text only.
+    longest: the keys that a row sees at most.
+    """
+
+    def __init__(self, signed: Bools) -> None:
+        heads = len(signed)
+        self.signed, self.heads = signed, heads
+        self.texts = self.rows = 0
+        self.longest = 0.0
+        self.columns: Array = np.zeros((heads, 0))
+        self._sums: dict[str, _Sum] = {}
+        self._fits: dict[str, Fit] = {}
+        self._best: dict[str, _Best] = {}
+        self._offsets: dict[int, Array] = {}
+
+    def add(self, tally: Tally, text: int = 0, each: int = EXAMPLES) -> None:
+        """Add a text that is counted; of each role at most so many of its rows become examples."""
+        rows = counting(tally)
+        self.texts += 1
+        self.rows += int(rows.sum())
+        self.longest = max(self.longest, float(tally.seen.max(initial=0)))
+        self.columns = tally.columns if self.texts == 1 else self.columns[:, :0]
+        for name, one in METRICS.items():
+            if one.of is not None:
+                self._sum(name, one.of(tally), rows)
+        even = ratio(METRICS["entropy"].of(tally), np.log(np.maximum(tally.seen, 1)))  # type: ignore[misc]
+        self._sum("even", even, rows)
+        self._count_offsets(tally.offsets(), rows)
+        focus = ratio(tally.peak, tally.mass)
+        self._keep("", tally, np.flatnonzero(rows & (tally.seen > 1)), focus, focus, text, each)
+        for name in tally.roles:
+            fit = fitting(tally, name, rows)
+            if len(fit):
+                share = tally.share(name)
+                self._fits.setdefault(name, Fit(self.heads)).add(tally, name, fit, share[:, fit])
+                lift = share - ratio(tally.chance[name], tally.seen)
+                self._keep(name, tally, fit, lift, share, text, each)
+
+    def _sum(self, name: str, values: Array, rows: Bools) -> None:
+        known = ~np.isnan(values)
+        chosen, there = values[:, rows], known[:, rows]
+        blank = _Sum(np.zeros(self.heads), np.zeros(self.heads), np.zeros(self.heads, bool))
+        one = self._sums.setdefault(name, blank)
+        one.total += np.where(there, chosen, 0).sum(1)
+        one.count += there.sum(1)
+        one.there |= known.any(1)
+
+    def _count_offsets(self, offsets: Array, rows: Bools) -> None:
+        chosen = offsets[:, rows]
+        for head in range(self.heads):
+            mine = chosen[head][~np.isnan(chosen[head])].astype(np.int64)
+            for offset, count in zip(*np.unique(mine, return_counts=True), strict=True):
+                self._offsets.setdefault(int(offset), np.zeros(self.heads))[head] += count
+
+    def _keep(
+        self, name: str, tally: Tally, rows: Array, values: Array, shares: Array, text: int,
+        each: int,
+    ) -> None:  # fmt: skip
+        if len(rows):
+            best = self._best.setdefault(name, _Best(self.heads))
+            layout = tally.layout
+            order = np.argsort(-values[:, rows], axis=1, kind="stable")[:, :each]
+            chosen = rows[order]
+            column = np.take_along_axis(tally.where, chosen, 1)
+            key = np.where(column >= 0, layout.key[np.maximum(column, 0), 1] - 1, -1)
+            best.add(
+                np.take_along_axis(values, chosen, 1), np.take_along_axis(shares, chosen, 1),
+                np.stack([np.full(chosen.shape, text), layout.now[chosen], key], -1),
+            )  # fmt: skip
+
+    # --- what it comes to -------------------------------------------------------------------------
+
+    def metrics(self) -> list[Numbers]:
+        """For each head those of METRICS that say something of it."""
+        found = [Numbers() for _ in range(self.heads)]
+        for name in METRICS:
+            if name in self._sums:
+                for mine, value in zip(found, self.mean(name), strict=True):
+                    if not np.isnan(value):
+                        mine[name] = float(value)
+        for mine, (share, offset) in zip(found, self._positional(), strict=True):
+            if not np.isnan(share):
+                mine |= {"positional": share, "offset": offset}
+        return found
+
+    def mean(self, name: str) -> Array:
+        """(heads,): the mean over the rows that count and have such a number, NaN for none."""
+        one = self._sums[name]
+        if not self.rows:
+            return np.where(one.there, 0.0, np.nan)
+        found: Array = np.full(self.heads, np.nan)
+        return np.divide(one.total, one.count, out=found, where=one.count > 0)
+
+    def _positional(self) -> list[tuple[float, float]]:
+        """For each head the offset of the most rows, the nearer of two, and their share of all."""
+        offsets = sorted(self._offsets, key=lambda one: (abs(one), one))
+        if not offsets or not self.rows:
+            return [(float("nan"), float("nan"))] * self.heads
+        counts = np.stack([self._offsets[one] for one in offsets])
+        best = counts.argmax(0)
+        return [
+            (float(counts[at, head] / self.rows), float(offsets[at]))
+            for head, at in enumerate(best)
+        ]
+
+    def showing(self) -> list[list[Showing]]:
+        """For each head how the roles fit it that enough rows have a key for."""
+        fits = [one.showing(name, self.rows) for name, one in self._fits.items()]
+        return [[one[head] for one in fits if one] for head in range(self.heads)]
+
+    def examples(self, head: int, role: str) -> tuple[Example, ...]:
+        """Where a head does it most, the clearest first; of role "" where it is most focused."""
+        best = self._best.get(role)
+        return best.of(head) if best is not None else ()
+
+
+class _Best:
+    """The rows with the largest values of each head, of all texts."""
+
+    def __init__(self, heads: int) -> None:
+        self._values = np.zeros((heads, 0))
+        self._shares = np.zeros((heads, 0))
+        self._rows = np.zeros((heads, 0, 3), np.int64)
+
+    def add(self, values: Array, shares: Array, rows: Array) -> None:
+        """(heads, some) values and shares, (heads, some, 3) text, query, key."""
+        values = np.concatenate([self._values, values], 1)
+        order = np.argsort(-values, axis=1, kind="stable")[:, :EXAMPLES]
+        self._values = np.take_along_axis(values, order, 1)
+        self._shares = np.take_along_axis(np.concatenate([self._shares, shares], 1), order, 1)
+        rows = np.concatenate([self._rows, rows], 1)
+        self._rows = np.take_along_axis(rows, order[..., None], 1)
+
+    def of(self, head: int) -> tuple[Example, ...]:
+        return tuple(
+            Example(int(text), int(query), int(key) if key >= 0 else None, float(share))
+            for value, share, (text, query, key) in zip(
+                self._values[head], self._shares[head], self._rows[head], strict=True
+            )
+            if value > 0
+        )
+
+
+def counting(tally: Tally) -> Bools:
+    """(rows,) True for the rows that count: real ones, measured, with enough keys."""
+    real = tally.layout.real.copy()
+    enough = max(1.0, min(_ENOUGH, tally.seen.max(initial=0) / 4))
+    real &= tally.seen >= enough
+    return real
