@@ -1,73 +1,36 @@
-"""All maps of a capture as one linear operator, models.md A.8 in its rn form.
-
-Heads are fused by their mean, every residual path counts as one half.
-"""
+"""All maps of a capture as one linear operator, models.md A.8, and what goes the long way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from hgviz.analysis.fusion import HELD, Fused, inverse
 from hgviz.analysis.operators import Array, pool, shifted, spread, unpooled, unshifted, unspread
-from hgviz.core import Capture, Layer
-
-HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
-ROWS = 256
-
-
-class Fused:
-    """The mean map of the heads of a layer that are on, read in blocks of rows.
-
-    Rows of |A| are divided by their sums: that changes nothing but rounding where a row is a
-    distribution already, and makes signed weights shares of their row.
-    """
-
-    def __init__(self, capture: Capture, layer: Layer, held: bool) -> None:
-        found = capture.maps[layer.index]
-        assert found is not None
-        self.map = found
-        self.heads = [h for h in found.heads if (layer.index, h) not in capture.off]
-        self.cross = layer.role == "cross"
-        self.held: list[Array] | None = list(self._read()) if held else None
-
-    def _read(self) -> Iterator[Array]:
-        queries = self.map.shape[1]
-        for start in range(0, queries, ROWS):
-            stop = min(start + ROWS, queries)
-            whole = np.zeros((stop - start, self.map.shape[2]))
-            for head in self.heads:
-                whole += _normal(self.map.read(head, (start, stop)))
-            yield whole / len(self.heads)
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        for number, block in enumerate(self.held if self.held is not None else self._read()):
-            yield slice(number * ROWS, number * ROWS + len(block)), block
-
-    def right(self, values: Array) -> Array:
-        """A v, (keys,) -> (queries,)"""
-        return np.concatenate([block @ values for _, block in self._blocks()])
-
-    def left(self, rows: Array) -> Array:
-        """X A, (r, queries) -> (r, keys)"""
-        out = np.zeros((len(rows), self.map.shape[2]))
-        for where, block in self._blocks():
-            if rows[:, where].any():
-                out += rows[:, where] @ block
-        return out
-
-
-def _normal(weights: Array) -> Array:
-    size = np.abs(weights, dtype=np.float64)
-    return size * _inverse(size.sum(axis=1))[:, None]
-
-
-def _inverse(sums: Array) -> Array:
-    """1 / sum, 0 where a row has no mass: zero rows stay zero."""
-    return np.divide(1.0, sums, out=np.zeros(sums.shape), where=sums > 0)
-
+from hgviz.core import Capture
+from hgviz.recipe import Recipe
 
 # --- one level ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """How much of each row goes from a level into the shorter one below it, and back.
+
+    Shares of the whole row, (rows,) each. Up: copied to the positions of a group, or looked at;
+    down: pooled, or looked at. Both ways add up to the same.
+    """
+
+    copied: Array
+    looked_up: Array
+    pooled: Array
+    looked_down: Array
+
+    @property
+    def through(self) -> Array:
+        """What takes the long way through the levels below."""
+        return self.copied + self.looked_up
 
 
 class Level:
@@ -78,20 +41,23 @@ class Level:
     """
 
     def __init__(self, net: Net, level: int, length: int) -> None:
-        self.length = length
+        self.length, self.recipe = length, net.recipe
         self.pre, self.post = net.stacks(level)
         self.scales: dict[str, Array] = {}
         self.inner: Level | None = None
         if level + 1 < len(net.strides):
             self.factor = net.strides[level + 1] // net.strides[level]
             self.shift = net.shifts[level + 1]
+            self.parts = net.parts(level, self.factor)
             self.padded = -(-length // self.factor) * self.factor
             self.down, self.up = net.between(level)
             self.official, self.spreads = net.official, net.spreads
             self.inner = Level(net, level + 1, self.padded // self.factor)
             ones = np.ones(length)
             # the official form normalises the level alone, the windowed one with its pre layers
-            self._through(ones if self.official else _stack(self.pre, ones))
+            ones = ones if self.official else _stack(self.pre, ones)
+            self.skip_mass = np.pad(ones, (0, self.padded - length))
+            self._through(ones)
 
     def right(self, values: Array) -> Array:
         """R v, (n,) -> (n,)"""
@@ -100,73 +66,85 @@ class Level:
             values = self._through(values)
         return _stack(self.post, values)
 
-    def left(self, rows: Array) -> Array:
-        """X R, (r, n) -> (r, n)"""
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
+        """X R, (r, n) -> (r, n); told: takes what went through each level below, outside in."""
         rows = _stack_left(self.post, rows)
         if self.inner is not None:
-            rows = self._through_left(rows)
+            rows = self._through_left(rows, told)
         return _stack_left(self.pre, rows)
 
     def _rn(self, name: str, values: Array) -> Array:
         if name not in self.scales:
-            self.scales[name] = _inverse(values)
+            self.scales[name] = inverse(values) if self.recipe.divides else np.ones(len(values))
         return values * self.scales[name]
 
     def _through(self, values: Array) -> Array:
         """Down, the inner level, up and the residual paths, applied to a vector (n,)."""
         assert self.inner is not None
+        keep, look = self.recipe.keep, self.recipe.look
         skip = np.pad(values, (0, self.padded - self.length))  # E v
-        short = pool(skip, self.factor, self.shift)
+        short = pool(skip, self.factor, self.shift, self.parts)
         if self.down is not None:
-            short = (short + self.down.right(shifted(skip, self.shift))) / 2
+            short = keep * short + look * self.down.right(shifted(skip, self.shift))
         inner = self.inner.right(self._rn("short", short))
+        if "spread" not in self.scales:
+            self.inner_mass = inner
         out = self._rn("spread", spread(inner, self.factor))
         if not self.official:
-            out = self._rn("joined", (skip + out) / 2)
+            out = self._rn("joined", keep * skip + look * out)
         elif self.up is not None:
-            out = (skip + out) / 2 if self.spreads else skip
+            out = keep * skip + look * out if self.spreads else skip
         if self.up is not None:
-            out = (out + self._rn("looked", self.up.right(inner))) / 2
+            out = keep * out + look * self._rn("looked", self.up.right(inner))
             out = out if self.official else self._rn("out", out)
         if self.official:
-            out = self._rn("out", (out + skip) / 2)
+            out = self._rn("out", look * out + keep * skip)
         return out[: self.length]
 
-    def _through_left(self, rows: Array) -> Array:
+    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Array:
         """The same for rows X (r, n), from the end to the beginning."""
         assert self.inner is not None
+        keep, look = self.recipe.keep, self.recipe.look
         out = np.pad(rows, ((0, 0), (0, self.padded - self.length)))
-        skip, inner = np.zeros_like(out), np.zeros((len(rows), self.inner.length))
+        skip, looked = np.zeros_like(out), np.zeros((len(rows), self.inner.length))
         if self.official:
-            out = out * self.scales["out"] / 2
-            skip += out
+            out = out * self.scales["out"]
+            skip += keep * out
+            out = look * out
         if self.up is not None:
-            out = out / 2 if self.official else out * self.scales["out"] / 2
-            inner += self.up.left(out * self.scales["looked"])
+            out = out if self.official else out * self.scales["out"]
+            looked += self.up.left(look * out * self.scales["looked"])
+            out = keep * out
         if not self.official:
-            out = out * self.scales["joined"] / 2
-            skip += out
+            out = out * self.scales["joined"]
+            skip += keep * out
+            out = look * out
         elif self.up is not None:
-            skip += out / 2 if self.spreads else out
-            out = out / 2 if self.spreads else np.zeros_like(out)
-        inner += unspread(out * self.scales["spread"], self.factor)
-        short = self.inner.left(inner) * self.scales["short"]
+            skip += keep * out if self.spreads else out
+            out = look * out if self.spreads else np.zeros_like(out)
+        copied = unspread(out * self.scales["spread"], self.factor)
+        place = len(told) if told is not None else 0
+        short = self.inner.left(copied + looked, told) * self.scales["short"]
+        attended = np.zeros_like(skip)
         if self.down is not None:
-            short = short / 2
-            skip += unshifted(self.down.left(short), self.shift)
-        skip += unpooled(short, self.factor, self.shift)
-        return skip[:, : self.length]
+            attended = unshifted(self.down.left(look * short), self.shift)
+            short = keep * short
+        pooled = unpooled(short, self.factor, self.shift, self.parts)
+        if told is not None:
+            up = copied @ self.inner_mass, looked @ self.inner_mass
+            told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
+        return (skip + pooled + attended)[:, : self.length]  # type: ignore[no-any-return]
 
 
 def _stack(layers: list[Fused], values: Array) -> Array:
     for layer in layers:
-        values = (layer.right(values) + values) / 2
+        values = layer.recipe.look * layer.right(values) + layer.recipe.keep * values
     return values
 
 
 def _stack_left(layers: list[Fused], rows: Array) -> Array:
     for layer in reversed(layers):
-        rows = (layer.left(rows) + rows) / 2
+        rows = layer.recipe.look * layer.left(rows) + layer.recipe.keep * rows
     return rows
 
 
@@ -183,17 +161,18 @@ class Decoder:
 
     def __init__(self, net: Net, source: int, target: int) -> None:
         self.encoder, self.layers = net.of_level(0), net.of_level(1)
-        self.source, self.length = source, target
+        self.source, self.length, self.recipe = source, target, net.recipe
 
-    def left(self, rows: Array) -> Array:
-        """X R, (r, target) -> (r, source + target)"""
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
+        """X R, (r, target) -> (r, source + target); told: nothing, there are no levels below."""
+        keep, look = self.recipe.keep, self.recipe.look
         found = np.zeros((len(rows), self.source))
         for layer in reversed(self.layers):
             if layer.cross:
-                found += layer.left(rows) / 2
-                rows = rows / 2
+                found += look * layer.left(rows)
+                rows = keep * rows
             else:
-                rows = (layer.left(rows) + rows) / 2
+                rows = look * layer.left(rows) + keep * rows
         return np.concatenate([_stack_left(self.encoder, found), rows], axis=1)
 
 
@@ -203,8 +182,8 @@ class Decoder:
 class Net:
     """Which layers stand where: before, between and after the levels of a capture."""
 
-    def __init__(self, capture: Capture) -> None:
-        spec = capture.spec
+    def __init__(self, capture: Capture, recipe: Recipe, held: bool = True) -> None:
+        spec, self.recipe = capture.spec, recipe
         self.official = spec.form != "windowed"
         self.spreads = spec.upsampling != "none"
         self.strides = [level.stride or 0 for level in spec.levels]
@@ -213,10 +192,16 @@ class Net:
         cells = sum(one.shape[1] * one.shape[2] for one in capture.maps if one is not None)
         # a layer that has no heads, or none that is on, adds nothing that looks anywhere
         self.fused = {
-            layer.index: Fused(capture, layer, held=cells <= HELD)
+            layer.index: Fused(capture, layer, held and cells <= HELD, recipe)
             for layer in spec.layers
             if any((layer.index, head) not in capture.off for head in layer.heads)
         }
+
+    def parts(self, level: int, factor: int) -> Array | None:
+        """The part of each place of a group in what a level is pooled to; None: all alike."""
+        pooling = self.recipe.pooling
+        found = pooling[level] if level < len(pooling) else None
+        return None if found is None else np.array(found, np.float64)
 
     def of_level(self, level: int) -> list[Fused]:
         """The layers whose queries lie on a level, in order."""

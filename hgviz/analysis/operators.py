@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def pool(values: Array, factor: int, shift: int = 0) -> Array:
+def pool(values: Array, factor: int, shift: int = 0, parts: Array | None = None) -> Array:
     """P S: shift right by zeros, then the mean of each group, along the first axis.
 
-    values (N, ...) with N a multiple of factor -> (N / factor, ...). models.md A.3.
+    values (N, ...) with N a multiple of factor -> (N / factor, ...). parts (factor,): of each
+    place in the sum of a group, None for the mean. models.md A.3.
     """
     moved = np.zeros(values.shape, np.result_type(values, np.float32))
     moved[shift:] = values[: len(values) - shift]
-    return moved.reshape(-1, factor, *values.shape[1:]).mean(axis=1)  # type: ignore[no-any-return]
+    groups = moved.reshape(-1, factor, *values.shape[1:])
+    if parts is None:
+        return groups.mean(axis=1)  # type: ignore[no-any-return]
+    return np.einsum("gk...,k->g...", groups, parts)  # type: ignore[no-any-return]
 
 
 def spread(values: Array, factor: int) -> Array:
@@ -38,9 +42,12 @@ def unshifted(rows: Array, shift: int) -> Array:
     return np.pad(rows[:, shift:], ((0, 0), (0, shift)))
 
 
-def unpooled(rows: Array, factor: int, shift: int) -> Array:
-    """X P S for rows X (r, m) -> (r, N)."""
-    return unshifted(np.repeat(rows, factor, axis=1) / factor, shift)
+def unpooled(rows: Array, factor: int, shift: int, parts: Array | None = None) -> Array:
+    """X P S for rows X (r, m) -> (r, N); parts as in pool."""
+    wide = np.repeat(rows, factor, axis=1)
+    return unshifted(
+        wide / factor if parts is None else wide * np.tile(parts, rows.shape[1]), shift
+    )
 
 
 def unspread(rows: Array, factor: int) -> Array:

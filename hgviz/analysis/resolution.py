@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from hgviz.analysis.composition import Decoder, Level, Net
+from hgviz.analysis.composition import Crossing, Decoder, Level, Net
 from hgviz.analysis.operators import pool, spread
 from hgviz.core import Capture, Floats, HgvizError, Interval, readonly
+from hgviz.recipe import Recipe
 
 FULL_LIMIT = 8192  # rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composed:
+    """Some rows of all maps composed, float32 (rows, columns), and what of each took which way.
+
+    crossings: into each shorter level and back, outside in. nothing (rows,): what came from no
+    token. source (rows,): what came from the other text, None where there is none.
+    """
+
+    weights: Floats
+    crossings: tuple[Crossing, ...] = ()
+    nothing: Floats | None = None
+    source: Floats | None = None
 
 
 class Rollout:
     """All maps of a capture multiplied once, to give any rows; see rollout."""
 
-    def __init__(self, capture: Capture) -> None:
-        _check(capture)
+    def __init__(self, capture: Capture, recipe: Recipe | None = None) -> None:
+        self.recipe = recipe or Recipe()
+        require_composable(capture, self.recipe)
         self.tokens = len(capture.main)
-        net = Net(capture)
+        self.before = 0 if capture.target is None else len(capture.prompt)
+        net = Net(capture, self.recipe)
         self.level: Level | Decoder = (
             Level(net, 0, self.tokens)
             if capture.target is None
-            else Decoder(net, len(capture.prompt), self.tokens)
+            else Decoder(net, self.before, self.tokens)
         )
 
     def rows(self, rows: Interval = None) -> Floats:
         """float32 (rows, columns); errors and meaning as rollout."""
-        start, stop = _bounds(rows, self.tokens)
+        found = self.composed(rows)
+        if not self.recipe.nothing:
+            return found.weights
+        assert found.nothing is not None
+        return readonly(np.column_stack([found.weights, found.nothing]), np.float32)
+
+    def composed(self, rows: Interval = None) -> Composed:
+        """Some rows, without a column for nothing, and which way they took."""
+        start, stop = bounds(rows, self.tokens)
         chosen = np.zeros((stop - start, self.tokens))
         chosen[np.arange(stop - start), np.arange(start, stop)] = 1
-        return readonly(self.level.left(chosen), np.float32)
+        told: list[Crossing] = []
+        found = self.level.left(chosen, told)
+        nothing = source = None
+        if not self.recipe.signed:
+            nothing = readonly(np.maximum(0, 1 - found.sum(axis=1)), np.float64)
+            if self.before:
+                source = readonly(found[:, : self.before].sum(axis=1), np.float64)
+        crossings = () if self.recipe.signed else tuple(told)
+        return Composed(readonly(found, np.float32), crossings, nothing, source)
 
 
-def rollout(capture: Capture, rows: Interval = None) -> Floats:
+def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = None) -> Floats:
     """Where each output position's answer comes from: all maps multiplied, residuals included.
 
     float32 (rows, tokens); rows is half-open, None for all. Where a decoder looks at another
@@ -42,15 +77,18 @@ def rollout(capture: Capture, rows: Interval = None) -> Floats:
     map has no key at all; a causal model looks at no later token. For few rows nothing larger than
     (rows, columns) is multiplied.
     models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
-    by their row sums. Errors: HgvizError for a partial capture, a projected sequence, levels of
-    unequal segments, rows outside the text, and more than 8,192 rows at once.
+    by their row sums. recipe chooses otherwise; with nothing, one column more says what comes from
+    no token, and rows add up to 1 with it. Errors: HgvizError for a partial capture, a projected
+    sequence, levels of unequal segments, rows outside the text, more than 8,192 rows at once, and
+    heads that the capture does not have.
     """
-    _check(capture)  # before any map is read
-    _bounds(rows, len(capture.main))
-    return Rollout(capture).rows(rows)
+    require_composable(capture, recipe or Recipe())  # before any map is read
+    bounds(rows, len(capture.main))
+    return Rollout(capture, recipe).rows(rows)
 
 
-def _bounds(rows: Interval, tokens: int) -> tuple[int, int]:
+def bounds(rows: Interval, tokens: int) -> tuple[int, int]:
+    """The first row and the one after the last. Errors: HgvizError for rows outside the text."""
     if rows is None:
         rows = slice(0, tokens)
     elif isinstance(rows, tuple):
@@ -73,8 +111,16 @@ def _bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     return start, stop
 
 
-def _check(capture: Capture) -> None:
+def require_composable(capture: Capture, recipe: Recipe) -> None:
+    """Errors: HgvizError where all maps of a capture cannot be made one."""
     spec = capture.spec
+    there = {one for one in spec.heads if one not in capture.off}
+    if unknown := [one for one in recipe.heads if one not in there]:
+        raise HgvizError(
+            f"head {unknown[0]} cannot be counted",
+            "it is switched off" if unknown[0] in spec.heads else "this model has no such head",
+            "Name heads that are on",
+        )
     missing = [str(i) for i, one in enumerate(capture.maps) if one is None]
     if missing:
         raise HgvizError(
@@ -96,4 +142,7 @@ def _check(capture: Capture) -> None:
         )
 
 
-__all__ = ["FULL_LIMIT", "Rollout", "pool", "rollout", "spread"]
+__all__ = [
+    "FULL_LIMIT", "Composed", "Crossing", "Rollout", "bounds", "pool", "require_composable",
+    "rollout", "spread",
+]  # fmt: skip

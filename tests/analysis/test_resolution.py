@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis import composition, resolution
+from hgviz.analysis import composition, fusion, resolution
 from hgviz.analysis.resolution import pool, rollout, spread
 from hgviz.core import HgvizError, replace
 from tests.analysis.planting import Planted, hourglass, letters, plant, translated
@@ -134,7 +134,7 @@ def test_blocks_and_held_maps_give_the_same(monkeypatch):
     capture = hourglass(letters(TEXT), (1, 2, 4))
     held = rollout(capture)
     monkeypatch.setattr(composition, "HELD", 0)
-    monkeypatch.setattr(composition, "ROWS", 7)
+    monkeypatch.setattr(fusion, "ROWS", 7)
     np.testing.assert_allclose(rollout(capture), held, atol=1e-7)
 
 
