@@ -150,6 +150,10 @@ def _redo(session: Session) -> str:
     return "" if session.history.future else "Nothing to redo"
 
 
+def _beside(session: Session) -> str:
+    return "" if session.beside else "Needs a B: choose what to compare with first"
+
+
 def _some_off(session: Session) -> str:
     return "" if session.off else "No head is switched off"
 
@@ -226,6 +230,8 @@ ACTIONS = (
     Action("trace_curve", "Draw how many heads can go", "prune", (), "Analyse", _traceable, 2),
     Action("time_curve", "Time smaller models along it", "clock", (), "Analyse", _timeable, 2),
     Action("save_study", "Save what was measured…", "save", (), "Analyse", _studied, 2),
+    Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", _capture, 3),
+    Action("compare_nothing", "Compare with nothing", "close", (), "Analyse", _beside, 3),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
     Action("about", "About hgviz", "info", (), "Help", _always, 1),

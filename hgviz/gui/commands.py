@@ -15,6 +15,8 @@ from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import ask_for, ask_where
 from hgviz.gui.capturing import Capturing
+from hgviz.gui.compare.commands import CompareCommands
+from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 
-class Commands(Stepping, PruneCommands):
+class Commands(Stepping, PruneCommands, CompareCommands):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -46,6 +48,7 @@ class Commands(Stepping, PruneCommands):
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
         self.pruning = Pruning(session, lanes, self.working, self.show_error)
+        self.comparing = Comparing(session, lanes, self.working, self.show_error)
         self.removing = Removing(window, session, lanes, self.working, self.open_path)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
@@ -289,6 +292,8 @@ class Commands(Stepping, PruneCommands):
             self.capturing.stop()
         elif key in (MEASURE, CURVE, TIMES):
             self.pruning.stop_measuring()
+        elif key == BESIDE:
+            self.comparing.stop()
         elif key == REMOVE:
             self.removing.stop()
         else:

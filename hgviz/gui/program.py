@@ -104,6 +104,7 @@ class Program:
         self.session.changed.disconnect(self._heard)
         self.status.close()
         self.commands.pruning.close()
+        self.commands.comparing.close()
         for view in self.views:
             view.unbind()
         self.lanes.close()
@@ -138,6 +139,7 @@ class Program:
             "history",
             "trial",
             "study",
+            "beside",
         ):
             self._show_state()
         if name in ("capture", "spec", "model", "checkpoint", "activation", "study"):

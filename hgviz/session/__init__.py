@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.orders import Key
     from hgviz.analysis.trial import Trial
     from hgviz.models.model import Model
+    from hgviz.session.other import Other
     from hgviz.study import Mask, Study
 
 Mode = Literal["inspect", "follow", "prune", "compare"]
@@ -39,6 +40,7 @@ FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
+    "other",
 )  # fmt: skip
 
 
@@ -65,7 +67,8 @@ class Session:
     of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
-    stepped: another text of the same corpus. beside: a second capture, B, to compare with.
+    stepped: another text of the same corpus. beside: a second capture, B, to compare with;
+    other: how it comes to be from the one at hand.
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what was off before. data: the file a model is tried on; trial: what it scored there
@@ -80,6 +83,7 @@ class Session:
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
         self.beside: Capture | None = None
+        self.other: Other | None = None
         self.selection = Selection()
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}

@@ -3,6 +3,7 @@
 Heavy packages are imported when a verb needs them, so that importing this package costs nothing.
 """
 
+from hgviz.tasks.alike import capture_alike
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.corpus import capture_corpus
@@ -17,9 +18,9 @@ from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 
 __all__ = [
-    "beside", "capture", "capture_corpus", "chart", "compare", "compare_answers", "convert",
-    "curve", "curve_times", "evaluate", "examples_from", "figure", "generate", "heads_from",
-    "heads_of_study", "importance", "info", "keeping", "kept_study", "kind_of", "learned", "load",
-    "measure", "model_of", "prompt_from", "prune", "require_model_of", "rollout", "save", "study",
-    "study_figure", "train", "trials_of", "try_heads", "why_not", "with_learned",
+    "beside", "capture", "capture_alike", "capture_corpus", "chart", "compare", "compare_answers",
+    "convert", "curve", "curve_times", "evaluate", "examples_from", "figure", "generate",
+    "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study", "kind_of",
+    "learned", "load", "measure", "model_of", "prompt_from", "prune", "require_model_of", "rollout",
+    "save", "study", "study_figure", "train", "trials_of", "try_heads", "why_not", "with_learned",
 ]  # fmt: skip

@@ -1,0 +1,84 @@
+"""What the actions of the Compare page do: one method for each row of ACTIONS, by the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QFileDialog
+
+from hgviz.core import HeadId
+from hgviz.gui import opening
+from hgviz.gui.asking import ask_for
+from hgviz.gui.compare.choosing import CompareDialog
+from hgviz.session.other import Other
+
+if TYPE_CHECKING:
+    from hgviz.gui.capturing import Capturing
+    from hgviz.gui.compare.comparing import Comparing
+    from hgviz.gui.window import Window
+    from hgviz.session import Session
+
+
+class CompareCommands:
+    """Chooses the sides of a comparison, for a window."""
+
+    window: Window
+    session: Session
+    capturing: Capturing
+    comparing: Comparing
+    opened_before: dict[str, str]
+    run: Callable[[str], None]
+    open: Callable[[], None]
+    open_path: Callable[[str], None]
+    _remember: Callable[[str], None]
+    show_error: Callable[[BaseException], None]
+
+    def compare_with(self) -> None:
+        """Ask what to put beside the capture at hand."""
+        self._ask_side("")
+
+    def compare_nothing(self) -> None:
+        """Take B away."""
+        self.comparing.forget()
+
+    def choose_side(self, other: Other, head: HeadId | None = None) -> None:
+        """Have another B; what is asked for first, where the wish lacks it."""
+        if other.kind == "model" and not other.path:
+            self.ask_model(False)
+        elif other.kind == "text" and not other.text:
+            self._ask_side("text")
+        else:
+            self.comparing.choose(other, head)
+
+    def ask_side(self, kind: str) -> None:
+        """Ask what B shall be, of one kind first."""
+        self._ask_side(kind)
+
+    def ask_model(self, folder: bool) -> None:
+        """Ask for the checkpoint or the capture that B shall be."""
+        mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
+        what = "checkpoint folder" if folder else "checkpoint or capture"
+        ask_for(self.window, f"Compare with a {what}", mode, self._model_chosen)
+
+    def choose_a(self, activation: str) -> None:
+        """Open the checkpoint of A with another activation."""
+        self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
+
+    def _ask_side(self, kind: str) -> None:
+        dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
+        dialog.chosen.connect(self.choose_side)
+        dialog.file_wanted.connect(self.ask_model)
+        dialog.open()
+
+    def _model_chosen(self, path: str) -> None:
+        self._remember(path)
+        place = Path(path)
+        if place.name == "config.json":
+            path = str(place.parent)
+        self.opened_before.setdefault(path, opening.name_of(path))
+        self.comparing.choose(Other("model", path=path))
+
+
+__all__ = ["CompareCommands"]

@@ -1,0 +1,82 @@
+"""Captures of the text that another capture is of, by another model or by the same one changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hgviz.analysis.texts import texts_of
+from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task
+from hgviz.tasks.capturing import capture
+
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+
+
+def capture_alike(model: Model, like: Capture, off: Off = frozenset()) -> Task[Capture]:
+    """Run a model on the text of a capture, in memory; each Step carries the Capture so far.
+
+    Token by token the same where the model's tokenizer agrees, else the text as it reads it: a
+    model of one text reads what a decoder wrote, one without token types a pair as one text.
+    Errors: HgvizError where it cannot be read.
+    """
+    yield Step(0, 1, "reading the text")
+    prompt, target = prompts_like(model, like)
+    return (yield from capture(model, prompt, off=off, target=target))
+
+
+def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
+    """What a model reads of the texts of a capture; see capture_alike."""
+    if model.takes_states:
+        if like.prompt.states is None or like.target is None:
+            raise HgvizError(
+                "B cannot read the text of A",
+                "it is a decoder that looks at the states of an encoder which is not part of it",
+                "Choose a model that reads texts",
+            )
+        return like.prompt, _same(model, like.target) or _read(model, like.target)
+    if model.spec.two_texts:
+        source = like.prompt
+        target = like.target if like.target is not None else source
+        both = (_same(model, one) or _read(model, one) for one in (source, target))
+        return next(both), next(both)
+    main = like.main  # of two texts the one that the model speaks about
+    return _same(model, main) or _read(model, main, _second(model, like)), None
+
+
+def _same(model: Model, prompt: Prompt) -> Prompt | None:
+    """The prompt itself where its ids stand for the same pieces in the model, else None."""
+    limit = model.spec.max_positions
+    if prompt.states is not None or (limit is not None and len(prompt) > limit):
+        return None
+    if prompt.token_type_ids is not None and not getattr(model.config, "segments", 0):
+        return None
+    ids = prompt.ids
+    if len(ids) and not (ids.min() >= 0 and ids.max() < model.spec.vocabulary):
+        return None
+    return prompt if model.tokenizer.decode(ids).pieces == prompt.pieces else None
+
+
+def _second(model: Model, like: Capture) -> str:
+    """The second text of a pair, "" where the model reads no pairs or there is none."""
+    if like.target is not None or not getattr(model.config, "segments", 0) > 1:
+        return ""
+    return texts_of(like)[1]
+
+
+def _read(model: Model, prompt: Prompt, second: str = "") -> Prompt:
+    """A text, or a pair, as a model's own tokenizer has it; ids where there is no text."""
+    if prompt.states is not None:
+        raise HgvizError(
+            "B cannot read the text of A",
+            "there is none: A was given the states of an encoder",
+            "Choose a model that takes states, or open a capture",
+        )
+    if not prompt.text:
+        return model.from_ids(prompt.ids, prompt.attention_mask)
+    if second:
+        first = prompt.text[: len(prompt.text) - len(second) - 1]
+        return model.tokenize(first, second)
+    return model.tokenize(prompt.text)
+
+
+__all__ = ["capture_alike", "prompts_like"]
