@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
+from hgviz.examples import NOTHING
 from hgviz.maps.rule import Rule
 from hgviz.models.blocks import Known, Met, Pass, Tokens, finish_steps
 from hgviz.models.model import Model
@@ -66,23 +67,44 @@ def logit(number: int, position: int = -1) -> Quantity:
 
 def loss(wanted: Any) -> Quantity:
     """Cross-entropy in nats, summed: wanted is a class, or tokens (n,), -100 where none is."""
-    labels = torch.as_tensor(np.atleast_1d(np.asarray(wanted, np.int64)))
 
     def of(logits: Tensor) -> Tensor:
-        flat = logits.flatten(0, -2)
-        if len(flat) != len(labels):
-            raise HgvizError(
-                f"{len(labels):,} answers are wanted", f"the model gives {len(flat):,}", "Give each"
-            )
-        _require("class" if len(flat) == 1 else "token", int(labels.max()), flat.shape[-1], -100)
-        return F.cross_entropy(flat, labels.to(flat.device), reduction="sum")
+        flat, labels = _asked(logits, wanted)
+        return F.cross_entropy(flat, labels, reduction="sum")
 
     return of
 
 
+def log_odds(wanted: Any) -> Quantity:
+    """ln p / (1 - p) of what is wanted, summed; wanted as in loss. Its slopes do not vanish where
+    the model is sure, as those of the loss do, which are 1 - p times these.
+    """
+
+    def of(logits: Tensor) -> Tensor:
+        flat, labels = _asked(logits, wanted)
+        flat, labels = flat[labels != NOTHING], labels[labels != NOTHING][:, None]
+        others = flat.scatter(1, labels, -torch.inf)
+        return (flat.gather(1, labels)[:, 0] - others.logsumexp(1)).sum()
+
+    return of
+
+
+def _asked(logits: Tensor, wanted: Any) -> tuple[Tensor, Tensor]:
+    """Logits (places, answers) and what is wanted there. Errors: HgvizError where these differ."""
+    flat = logits.flatten(0, -2)
+    labels = torch.as_tensor(np.atleast_1d(np.asarray(wanted, np.int64)), device=flat.device)
+    if len(flat) != len(labels):
+        raise HgvizError(
+            f"{len(labels):,} answers are wanted", f"the model gives {len(flat):,}", "Give each"
+        )
+    name = "class" if len(flat) == 1 else "token"
+    _require(name, int(labels.max()), flat.shape[-1], NOTHING)
+    return flat, labels
+
+
 def next_token(ids: Integers) -> Quantity:
     """What a language model is trained for: the loss of every token after the first, in nats."""
-    return loss(np.append(np.asarray(ids, np.int64)[1:], -100))
+    return loss(np.append(np.asarray(ids, np.int64)[1:], NOTHING))
 
 
 # --- what is found --------------------------------------------------------------------------------
@@ -129,7 +151,7 @@ class Gradients:
                 yield self._slopes(layer, one, range(int(rows[0]), int(rows[-1]) + 1))
 
     def rows(self, layer: int, rows: range) -> Slopes:
-        """Some rows of all heads of a layer, in its order. Holds four arrays of heads x rows x keys.
+        """Some rows of all heads of a layer, in its order; four arrays of heads x rows x keys.
 
         Errors: HgvizError for rows that are not there.
         """
@@ -139,12 +161,12 @@ class Gradients:
             return parts[0]
         order = np.argsort([place for one in self._alike(layer) for place in one.places])
         numbers = [number for part in parts for number in part.heads]
-        joined = (
+        scores, weights, at_scores, at_weights = (
             np.concatenate([getattr(part, name) for part in parts])[order]
             for name in ("scores", "weights", "at_scores", "at_weights")
         )
         heads = tuple(numbers[at] for at in order)
-        return Slopes(heads, rows, *joined, seen=parts[0].seen)
+        return Slopes(heads, rows, scores, weights, at_scores, at_weights, parts[0].seen)
 
     def shape(self, layer: int) -> tuple[int, int, int]:
         """Heads, queries and keys of a layer."""
@@ -215,15 +237,15 @@ def gradients(
 ) -> Gradients:
     """How what is asked of a text (two for an encoder-decoder) changes with every score and weight.
 
-    A quantity is logit(...), loss(...) or next_token(...). Errors: HgvizError as of Model.trace,
-    and for what the model does not give.
+    A quantity is logit(...), loss(...), log_odds(...) or next_token(...). Errors: HgvizError as of
+    Model.trace, and for what the model does not give.
     """
     return Gradients(model.module, model.tokens(prompt, target), quantity, off)
 
 
 def of_example(model: Model, ids: Integers, wanted: Integers, off: Off = frozenset()) -> Gradients:
-    """The same of the loss of an example as models are scored on (hgviz.examples)."""
-    return gradients(model, model.from_ids(ids), loss(wanted), off=off)
+    """The slopes of the log odds of what is wanted of an example (hgviz.examples)."""
+    return gradients(model, model.from_ids(ids), log_odds(wanted), off=off)
 
 
 def _require(name: str, asked: int, count: int, least: int = 0) -> None:
@@ -237,6 +259,6 @@ def _numpy(x: Tensor) -> Any:
 
 
 __all__ = [
-    "Gradients", "Quantity", "Slopes", "gradients", "logit", "loss", "next_token",
+    "Gradients", "Quantity", "Slopes", "gradients", "log_odds", "logit", "loss", "next_token",
     "of_example",
 ]  # fmt: skip

@@ -189,6 +189,9 @@ def test_what_can_be_asked():
     ids = np.array([4, 1, 2, 6, 0])
     expected = -torch.log_softmax(logits[0], -1)[range(4), ids[1:]].sum()
     assert abs(gradients.next_token(ids)(logits) - expected) <= 1e-12
+    p = torch.softmax(logits[0], -1)[range(4), ids[1:]]
+    odds = gradients.log_odds(np.append(ids[1:], -100))(logits)
+    assert abs(odds - torch.log(p / (1 - p)).sum()) <= 1e-12
     expected = -torch.log_softmax(logits[0, 0], -1)[5]
     assert abs(gradients.loss(5)(logits[:, 0]) - expected) <= 1e-12
 
