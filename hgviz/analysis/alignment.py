@@ -64,7 +64,7 @@ class Alignment:
     @property
     def same_tokens(self) -> bool:
         """Whether the text that both models speak about has the same tokens."""
-        return _same(self.a.main, self.b.main)
+        return same_prompt(self.a.main, self.b.main)
 
     def tokens(self) -> Shared:
         """The tokens of the text that both models speak about."""
@@ -95,14 +95,15 @@ class Alignment:
 # --- tokens ---------------------------------------------------------------------------------------
 
 
-def _same(a: Prompt, b: Prompt) -> bool:
+def same_prompt(a: Prompt, b: Prompt) -> bool:
+    """Whether two texts have the same tokens."""
     return (
         np.array_equal(a.ids, b.ids) and np.array_equal(a.spans, b.spans) and a.pieces == b.pieces
     )
 
 
 def _place(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
-    if _same(a, b):
+    if same_prompt(a, b):
         numbers = np.arange(len(a), dtype=np.int64)
         spans = np.stack([numbers, numbers + 1], 1)
         alike = _Placed(spans, spans, np.full(len(a), -1, np.int64))

@@ -21,6 +21,7 @@ from hgviz.analysis.differences import (
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.logits import LogitDifference, logits_apart
+from hgviz.analysis.pairing import common, layers
 from hgviz.analysis.reading import Bools, Reading
 from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Step, Task
 
@@ -70,7 +71,7 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
             "maps are compared where both stand for the same part of a text",
             "Capture the same text with both",
         )
-    pairs = _layers(a, b)
+    pairs = layers(a, b)
     found: list[HeadDifference] = []
     apart: list[Layer] = []
     readings: tuple[dict[str, Reading], dict[str, Reading]] = ({}, {})
@@ -87,7 +88,7 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
     yield Step(len(pairs), len(pairs), "", tuple(found))
     logits, why = logits_apart(alignment)
     notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
-    met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in _common(a, b, x, y)]
+    met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in common(a, b, x, y)]
     only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
     only_b = tuple(one for one in _heads(b) if one not in {x for _, x in met})
     return Comparison(tuple(found), only_a, only_b, logits, tuple(notes))
@@ -102,23 +103,6 @@ def _heads(capture: Capture) -> tuple[HeadId, ...]:
     return tuple(HeadId(index, head) for index, one in maps if one for head in sorted(one.heads))
 
 
-def _layers(a: Capture, b: Capture) -> list[tuple[Layer, Layer]]:
-    """The layers that both have captured, by their names, else by their numbers."""
-    sides = [
-        [one for one in side.spec.layers if side.maps[one.index] is not None] for side in (a, b)
-    ]
-    named = [{(one.name, one.role): one for one in side} for side in sides]
-    if not {*named[0]} & {*named[1]}:
-        named = [{(str(one.index), one.role): one for one in side} for side in sides]
-    return [(one, named[1][key]) for key, one in named[0].items() if key in named[1]]
-
-
-def _common(a: Capture, b: Capture, one: Layer, other: Layer) -> list[int]:
-    """The numbers of the heads that two layers both have."""
-    first, second = a.maps[one.index], b.maps[other.index]
-    return sorted({*first.heads} & {*second.heads}) if first and second else []
-
-
 # --- a pair of layers -----------------------------------------------------------------------------
 
 
@@ -129,7 +113,7 @@ class _Side:
         self, capture: Capture, layer: Layer, readings: dict[str, Reading], columns: Integers
     ) -> None:
         known = capture.maps[layer.index]
-        assert known is not None  # _layers takes no other
+        assert known is not None  # layers gives no other
         self.known, self.layout = known, Layout(capture, layer.index, readings)
         self.every = len(columns) == int(columns.max(initial=-1)) + 1
         self.kept = np.flatnonzero(columns >= 0)
@@ -200,7 +184,7 @@ class _Pair:
         real = [side.layout.real for side in self.sides]
         self.rows = in_order(np.where(real[0], rows.a, -1), np.where(real[1], rows.b, -1))
         maps = [side.known for side in self.sides]
-        self.heads = _common(a, b, one, other)
+        self.heads = common(a, b, one, other)
         self.blocks = self._blocks(maps[0].shape[1:], every) if self.columns else []
         self.measured = sum(map(len, self.blocks))
         most = min(self.measured, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))

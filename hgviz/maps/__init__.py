@@ -1,14 +1,16 @@
 """What an attention map is: factors or weights, read by tiles at any zoom. numpy only."""
 
 from hgviz.maps.dense import DenseMap
+from hgviz.maps.difference import Difference
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.pooling import pool
+from hgviz.maps.projected import Axis, Projected
 from hgviz.maps.rule import Factors, Relative, Rule
 from hgviz.maps.statistic import ROUNDED, measured, settled
 from hgviz.maps.summary import Summary, thumb_zoom
 from hgviz.maps.tiles import TILE, Tiled
 
 __all__ = [
-    "ROUNDED", "TILE", "DenseMap", "Factors", "LazyMap", "Relative", "Rule", "Summary", "Tiled",
-    "measured", "pool", "settled", "thumb_zoom",
+    "ROUNDED", "TILE", "Axis", "DenseMap", "Difference", "Factors", "LazyMap", "Projected",
+    "Relative", "Rule", "Summary", "Tiled", "measured", "pool", "settled", "thumb_zoom",
 ]  # fmt: skip

@@ -1,0 +1,149 @@
+"""What one map weighs more than another, and maps on other cells than their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hgviz.core import HgvizError
+from hgviz.maps import Axis, DenseMap, Difference, LazyMap, Projected, Rule
+from tests.maps.test_lazy import make, same_bits
+
+
+def two(queries=600, keys=530, activations=("softmax", "ymish")):
+    maps = []
+    for seed, activation in enumerate(activations):
+        rule = Rule(0.9, (activation,), ("l2" if activation == "ymish" else None,), causal=True)
+        maps.append(LazyMap(make(rule, queries, keys, seed=seed), (seed,)))
+    return maps
+
+
+def largest(values, zoom):
+    """The largest of each block by magnitude, of equal ones the positive; cell by cell."""
+    step = 1 << zoom
+    rows, columns = (-(-size // step) for size in values.shape)
+    found = np.zeros((rows, columns), np.float32)
+    for i in range(rows):
+        for j in range(columns):
+            cells = values[i * step : (i + 1) * step, j * step : (j + 1) * step].ravel()
+            found[i, j] = max(cells, key=lambda one: (abs(one), one))
+    return found
+
+
+@pytest.mark.parametrize("activations", [("softmax", "ymish"), ("softmax", "softmax")])
+def test_a_difference_is_that_of_the_weights_themselves(activations):
+    a, b = two(activations=activations)
+    found = Difference(a, b, {0: 1})
+    whole = a.read(0) - b.read(1)
+    assert found.signed and found.heads == (0,) and found.shape == (1, 600, 530)
+    same_bits(found.read(0), whole + np.float32(0))
+    same_bits(found.read(0, (250, 270), (500, 530)), whole[250:270, 500:530] + np.float32(0))
+
+
+@pytest.mark.parametrize("zoom", [1, 3, 8, 9])
+def test_a_cell_from_afar_is_the_largest_difference_in_it_never_that_of_the_largest(zoom):
+    a, b = two()
+    found = Difference(a, b, {0: 1}).read(0, zoom=zoom)
+    np.testing.assert_array_equal(found, largest(a.read(0) - b.read(1), zoom))
+    assert (found != a.read(0, zoom=zoom) - b.read(1, zoom=zoom)).any()
+
+
+def test_weights_that_swap_their_places_differ_though_their_peaks_do_not():
+    swapped = np.array([[[0, 1], [1, 0]]], np.float32)
+    a, b = DenseMap(1 - swapped, (0,)), DenseMap(swapped, (0,))
+    assert a.read(0, zoom=1) == b.read(0, zoom=1) == 1
+    assert Difference(a, b, {0: 0}).read(0, zoom=1).tolist() == [[1.0]]
+
+
+def test_the_mean_of_a_difference_is_the_difference_of_the_means():
+    a, b = two()
+    found = Difference(a, b, {0: 1}).read(0, zoom=4, reduce="mean")
+    means = a.read(0, zoom=4, reduce="mean") - b.read(1, zoom=4, reduce="mean")
+    np.testing.assert_allclose(found, means, atol=1e-7)
+
+
+def test_maps_of_other_sizes_have_no_difference_and_other_heads_are_refused():
+    a, b = two()
+    with pytest.raises(ValueError, match="no cell of"):
+        Difference(a, two(600, 529)[1], {0: 1})
+    with pytest.raises(HgvizError, match="no head 1"):
+        Difference(a, b, {0: 1}).read(1)
+    with pytest.raises(HgvizError, match="no head 5"):
+        Difference(a, b, {0: 5}).read(0)
+
+
+# --- other cells ----------------------------------------------------------------------------------
+
+
+def matrices(rows, columns, shape):
+    """Averaging and adding as two matrices, written from what an axis says."""
+    down, across = np.zeros((len(rows), shape[0])), np.zeros((shape[1], len(columns)))
+    for cell in range(len(rows)):
+        positions = rows.positions[rows.offsets[cell] : rows.offsets[cell + 1]]
+        for one in positions:
+            down[cell, one] += 1 / len(positions)
+    for cell in range(len(columns)):
+        for one in columns.positions[columns.offsets[cell] : columns.offsets[cell + 1]]:
+            across[one, cell] += 1 / np.count_nonzero(columns.positions == one)
+    return down, across
+
+
+def drawn(random, positions, cells):
+    """An axis of some positions in each cell, some of none, one position between left out."""
+    counts = random.integers(0, 4, cells)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    offsets = np.minimum(offsets, positions - 1)
+    numbers = np.delete(np.arange(positions), positions // 2)
+    return Axis(numbers[: offsets[-1]], offsets)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_averaged_and_columns_added(seed):
+    random = np.random.default_rng(seed)
+    a, _ = two(700, 620)
+    rows, columns = drawn(random, 700, 420), drawn(random, 620, 390)
+    found = Projected(a, rows, columns)
+    down, across = matrices(rows, columns, (700, 620))
+    expected = down @ a.read(0).astype(np.float64) @ across
+    np.testing.assert_allclose(found.read(0), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        found.read(0, (200, 300), (250, 390)), expected[200:300, 250:390], atol=1e-6
+    )
+
+
+def test_a_coarse_map_spread_to_tokens_keeps_what_its_rows_add_up_to():
+    a, _ = two(150, 150)
+    tokens = np.arange(600)
+    axis = Axis.of(tokens, tokens // 4, 600)
+    found = Projected(a, axis, axis).read(0)
+    np.testing.assert_allclose(found, np.repeat(np.repeat(a.read(0), 4, 0), 4, 1) / 4, atol=1e-7)
+    np.testing.assert_allclose(found.sum(1), np.repeat(a.read(0).sum(1), 4), atol=1e-5)
+
+
+def test_wide_cells_are_read_in_runs_that_memory_holds(monkeypatch):
+    a, _ = two(700, 620)
+    rows, columns = (drawn(np.random.default_rng(1), size, 300) for size in (700, 620))
+    whole = Projected(a, rows, columns).read(0)
+    monkeypatch.setattr("hgviz.maps.projected.MOST_READ", 5000)
+    sizes = []
+    read = a.read
+    monkeypatch.setattr(a, "read", lambda *args: sizes.append(read(*args).size) or read(*args))
+    np.testing.assert_allclose(Projected(a, rows, columns).read(0), whole, atol=1e-7)
+    assert max(sizes) < 3 * 5000
+
+
+def test_an_axis_knows_its_cells_and_what_they_reach():
+    axis = Axis(np.array([2, 3, 3, 7]), np.array([0, 2, 2, 3, 4]))
+    assert axis.there.tolist() == [True, False, True, True]
+    assert axis.shares.tolist() == [1.0, 0.5, 0.5, 1.0]
+    assert axis.cells.tolist() == [-1, -1, 0, 0, -1, -1, -1, 3]
+    assert axis.reach(np.array([[0, 1], [1, 2], [1, 4], [0, 9]])).tolist() == [
+        [2, 4], [0, 0], [3, 8], [2, 8],
+    ]  # fmt: skip
+
+
+def test_a_map_that_stands_in_no_cell_weighs_nothing():
+    a, _ = two(40, 40)
+    none = Axis(np.zeros(0, np.int64), np.zeros(11, np.int64))
+    assert not Projected(a, none, none).read(0).any()
+    assert len(none.cells) == 0 and not none.there.any()
