@@ -203,6 +203,7 @@ ACTIONS = (
     Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", _text_before, 2),
     Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 3),
     Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 3),
+    Action("look_neurons", "Neurons", "table", ("Alt+3",), "View", _capture, 4),
     Action("next_head", "Next head", "arrow-right", ("L",), "Heads", _model),
     Action("last_head", "Head before", "arrow-left", ("H",), "Heads", _model),
     Action("next_layer", "Next layer", "arrow-down", ("J",), "Heads", _model),

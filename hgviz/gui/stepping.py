@@ -24,6 +24,10 @@ class Stepping:
         """List every number of every head, to sort."""
         HeadTable(self.session, self.window).show()
 
+    def look_neurons(self) -> None:
+        """Show how the weights of one query come about."""
+        self.session.put(mode="inspect", look="neurons")
+
     def next_head(self) -> None:
         """One head to the right."""
         self.session.put(selection=step_head(self.session, 1))

@@ -1,12 +1,13 @@
 """The pictures of the window. A new one is one more name in VIEWS, in LOOKS a tab of its own."""
 
+from hgviz.gui.neurons.view import NeuronView
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 
 # the ways to look at what is selected, in the middle of the Inspect page
-LOOKS = (MapView,)
+LOOKS = (MapView, NeuronView)
 
 VIEWS = (HourglassView, *LOOKS, TextStrip, FollowView)
 

@@ -1,0 +1,311 @@
+"""All keys of one query, a row each: its elements as colours, then every number on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
+
+from hgviz.core import Integers
+from hgviz.gui import theme
+from hgviz.gui.neurons.dissected import Dissected, number
+from hgviz.gui.neurons.paint import image_of
+from hgviz.gui.views import ink, naming
+
+HIGH, HEAD = 22, 28  # px: a row, the titles
+PAD, KEY, KEY_LEAST = 16, 132, 84  # px: at both ends, the key and its place
+NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar
+STRIP_LEAST = 56  # px: fewer show nothing
+ARROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where the parts of a row stand, in px from its left; strip 0 wide where there is no room."""
+
+    key: float
+    strip: tuple[float, float]
+    columns: tuple[tuple[float, float], ...]
+
+
+class KeyTable(QAbstractScrollArea):
+    """Draws only the rows on screen: a text of any length scrolls alike."""
+
+    picked = Signal(int)  # a column of the map
+    pointed = Signal(object)  # the column under the pointer, None for none
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Dissected | None = None
+        self.order: Integers = np.zeros(0, np.int64)
+        self.chosen: int | None = None
+        self._under: int | None = None
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        self.setAccessibleName("Every key of this query")
+
+    # --- what it shows ----------------------------------------------------------------------------
+
+    def show_keys(self, found: Dissected, order: Integers, chosen: int | None) -> None:
+        """Show the keys of another row, or in another order; the place in the list stays."""
+        self.found, self.order = found, order
+        self._fit()
+        self.choose(chosen)
+
+    def choose(self, column: int | None) -> None:
+        """Mark a key and bring it into sight."""
+        moved, self.chosen = column != self.chosen, column
+        if moved:
+            self._reveal()
+        if self.found is not None and column is not None:
+            weight = number(float(self.found.anatomy.weights[column]))
+            self.setAccessibleDescription(f"{self.found.columns.place(column)}: weight {weight}")
+        self.viewport().update()
+
+    def _reveal(self) -> None:
+        place = self._place(self.chosen)
+        bar, top = self.verticalScrollBar(), (place or 0) * HIGH
+        if place is not None and not bar.value() <= top <= bar.value() + self._page() - HIGH:
+            bar.setValue(top - self._page() // 2)
+
+    def _place(self, column: int | None) -> int | None:
+        """Where in the list a column stands."""
+        there = np.flatnonzero(self.order == column)
+        return int(there[0]) if column is not None and len(there) else None
+
+    def _page(self) -> int:
+        return max(HIGH, self.viewport().height() - HEAD)
+
+    def _fit(self) -> None:
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, len(self.order) * HIGH - self._page()))
+        bar.setPageStep(self._page())
+        bar.setSingleStep(HIGH)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another number of rows fits."""
+        super().resizeEvent(event)
+        self._fit()
+        self._reveal()
+
+    def room(self) -> Room:
+        """How the width is shared: numbers first, the strip has what is left."""
+        assert self.found is not None
+        numbers = NUMBER * (len(self.found.anatomy.stages) - 1) + WEIGHT
+        whole = self.viewport().width() - 2 * PAD
+        key = KEY if whole - numbers >= KEY + STRIP_LEAST else KEY_LEAST
+        left = whole - numbers - key
+        strip = float(left - 12) if left - 12 >= STRIP_LEAST else 0.0
+        x, columns = PAD + key + (strip + 12 if strip else max(0, left)), []
+        shrink = min(1.0, max(0.0, (whole - key) / numbers))
+        for stage in self.found.anatomy.stages:
+            wide = (WEIGHT if stage.kind == "weight" else NUMBER) * shrink
+            columns.append((x, wide))
+            x += wide
+        return Room(key, (PAD + key, strip), tuple(columns))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the titles and the rows on screen."""
+        if self.found is None:
+            return
+        room, offset = self.room(), self.verticalScrollBar().value()
+        first = offset // HIGH
+        shown = self.order[first : first + self._page() // HIGH + 2]
+        with QPainter(self.viewport()) as painter:
+            painter.setClipRect(0, HEAD, self.viewport().width(), self.viewport().height() - HEAD)
+            self._strips(painter, room, shown, HEAD + first * HIGH - offset)
+            for at, column in enumerate(shown.tolist()):
+                top = HEAD + (first + at) * HIGH - offset
+                self._row(painter, room, column, QRectF(0, top, self.viewport().width(), HIGH))
+            painter.setClipping(False)
+            self._titles(painter, room)
+
+    def _titles(self, painter: QPainter, room: Room) -> None:
+        assert self.found is not None
+        now = theme.current()
+        painter.setFont(theme.font(0.85, 600))
+        painter.setPen(now.secondary)
+        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), ink.TO_LEFT, "Key")
+        left, wide = room.strip
+        if wide:
+            painter.drawText(QRectF(left, 0, wide, HEAD), ink.TO_LEFT, "Element by element")
+        for stage, (x, across) in zip(self.found.anatomy.stages, room.columns, strict=True):
+            said = painter.fontMetrics().elidedText(
+                stage.title, Qt.TextElideMode.ElideRight, int(across) - 2
+            )
+            painter.drawText(QRectF(x, 0, across - 4, HEAD), ink.TO_RIGHT, said)
+        painter.fillRect(QRectF(0, HEAD - 1, self.viewport().width(), 1), now.line)
+
+    def _strips(self, painter: QPainter, room: Room, shown: Integers, top: int) -> None:
+        """The products of all rows on screen as one picture, a line apart."""
+        left, wide = room.strip
+        if not wide or not len(shown):
+            return
+        assert self.found is not None
+        one = self.found.anatomy
+        keys = np.asarray(one.keys)[shown]
+        picture = image_of(one.query.with_keys(keys).products, self.found.products or 1.0)
+        for at in range(len(shown)):
+            box = QRectF(left, top + at * HIGH + 4, wide, HIGH - 8)
+            painter.drawImage(box, picture, QRectF(0, at, picture.width(), 1))
+
+    def _row(self, painter: QPainter, room: Room, column: int, box: QRectF) -> None:
+        assert self.found is not None
+        now, one = theme.current(), self.found.anatomy
+        left, wide = room.strip
+        if column in (self.chosen, self._under):
+            colour = now.mark_tint if column == self.chosen else now.hover
+            start, end = (left - 4, left + wide + 4) if wide else (left, left)  # beside the strip
+            for a, b in ((8.0, start), (end, box.width() - 8)):
+                painter.fillRect(QRectF(a, box.top() + 1, b - a, HIGH - 2), colour)
+        self._key(painter, room, column, box)
+        painter.setFont(theme.font(0.92, 600 if column == self.chosen else 400))
+        for stage, (x, across) in zip(one.stages, room.columns, strict=True):
+            value, area = float(stage.values[column]), QRectF(x, box.top(), across - 4, HIGH)
+            if stage.kind == "weight":
+                self._weight(painter, area, value, column)
+            elif value != value:
+                self._missing(painter, area)
+            else:
+                painter.setPen(now.text if one.seen[column] else now.secondary)
+                painter.drawText(area, ink.TO_RIGHT, number(value))
+
+    def _key(self, painter: QPainter, room: Room, column: int, box: QRectF) -> None:
+        assert self.found is not None
+        now, names = theme.current(), self.found.columns
+        glyph, font = names.glyph(column) or "∅", theme.mono(0.92, 600)
+        painter.setFont(font)
+        painter.setPen(now.mark_text if column == self.chosen else now.text)
+        most = room.key - 12
+        said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, most)
+        painter.drawText(QRectF(PAD, box.top(), most, HIGH), ink.TO_LEFT, said)
+        x = PAD + max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
+        font = theme.font(0.85)
+        where = self._where(column)
+        rest = PAD + room.key - 8 - x
+        painter.setFont(font)
+        painter.setPen(now.secondary)
+        place = QFontMetricsF(font).elidedText(where, Qt.TextElideMode.ElideRight, rest)
+        if rest > 20:
+            painter.drawText(QRectF(x, box.top(), rest, HIGH), ink.TO_LEFT, place)
+
+    def _where(self, column: int) -> str:
+        """The word a key is in and its number; the number alone where it is the word."""
+        assert self.found is not None
+        names = self.found.columns
+        start, end = (int(one) for one in names.spans[column])
+        if end <= 0:
+            return f"place {column:,}"
+        numbered = f"{start:,}" if end - start == 1 else f"{start:,}–{end - 1:,}"
+        around = naming.word_at(names.word_spans, end - 1)
+        if around is None or around[1] - around[0] <= end - start:
+            return numbered
+        return f"{numbered} {naming.glyph(names.prompt, *around)}"
+
+    def _missing(self, painter: QPainter, area: QRectF) -> None:
+        """A number that there is none of: masked, or not among the largest."""
+        ratio = self.devicePixelRatioF()
+        ink.unseen(painter, area.adjusted(8, 3, 0, -3), ratio)
+
+    def _weight(self, painter: QPainter, area: QRectF, value: float, column: int) -> None:
+        assert self.found is not None
+        now, weights = theme.current(), self.found.anatomy.weights
+        most = float(np.abs(weights).max(initial=0.0)) or 1.0
+        bar = QRectF(area.left() + 6, area.bottom() - 3, area.width() - 6, 2)
+        painter.fillRect(bar, now.hover)
+        negative, positive = ink.sides()
+        signed = bool((weights < 0).any())
+        colour = (positive if value > 0 else negative) if signed else now.secondary
+        colour = now.mark if column == self.chosen and not signed else colour
+        long = bar.width() * abs(value) / most
+        painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), colour)
+        painter.setPen(now.text if value else now.secondary)
+        painter.drawText(area, ink.TO_RIGHT, number(value))
+        if column == self.chosen and self.hasFocus():
+            painter.setPen(QPen(now.press, 1.5))
+            painter.drawLine(QPointF(8, area.top()), QPointF(8, area.bottom()))
+
+    # --- what people do ---------------------------------------------------------------------------
+
+    def column_at(self, y: float) -> int | None:
+        """The column of the map in the row at a height, None beside the rows."""
+        place = int((y - HEAD + self.verticalScrollBar().value()) // HIGH)
+        inside = y >= HEAD and 0 <= place < len(self.order)
+        return int(self.order[place]) if inside else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the key under the pointer."""
+        column = self.column_at(event.position().y())
+        if column is not None:
+            self.picked.emit(column)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Say which key the pointer is over."""
+        self._point(self.column_at(event.position().y()))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The pointer leaves; or it rests, and a title or a row is told."""
+        if event.type() == QEvent.Type.Leave:
+            self._point(None)
+        elif isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
+            return True
+        return super().viewportEvent(event)
+
+    def told_at(self, place: QPointF) -> str:
+        """What a title means, or where a key stands."""
+        if self.found is None:
+            return ""
+        if place.y() >= HEAD:
+            column = self.column_at(place.y())
+            return "" if column is None else self.found.sentence(column)
+        left, wide = self.room().strip
+        if wide and left <= place.x() < left + wide:
+            return "Query times key in every element: blue takes away, red adds"
+        for stage, (x, across) in zip(
+            self.found.anatomy.stages, self.room().columns, strict=True
+        ):  # fmt: skip
+            if x <= place.x() < x + across:
+                return stage.says
+        return ""
+
+    def _point(self, column: int | None) -> None:
+        if column != self._under:
+            self._under = column
+            self.pointed.emit(column)
+            self.viewport().update()
+
+    def event(self, event: QEvent) -> bool:
+        """With the keyboard here, the arrows walk this list, not the menu's keys."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            walks = event.key() in ARROWS | PAGES and not event.modifiers()
+            event.setAccepted(walks)
+            return walks or super().event(event)
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """One key up or down, or a page."""
+        key = Qt.Key(event.key())
+        step = ARROWS.get(key) or PAGES.get(key, 0) * (self._page() // HIGH)
+        if not step or not len(self.order):
+            super().keyPressEvent(event)
+            return
+        place = self._place(self.chosen)
+        place = 0 if place is None else min(max(place + step, 0), len(self.order) - 1)
+        self.picked.emit(int(self.order[place]))
