@@ -88,7 +88,7 @@ def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
     """Blocks of rows in which a map is measured: all of them, or of long ones some, evenly spread
     over the text, unless every one is asked for."""
     starts = np.arange(0, queries, _ROWS)
-    most = len(starts) if every else min(len(starts), max(2, _CELLS // (_ROWS * keys)))
+    most = len(starts) if every else min(len(starts), max(2, _CELLS // (_ROWS * max(keys, 1))))
     chosen = starts[np.linspace(0, len(starts) - 1, most).round().astype(int)]
     return [slice(int(one), min(int(one) + _ROWS, queries)) for one in chosen]
 

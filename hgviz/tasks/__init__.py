@@ -8,6 +8,7 @@ from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.generating import generate
+from hgviz.tasks.habits import habits, habits_of_model, habits_of_text
 from hgviz.tasks.learning import beside, learned, with_learned
 from hgviz.tasks.looking import figure, measure, model_of, require_model_of, rollout
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
@@ -20,6 +21,7 @@ from hgviz.tasks.studying import importance, keeping, kept_study, study
 __all__ = [
     "beside", "capture", "capture_alike", "capture_corpus", "chart", "compare", "compare_answers",
     "convert", "curve", "curve_times", "evaluate", "examples_from", "figure", "generate",
+    "habits", "habits_of_model", "habits_of_text",
     "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study", "kind_of",
     "learned", "load", "measure", "model_of", "prompt_from", "prune", "require_model_of", "rollout",
     "save", "study", "study_figure", "train", "trials_of", "try_heads", "why_not", "with_learned",

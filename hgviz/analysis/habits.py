@@ -1,0 +1,268 @@
+"""What every head does over one text or many: metrics, roles, kernels, likeness and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hgviz.analysis.finders import finders_for
+from hgviz.analysis.gathered import EXAMPLES, Gathered
+from hgviz.analysis.heads import HeadFacts, count, facts_of, row_blocks, sampled, signed, words_for
+from hgviz.analysis.kernels import Kernel, Kernels
+from hgviz.analysis.layout import Layout
+from hgviz.analysis.likeness import Likeness
+from hgviz.analysis.reading import Lexicon, Reading
+from hgviz.analysis.saying import Named
+from hgviz.analysis.tally import METRICS, Numbers, Tally
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
+
+LIKENED = 64  # texts, spread evenly over a corpus, on which heads are put beside each other
+_EACH = 2  # examples from one text of many
+_FINDING = 0.6  # of the time goes into the first of the two passes
+
+Opener = Callable[[int], Capture]
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What is known of every head over some texts.
+
+    texts: how many there were; tokens: of all of them; notes: sentences on what was not measured.
+    """
+
+    spec: ModelSpec
+    facts: Mapping[HeadId, HeadFacts]
+    texts: int
+    tokens: int = 0
+    notes: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """As `hgviz heads --json` prints it."""
+        return {
+            "texts": self.texts,
+            "tokens": self.tokens,
+            "metrics": {name: one.named("token") for name, one in METRICS.items()},
+            "heads": [_told(one, self.spec) for _, one in sorted(self.facts.items())],
+            "notes": list(self.notes),
+        }
+
+
+def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = None) -> Task[Habits]:
+    """What every head does over the texts that opened(number) gives, of one model.
+
+    Reads every map twice, in blocks of 256 rows; one of them is held at a time, of all heads of a
+    layer by 1,024 keys, or of one head by all keys. Of texts above 8,192 tokens rows spread evenly
+    are read. While it goes on, Steps after 1, 2, 4 ... texts carry the Habits so far. lexicon: how
+    often words are used in all of the texts; without it no word is rare.
+    """
+    many = len(numbers) > 1
+    total = float(len(numbers))
+    found = _Found(many)
+    likened = _spread(numbers)
+    for done, number in enumerate(numbers):
+        capture = opened(number)
+        readings = _readings(capture, lexicon)
+        for part in found.gather(capture, number, readings, number in likened):
+            yield Step(_FINDING * (done + part), total, _note(done, numbers))
+        if done + 1 < len(numbers) and (done + 1) & done == 0:
+            so_far = found.habits(done + 1)
+            yield Step(_FINDING * (done + 1), total, _note(done, numbers), so_far)
+    for done, number in enumerate(numbers):
+        capture = opened(number)
+        for part in found.compare(capture, _readings(capture, lexicon)):
+            share = _FINDING * total + (1 - _FINDING) * (done + part)
+            yield Step(share, total, _note(done, numbers))
+    return found.habits(len(numbers), lexicon)
+
+
+def _note(done: int, numbers: Sequence[int]) -> str:
+    return f"text {done + 1:,} of {len(numbers):,}" if len(numbers) > 1 else "measuring heads"
+
+
+def _spread(numbers: Sequence[int]) -> frozenset[int]:
+    step = max(1.0, len(numbers) / LIKENED)
+    return frozenset(numbers[int(at * step)] for at in range(min(len(numbers), LIKENED)))
+
+
+def _readings(capture: Capture, lexicon: Lexicon | None) -> dict[str, Reading]:
+    levels = capture.spec.levels
+    return {one.sequence: Reading(capture.prompt_of(one.index), lexicon) for one in levels}
+
+
+# --- of one layer ---------------------------------------------------------------------------------
+
+
+class _Habit:
+    """What is being found of a layer; layout and capture: of its latest text."""
+
+    def __init__(self, layer: Layer, known: Map, capture: Capture, layout: Layout) -> None:
+        self.layer, self.heads = layer, known.heads
+        self.capture, self.layout = capture, layout
+        self.signed = signed(layer, known)
+        self.gathered: Gathered | None = None
+        alone = layer.role == "self" and not layout.between and layout.reading.unit != "slot"
+        self.kernels = Kernels(len(known.heads)) if alone else None
+        self.sampled = False
+
+    def gather(self, known: Map, number: int, many: bool) -> Iterator[float]:
+        layout = self.layout
+        blocks = row_blocks(*known.shape[1:])
+        self.sampled |= bool(sampled(blocks, known.shape[1]))
+        tally = Tally(layout, finders_for(layout), self.signed)
+        weight = 0.5 if self.kernels else 1.0
+        for done, rows in enumerate(blocks):
+            yield weight * done / len(blocks)
+            count(tally, known, rows)
+        if self.gathered is None:
+            self.gathered = Gathered(tally.signed)
+        self.gathered.add(tally, number, _EACH if many else EXAMPLES)
+        if self.kernels:
+            for part in self.kernels.add(known, layout, blocks):
+                yield weight * (1 + part)
+
+    def facts(self, texts: int, known: Map | None) -> Iterator[tuple[HeadId, HeadFacts]]:
+        """With what the kernels say, as soon as they do."""
+        assert self.gathered is not None  # made only to be gathered
+        more = f"; over {texts:,} texts" if texts > 1 else ""
+        if texts > 1 and self.sampled:
+            more += ", on rows spread evenly over the long ones"
+        elif self.sampled and known is not None:
+            more = sampled(row_blocks(*known.shape[1:]), known.shape[1])
+        words = words_for(self.capture, self.layout, more, texts)
+        found = facts_of(self.layer, self.heads, self.gathered, self.layout, words)
+        kernels = self.kernels.found() if self.kernels else [None] * len(self.heads)
+        for (head, facts), kernel in zip(found, kernels, strict=True):
+            yield head, facts if kernel is None else _with(facts, kernel, self.layout, more)
+
+
+def _with(facts: HeadFacts, kernel: Kernel, layout: Layout, more: str) -> HeadFacts:
+    """Add what a head's kernel says, in tokens where positions are so many tokens each."""
+    values = {"convolution": kernel.score, "variance": kernel.variance}
+    if layout.stride is not None:
+        values |= {"centre": kernel.centre * layout.stride, "width": kernel.width * layout.stride}
+    there = {name: value for name, value in values.items() if value == value}
+    metrics = Numbers({**facts.metrics, **there})
+    named = facts.named
+    if kernel.like:
+        unit = layout.reading.unit if layout.stride == 1 else "position"
+        evidence = (
+            f"{100 * kernel.score:.0f} % of what tells its rows apart is one kernel: "
+            f"{_signed(kernel.centre)} {unit}s, ±{kernel.width:.1f}{more}"
+        )
+        named = (*named, Named("convolution", "convolution-like", evidence, kernel.score))
+    in_order = Numbers({name: metrics[name] for name in METRICS if name in metrics})
+    return replace(facts, metrics=in_order, named=named)
+
+
+def _signed(value: float) -> str:
+    said = f"{value:+.1f}".replace("-", "−")
+    return "0.0" if float(f"{value:.1f}") == 0 else said
+
+
+# --- of all layers --------------------------------------------------------------------------------
+
+
+class _Found:
+    """What is being found of all layers."""
+
+    def __init__(self, many: bool) -> None:
+        self._many = many
+        self._habits: dict[int, _Habit] = {}
+        self._alike: dict[tuple[Any, ...], Likeness] = {}
+        self._capture: Capture | None = None
+        self._tokens = 0
+        self._missing: dict[int, None] = {}
+
+    def gather(
+        self, capture: Capture, number: int, readings: dict[str, Reading], likened: bool
+    ) -> Iterator[float]:
+        """The first pass over a text; yields the share of it that is done."""
+        self._capture, layers = capture, capture.spec.layers
+        self._tokens += len(capture.main)
+        beside: dict[tuple[Any, ...], list[tuple[Map, int]]] = {}
+        for layer in layers:
+            known = capture.maps[layer.index]
+            if known is None:
+                self._missing[layer.index] = None
+            if known is None or not known.heads:
+                continue
+            layout = Layout(capture, layer.index, readings)
+            habit = self._habits.setdefault(layer.index, _Habit(layer, known, capture, layout))
+            habit.capture, habit.layout = capture, layout
+            for part in habit.gather(known, number, self._many):
+                yield (layer.index + part) / len(layers)
+            kind = (layer.role, layer.level, layer.key_level, layer.window)
+            beside.setdefault(kind, []).append((known, layer.index))
+        for kind, maps in beside.items() if likened else ():
+            yield 1.0
+            self._put_beside(kind, maps, readings)
+
+    def _put_beside(
+        self, kind: tuple[Any, ...], maps: list[tuple[Map, int]], readings: dict[str, Reading]
+    ) -> None:
+        heads = [HeadId(index, head) for one, index in maps for head in one.heads]
+        assert self._capture is not None  # gather sets it
+        alike = self._alike.setdefault(kind, Likeness(heads))
+        shapes = {one.shape[1:] for one, _ in maps}
+        if alike.heads == tuple(heads) and len(shapes) == 1:
+            layout = Layout(self._capture, maps[0][1], readings)
+            alike.add([one for one, _ in maps], layout)
+
+    def compare(self, capture: Capture, readings: dict[str, Reading]) -> Iterator[float]:
+        """The second pass over a text."""
+        for layer in capture.spec.layers:
+            known, habit = capture.maps[layer.index], self._habits.get(layer.index)
+            if known is None or habit is None or habit.kernels is None:
+                continue
+            layout = Layout(capture, layer.index, readings)
+            blocks = row_blocks(*known.shape[1:])
+            for part in habit.kernels.compare(known, layout, blocks):
+                yield (layer.index + part) / len(capture.spec.layers)
+
+    def habits(self, texts: int, lexicon: Lexicon | None = None) -> Habits:
+        """What was found so far."""
+        assert self._capture is not None  # there is at least one text
+        near = {
+            head: one for alike in self._alike.values() for head, one in alike.nearest().items()
+        }
+        facts: dict[HeadId, HeadFacts] = {}
+        for index, habit in self._habits.items():
+            for head, one in habit.facts(texts, self._capture.maps[index]):
+                facts[head] = one
+                if head in near:
+                    nearest, apart = near[head]
+                    metrics = Numbers({**one.metrics, "nearest": apart})
+                    facts[head] = replace(one, metrics=metrics, nearest=nearest)
+        notes = tuple(self._notes(texts, lexicon))
+        return Habits(self._capture.spec, facts, texts, self._tokens, notes)
+
+    def _notes(self, texts: int, lexicon: Lexicon | None) -> Iterator[str]:
+        if self._missing:
+            yield f"layers {', '.join(map(str, self._missing))} are not captured"
+        if texts > 1 and lexicon is not None and not lexicon.rare:
+            yield "no word is rare: these texts use at most 500 different words"
+        if texts > LIKENED:
+            yield f"heads are likened on {LIKENED} texts, spread evenly over all"
+        if any(one.sampled for one in self._habits.values()):
+            yield "of texts above 8,192 tokens rows spread evenly are measured"
+        if any(any(one.signed) for one in self._habits.values()):
+            yield "signed weights count by their size, every row divided by its sum"
+
+
+def _told(facts: HeadFacts, spec: ModelSpec) -> dict[str, Any]:
+    layer = spec.layers[facts.head.layer]
+    return {
+        "head": str(facts.head),
+        "layer": layer.name,
+        "level": spec.levels[layer.level].label,
+        "kind": facts.kind,
+        "role": facts.role,
+        "says": facts.sentence,
+        "evidence": facts.evidence,
+        "score": facts.score,
+        **{name: facts.metrics.get(name) for name in METRICS},
+        "nearest_head": str(facts.nearest) if facts.nearest is not None else None,
+        "named": [one._asdict() for one in facts.named],
+        "examples": [one._asdict() for one in facts.examples],
+    }

@@ -1,0 +1,109 @@
+"""What every head does over a corpus: of a capture of many texts, or of a model and a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task, finish
+from hgviz.tasks.capturing import capture as capture_text
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.analysis.habits import Habits
+    from hgviz.analysis.reading import Lexicon
+    from hgviz.models.corpora import Corpus
+    from hgviz.models.model import Model
+
+
+_HELD = 1 << 26  # numbers, of captures that are kept for the second pass
+_CUT = 40  # characters: the index keeps at least so many of a text
+
+
+def habits(capture: Capture, alone: bool = False) -> Task[Habits]:
+    """What every head does over all texts of the file that a capture is of, or on its own text.
+
+    alone: only its own text, though there are others. Each text is opened twice, one at a time.
+    """
+    from hgviz.analysis import habits as analysis
+
+    if alone or len(capture.items) < 2:
+        return (yield from analysis.measure(lambda number: capture, [capture.item]))
+    from hgviz.store import open_capture
+
+    numbers = [one.number for one in capture.items]
+    opened = partial(open_capture, capture.path)
+    yield Step(0, len(numbers), "reading the texts")
+    return (yield from analysis.measure(opened, numbers, _lexicon(capture)))
+
+
+def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Task[Habits]:
+    """The same of a model on every text of a file; nothing is written.
+
+    The model reads a text again for the second pass where 256 MB do not hold what it attended with.
+    Errors: HgvizError for a file or a text that cannot be read, naming its line.
+    """
+    from hgviz.analysis import habits as analysis
+    from hgviz.analysis.reading import Lexicon
+    from hgviz.models import corpora
+
+    yield Step(0, 1, "reading the texts")
+    read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
+    for number, one in enumerate(read.texts):
+        prompt, target = read.prompts(model, number)
+        if not len(prompt if target is None else target):
+            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "", "Take it out")
+    numbers = range(len(read.texts))
+    lexicon = Lexicon(one.text for one in read.texts) if len(numbers) > 1 else None
+    opened = _Kept(partial(_captured, model, read, off))
+    return (yield from analysis.measure(opened, numbers, lexicon))
+
+
+def habits_of_text(
+    model: Model, prompt: Prompt, target: Prompt | None = None, off: Off = frozenset()
+) -> Task[Habits]:
+    """The same of a model on one text."""
+    captured = yield from capture_text(model, prompt, off=off, target=target)
+    return (yield from habits(captured))
+
+
+class _Kept:
+    """Captures by number, as many of the first as 256 MB hold; others are made when asked for."""
+
+    def __init__(self, captured: Callable[[int], Capture]) -> None:
+        self._captured, self._kept, self._room = captured, dict[int, Capture](), _HELD
+
+    def __call__(self, number: int) -> Capture:
+        if number in self._kept:
+            return self._kept[number]
+        found = self._captured(number)
+        layers = len(found.spec.layers)
+        # queries and keys of every layer
+        self._room -= 2 * layers * found.spec.width * max(map(len, found.spans))
+        if self._room >= 0:
+            self._kept[number] = found
+        return found
+
+
+def _captured(model: Model, read: Corpus, off: Off, number: int) -> Capture:
+    prompt, target = read.prompts(model, number)
+    return finish(capture_text(model, prompt, off=off, target=target))
+
+
+def _lexicon(capture: Capture) -> Lexicon:
+    """How often words are used; the index keeps only the beginnings of long texts."""
+    from hgviz.analysis.reading import Lexicon
+    from hgviz.store import open_capture
+
+    longest = max(len(one.text) for one in capture.items)
+    cut = [one.number for one in capture.items if len(one.text) == longest and longest >= _CUT]
+    whole = {number: _text(open_capture(capture.path, number)) for number in cut}
+    return Lexicon(whole.get(one.number, one.text) for one in capture.items)
+
+
+def _text(capture: Capture) -> str:
+    return capture.prompt.text
+
+
+__all__ = ["habits", "habits_of_model", "habits_of_text"]
