@@ -36,6 +36,12 @@ def _levels(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     compose(page, spec, capture, facts)
 
 
+def _links(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+    from hgviz.figures.links import compose
+
+    compose(page, spec, capture, facts)
+
+
 def _curve(page: Page, spec: Spec, chart: Any) -> None:
     from hgviz.figures.curve import compose
 
@@ -64,6 +70,7 @@ FIGURES: dict[str, Kind] = {
     row.name: row
     for row in (
         Kind("map", "Map of one head", _map),
+        Kind("links", "Links between tokens", _links),
         Kind("wall", "All heads of all layers", _wall),
         Kind("levels", "One token through all levels", _levels),
     )

@@ -113,13 +113,21 @@ class Page:
         self.axes.add_artist(drawn)
         return drawn
 
-    def curve(self, points: Points, colour: Any, width: float, alpha: float = 1.0) -> None:
-        """A cubic curve: start, two control points, end."""
+    def curve(
+        self,
+        points: Points,
+        colour: Any,
+        width: float,
+        alpha: float = 1.0,
+        dash: tuple[float, ...] = (),
+    ) -> None:
+        """A cubic curve: start, two control points, end; of dashes and gaps if given."""
         codes = [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4]
         self.axes.add_artist(
             PathPatch(
                 Outline(np.array(points), codes), facecolor="none", edgecolor=colour,
-                linewidth=width, alpha=alpha, capstyle="round", zorder=self._next(),
+                linewidth=width, alpha=alpha, zorder=self._next(),
+                linestyle=(0, dash) if dash else "-", capstyle="butt" if dash else "round",
             )
         )  # fmt: skip
 

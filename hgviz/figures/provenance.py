@@ -71,6 +71,7 @@ def command_for(spec: Spec, capture: Capture, path: Path) -> str:
     parts += ["--layer", str(chosen.layer), "--head", str(chosen.head)]
     if chosen.query is not None:
         parts += ["--query", str(chosen.query)]
+    parts += spec.links.arguments if spec.kind == "links" else ()
     parts += ["--width", spec.width, "-o", path.name]
     return shlex.join(parts)
 

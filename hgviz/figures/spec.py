@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hgviz.core import Display, HeadId, HgvizError, Selection
+from hgviz.maps.linking import Linking
 
 POINTS = 72.0  # per inch
 UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}
@@ -39,7 +40,8 @@ class Spec:
     """One figure. width: a preset's name, or a length such as 3.25, 3.25in, 89mm, 252pt.
 
     format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
-    all levels, the head of each stage; a stage that has none here shows its clearest.
+    all levels, the head of each stage; a stage that has none here shows its clearest. links: which
+    links a figure of kind links has.
     """
 
     kind: str = "map"
@@ -49,6 +51,7 @@ class Spec:
     format: str = ""
     title: str | None = None
     heads: tuple[HeadId, ...] = ()
+    links: Linking = field(default_factory=Linking)
 
 
 class Fact(Protocol):

@@ -1,0 +1,389 @@
+"""Token-to-token links: what the strongest weights of some queries and heads are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Selection, Step, Task, readonly
+from hgviz.maps.sides import Side, side_of
+
+Fuse = Literal["each", "mean", "sum", "max"]
+FUSES: tuple[Fuse, ...] = get_args(Fuse)
+CELLS = 1 << 22  # of one head that are held at once, but for at least a row
+
+AGAIN = "Capture the text again: new captures have them"
+
+
+@dataclass(frozen=True, slots=True)
+class Linking:
+    """Which links there are.
+
+    heads: empty for the selected one; fuse: each of them for itself, or their mean, sum, or for
+    every cell the weight of largest magnitude. queries: tokens; empty for the selected one.
+    Of each query and head: the most strongest, 0 for all; as few as make up a share mass of what it
+    weighs, 0 for all; those of at least least. words: pieces of one word are one, as query their
+    mean, as key their sum; special: special tokens are there. values: weights are multiplied by
+    what a key has to give, |v_j W_O| (Kobayashi et al. 2020). across: the text runs across.
+    """
+
+    heads: tuple[HeadId, ...] = ()
+    queries: tuple[int, ...] = ()
+    fuse: Fuse = "each"
+    most: int = 10
+    mass: float = 0.0
+    least: float = 0.0
+    words: bool = False
+    special: bool = True
+    values: bool = False
+    across: bool = False
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """In words, what is drawn of the weights and how they were put together."""
+        limits = []
+        if self.most:
+            limits.append(f"the {self.most} strongest" if self.most > 1 else "the strongest")
+        if self.mass:
+            limits.append(f"as few as have {100 * self.mass:g} % of the weight")
+        if self.least:
+            limits.append(f"those of at least {self.least:g}")
+        drawn = ", ".join(limits) or "all"
+        parts = [f"links: {drawn} of each query" + (" and head" if self.fuse == "each" else "")]
+        if self.fuse != "each":
+            parts.append(f"the {self.fuse} over heads" if self.fuse != "max" else
+                         "the largest magnitude over heads")  # fmt: skip
+        if self.words:
+            parts.append("words: rows averaged, columns added")
+        if self.values:
+            parts.append("weight × |v·W_O|, what a key has to give")
+        return tuple(parts)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The same as the options of hgviz figure."""
+        usual, out = Linking(), []
+        if self.heads:
+            out += ["--heads", ",".join(map(str, self.heads))]
+        if self.queries:
+            out += ["--queries", _ranges(self.queries)]
+        for name in ("fuse", "most", "mass", "least"):
+            if getattr(self, name) != getattr(usual, name):
+                out += [f"--{name}", format(getattr(self, name), "g" if name == "mass" else "")]
+        out += [f"--{name}" for name in ("words", "values", "across") if getattr(self, name)]
+        return (*out, *(() if self.special else ("--no-special",)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strand:
+    """The links of one query and head: keys (n,) places among those shown, weights (n,), the
+    largest magnitude first. total: what the row weighs in all, by magnitude; hidden: as much of it
+    as lies on keys that are not shown.
+    """
+
+    keys: NDArray[np.int64]
+    weights: Floats
+    total: float
+    hidden: float
+
+    @property
+    def part(self) -> float:
+        """How much of what the row weighs its links have, 0..1."""
+        return float(np.abs(self.weights).sum(dtype=np.float64)) / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """The links between the sides of a layer. strands: by the place of a query, one for each of
+    heads, or one where they are fused. joint (strands, keys shown): the mean rows of all of these
+    queries. signed: whether weights can be negative.
+    """
+
+    queries: Side
+    keys: Side
+    heads: tuple[HeadId, ...]
+    fuse: Fuse
+    strands: dict[int, tuple[Strand, ...]]
+    joint: Floats
+    signed: bool
+    values: bool
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one strand a query."""
+        return self.fuse != "each" or len(self.heads) == 1
+
+    @property
+    def peak(self) -> float:
+        """The largest magnitude of a link."""
+        found = (strand.weights[:1] for many in self.strands.values() for strand in many)
+        return max((float(abs(one[0])) for one in found if len(one)), default=0.0)
+
+
+def linked(
+    capture: Capture,
+    chosen: Selection,
+    linking: Linking,
+    places: Sequence[int] | None = None,
+    sides: tuple[Side, Side] | None = None,
+) -> Task[Links]:
+    """The links of some queries: places among those shown of the side of queries, None for the
+    queries of linking, or the selected one. sides: those of the selected layer, where they are at
+    hand. Rows are read a few at a time, so that no whole map is held.
+
+    Errors: HgvizError for heads, tokens and limits that are not there, for heads that look between
+    other positions, and for values where a capture has no norms of them.
+    """
+    _require_limits(linking)
+    heads = heads_of(capture, chosen, linking)
+    queries, keys = sides or sides_of(capture, chosen.layer, linking)
+    wanted = places_of(capture, chosen, linking, queries) if places is None else tuple(places)
+    strands: dict[int, tuple[Strand, ...]] = {}
+    rows = 1 if linking.fuse != "each" else len(heads)
+    sums = np.zeros((rows, len(keys)))
+    runs = list(_runs(queries, wanted, keys.edges[-1] if len(keys.edges) else 0))
+    done, total = 0, max(1, len(runs) * len(heads))
+    for run in runs:
+        parts: list[tuple[Floats, Floats]] = []
+        for head in heads:
+            yield Step(done, total, f"reading head {head}")
+            _add(parts, _units(capture, head, linking, queries, keys, run), linking.fuse)
+            done += 1
+        if linking.fuse == "mean":
+            parts = [
+                (one / np.float32(len(heads)), beside / np.float32(len(heads)))
+                for one, beside in parts
+            ]
+        for at, place in enumerate(run):
+            strands[place] = tuple(
+                _strand(shown[at], float(beside[at]), linking) for shown, beside in parts
+            )
+        for strand, (shown, _) in enumerate(parts):
+            sums[strand] += shown.sum(axis=0, dtype=np.float64)
+    joint = (sums / max(1, len(wanted))).astype(np.float32)
+    signed = any(_map(capture, one).signed for one in heads)
+    return Links(
+        queries, keys, heads, linking.fuse, strands, readonly(joint), signed, linking.values
+    )
+
+
+def sides_of(capture: Capture, layer: int, linking: Linking) -> tuple[Side, Side]:
+    """What stands along both sides of a layer's map."""
+    queries = side_of(capture, layer, "query", linking.words, linking.special)
+    return queries, side_of(capture, layer, "key", linking.words, linking.special)
+
+
+def alike(capture: Capture, layer: int) -> tuple[int, ...]:
+    """The layers whose maps lie between the same positions as those of a layer, it among them;
+    those that are not captured yet are left out.
+    """
+
+    def between(index: int) -> tuple[Any, ...] | None:
+        one, found = capture.spec.layers[index], capture.maps[index]
+        if found is None or not one.heads:
+            return None
+        kind = one.role if one.role in ("down", "up") else ""
+        return kind, one.level, one.key_level, found.shape[1:]
+
+    mine = between(layer)
+    if mine is None:
+        return ()
+    return tuple(at for at in range(len(capture.maps)) if between(at) == mine)
+
+
+def heads_of(capture: Capture, chosen: Selection, linking: Linking) -> tuple[HeadId, ...]:
+    """The heads of some links, those that are switched off left out where several are fused.
+
+    Errors: HgvizError for heads that are not there, or look between other positions.
+    """
+    heads = linking.heads or (chosen.head_id,)
+    _map(capture, chosen.head_id)
+    there = alike(capture, chosen.layer)
+    for one in heads:
+        _map(capture, one)
+        if one.layer not in there:
+            raise HgvizError(
+                f"head {one} cannot be drawn with head {chosen.head_id}",
+                "they look between other positions: another level, or another text",
+                f"Choose heads of layers {', '.join(map(str, there))}",
+            )
+    if linking.fuse == "each":
+        return heads
+    return tuple(one for one in heads if one not in capture.off) or heads
+
+
+def places_of(
+    capture: Capture, chosen: Selection, linking: Linking, queries: Side
+) -> tuple[int, ...]:
+    """Where the queries of some links stand among those shown, in order, each once.
+
+    Errors: HgvizError for tokens that are not there.
+    """
+    last = len(queries.prompt) - 1
+    tokens = linking.queries or ((last if chosen.query is None else chosen.query),)
+    found: set[int] = set()
+    for token in tokens:
+        if not 0 <= token <= last:
+            raise HgvizError(
+                f"there is no {queries.prompt.unit} {token}",
+                f"the text has {last + 1:,}, numbered from 0",
+                "Choose one of these",
+            )
+        place = queries.place(capture.row(chosen.layer, token))
+        if place is not None:
+            found.add(place)
+    return tuple(sorted(found))
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _require_limits(linking: Linking) -> None:
+    good = {
+        "the number of links": linking.most >= 0,
+        "the share of the weight": 0 <= linking.mass <= 1,
+        "the least weight": linking.least >= 0,
+        "the way heads are put together": linking.fuse in FUSES,
+    }
+    for name, fine in good.items():
+        if not fine:
+            raise HgvizError(
+                f"{name} is none that links can have",
+                f"a number from 0, a share up to 1, a weight from 0, one of {', '.join(FUSES)}",
+                "Choose another",
+            )
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers as 3,5:8."""
+    found: list[list[int]] = []
+    for one in sorted(set(numbers)):
+        if found and found[-1][1] == one:
+            found[-1][1] += 1
+        else:
+            found.append([one, one + 1])
+    return ",".join(str(a) if b == a + 1 else f"{a}:{b}" for a, b in found)
+
+
+def _map(capture: Capture, head: HeadId) -> Map:
+    found = capture.maps[head.layer] if 0 <= head.layer < len(capture.maps) else None
+    if found is None or head.head not in found.heads:
+        last = len(capture.maps) - 1
+        there = 0 <= head.layer <= last
+        raise HgvizError(
+            f"there is no head {head}" if found or not there else f"head {head} is not captured",
+            f"layer {head.layer} has heads {', '.join(map(str, found.heads)) or 'none'}"
+            if found
+            else "the capture has not reached its layer"
+            if there
+            else f"the layers are 0 to {last}",
+            "Choose another",
+        )
+    return found
+
+
+def _runs(queries: Side, places: Sequence[int], keys: int) -> Iterator[tuple[int, ...]]:
+    """Places side by side, whose rows are read at once; few enough to be held."""
+    run: list[int] = []
+    for place in places:
+        if run:
+            begun, (_, last), (first, stop) = queries.rows(run[0])[0], *map(
+                queries.rows, (run[-1], place)
+            )  # fmt: skip
+            if first != last or (stop - begun) * keys > CELLS:
+                yield tuple(run)
+                run = []
+        run.append(place)
+    if run:
+        yield tuple(run)
+
+
+def _units(
+    capture: Capture,
+    head: HeadId,
+    linking: Linking,
+    queries: Side,
+    keys: Side,
+    run: tuple[int, ...],
+) -> tuple[Floats, Floats]:
+    """(queries, keys shown) of a head between units, and (queries,) the magnitude on others. A
+    head that is switched off weighs nothing.
+    """
+    one = _map(capture, head)
+    edges = [queries.rows(place) for place in run]
+    first, stop = edges[0][0], edges[-1][1]
+    weights: Floats = one.read(head.head, rows=(first, stop))
+    seen = np.isfinite(weights) & (head not in capture.off)  # NaN is no weight
+    weights = np.where(seen, weights, np.float32(0))
+    if linking.values:
+        weights *= norms_of(one, head)
+    starts = np.array([a - first for a, _ in edges])
+    counts = np.array([b - a for a, b in edges])
+    if (counts > 1).any():
+        sums: Floats = np.add.reduceat(weights, starts, axis=0)
+        weights = (sums / counts[:, None]).astype(np.float32)
+    if len(keys.edges) - 1 < weights.shape[1]:
+        weights = np.add.reduceat(weights, keys.edges[:-1], axis=1)
+    if len(keys.shown) == weights.shape[1]:
+        return weights, np.zeros(len(weights), np.float32)
+    shown = weights[:, keys.shown]
+    beside = np.abs(weights).sum(axis=1) - np.abs(shown).sum(axis=1)
+    return shown, np.maximum(beside, 0)
+
+
+def norms_of(one: Map, head: HeadId) -> Floats:
+    """(keys,) What each key gives a head at weight 1. Errors: HgvizError where nobody kept it."""
+    kept = getattr(one, "value_norms", None)
+    if kept is None:
+        raise HgvizError(
+            "this capture does not say how much its values have to give",
+            "it was made before hgviz kept their norms, or by another program",
+            AGAIN,
+        )
+    norms: Floats = np.asarray(kept[one.heads.index(head.head)], np.float32)
+    if not (np.isfinite(norms).all() and (norms >= 0).all()):
+        raise HgvizError(
+            f"the norms of the values of head {head} are none",
+            "some are negative, or no numbers",
+            AGAIN,
+        )
+    return norms
+
+
+def _add(parts: list[tuple[Floats, Floats]], found: tuple[Floats, Floats], fuse: Fuse) -> None:
+    """Put what a head weighs beside that of those before, or together with it."""
+    if fuse == "each" or not parts:
+        parts.append(found)
+        return
+    (shown, beside), (other, more) = parts[0], found
+    if fuse == "max":
+        larger: Floats = np.where(np.abs(other) > np.abs(shown), other, shown)
+        parts[0] = larger, np.maximum(beside, more)
+    else:
+        parts[0] = shown + other, beside + more
+
+
+def _strand(row: Floats, hidden: float, linking: Linking) -> Strand:
+    size = np.abs(row)
+    total = float(size.sum(dtype=np.float64)) + hidden
+    there = size >= max(linking.least, float(np.finfo(np.float32).tiny))
+    if linking.most and linking.most < len(row):
+        there &= size >= np.partition(size, len(row) - linking.most)[len(row) - linking.most]
+    keys = np.flatnonzero(there)
+    keys = keys[np.argsort(-size[keys], kind="stable")]
+    if linking.most:
+        keys = keys[: linking.most]
+    if linking.mass and len(keys):
+        before = np.cumsum(size[keys], dtype=np.float64) - size[keys]
+        keys = keys[before < linking.mass * total]
+    return Strand(keys, readonly(row[keys]), total, hidden)
+
+
+__all__ = [
+    "FUSES", "Fuse", "Linking", "Links", "Strand", "alike", "heads_of", "linked", "norms_of",
+    "places_of", "sides_of",
+]  # fmt: skip
