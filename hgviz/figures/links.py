@@ -9,7 +9,7 @@ from typing import Any
 from hgviz.core import Capture, finish
 from hgviz.figures import Facts, style
 from hgviz.figures.axes import Look, look
-from hgviz.figures.frame import activation_of, footnotes, heading, level_name
+from hgviz.figures.frame import activation_of, footnotes, heading, level_name, map_of
 from hgviz.figures.labels import elide, visible
 from hgviz.figures.page import Page
 from hgviz.figures.shown import Item, items_of
@@ -44,6 +44,7 @@ class Kind:
 
 def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     """Place the links of the chosen queries and heads on the page."""
+    map_of(capture, spec.selection.layer, spec.selection.head)
     links = finish(linked(capture, spec.selection, spec.links))
     top = _title(page, spec, capture, links, facts)
     kinds = kinds_of(links)
