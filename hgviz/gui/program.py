@@ -61,6 +61,7 @@ class Program:
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
         self.prune.join(self.commands)
+        self.compare.join(self.commands)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)

@@ -108,6 +108,7 @@ QLabel[kind="mark"] { color: $mark_text; }
 QLabel[kind="warning"] { color: $warning; }
 QLabel[kind="bad"] { color: $bad; }
 QLabel[kind="chip"] { background: $hover; color: $text; border-radius: 9px; padding: 1px 8px; }
+QLabel[kind="side"] { background: $text; color: $pane; border-radius: 5px; padding: 3px 9px; }
 QLabel[kind="key"] { background: $pane; color: $secondary; border: 1px solid $edge;
     border-radius: 4px; padding: 0 5px; }
 QPushButton[kind="find"] { color: $secondary; text-align: left; }

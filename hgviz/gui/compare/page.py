@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from hgviz.gui.compare.below import Below
 from hgviz.gui.compare.maps import CompareView
+from hgviz.gui.compare.sides import Sides
 from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.gui.compare.commands import CompareCommands
 
 
 class ComparePage(QWidget):
@@ -13,21 +20,33 @@ class ComparePage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maps = CompareView()
-        self.below = QVBoxLayout()
-        self.below.setContentsMargins(0, 0, 0, 0)
-        self.below.setSpacing(0)
+        self.maps, self.sides, self.below = CompareView(), Sides(), Below()
+        self.maps.seat(self.sides.a, self.sides.b)
+        self.sides.explained.connect(self.maps.explain)
+        self.sides.paired.connect(self.below.setVisible)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.sides)
         column.addWidget(self.maps, 1)
-        column.addLayout(self.below)
+        column.addWidget(self.below)
         self.setFocusProxy(self.maps)
 
     @property
     def views(self) -> tuple[View, ...]:
         """Every view of the page; F6 walks them in this order."""
-        return (self.maps,)
+        return (self.sides, self.maps, *self.below.views)
+
+    def join(self, commands: CompareCommands) -> None:
+        """Have what people do here done."""
+        sides = self.sides
+        sides.more = commands.opened_before
+        sides.side.connect(commands.choose_side)
+        sides.activation.connect(commands.choose_a)
+        sides.wanted.connect(commands.ask_side)
+        sides.folder.connect(commands.ask_model)
+        sides.stopped.connect(commands.comparing.stop)
 
     def respond(self, width: int, height: int) -> None:
         """The maps make room by themselves."""
+        self.below.respond(width, height)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hgviz.activations import ACTIVATIONS, SIX
+from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, Off
 from hgviz.gui.opening import name_of
 from hgviz.gui.views.words import counted
@@ -35,6 +36,14 @@ def sides_of(session: Session) -> Told:
         return Told()
     found = _told(session, a, b, other)
     return Told(note=found.note) if found.a == found.b else found
+
+
+def head_of_b(session: Session) -> HeadId | None:
+    """The head of B that stands beside the selected one of A; None where B has none."""
+    a, b, chosen = session.capture, session.beside, session.selection
+    if a is None or b is None:
+        return None
+    return counterpart(a, b, chosen.head_id, chosen.beside)
 
 
 def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told:
@@ -123,4 +132,13 @@ def elided(name: str) -> str:
     return name if len(name) <= NAMED else name[: NAMED - 1] + "…"
 
 
-__all__ = ["Told", "activation_of", "elided", "listed", "sides_of", "spoken", "without"]
+__all__ = [
+    "Told",
+    "activation_of",
+    "elided",
+    "head_of_b",
+    "listed",
+    "sides_of",
+    "spoken",
+    "without",
+]

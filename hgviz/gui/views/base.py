@@ -36,7 +36,7 @@ class View(QWidget):
     icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
-    lane: ClassVar[Literal["files", "engine", "map", "here"]] = "files"  # here: no I/O
+    lane: ClassVar[Literal["files", "engine", "map", "facts", "here"]] = "files"  # here: no I/O
     wait: ClassVar[int] = WAIT
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled

@@ -79,7 +79,7 @@ def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
         return f"{prompt.unit}s {start:,} to {end - 1:,}"
     kinds = prompt.token_type_ids
     other = "second text" if kinds is not None and kinds[start] == 1 else ""
-    return ", ".join(filter(None, (_near(prompt, spans, start), other, f"position {start:,}")))
+    return ", ".join(filter(None, (near(prompt, spans, start), other, f"position {start:,}")))
 
 
 def right_to_left(text: str) -> bool:
@@ -97,7 +97,7 @@ def clusters(prompt: Prompt) -> Integers:
     return np.stack([bounds[:-1], bounds[1:]], axis=1)
 
 
-def _near(prompt: Prompt, spans: Integers, token: int) -> str:
+def near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
     if prompt.spans[token, 0] < 0:
         # beside a text; of slots, states and bare ids none is more special than another

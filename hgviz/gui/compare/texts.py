@@ -1,0 +1,228 @@
+"""What the selected letter looks at in A and in B, over the text, and both in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from hgviz.analysis.alignment import Alignment
+from hgviz.analysis.meeting import Meeting
+from hgviz.analysis.pairing import counterpart
+from hgviz.core import Capture, Display, HeadId, Selection, Step, Task
+from hgviz.gui.compare import rowpair, saying
+from hgviz.gui.compare.rowpair import Half, RowPair
+from hgviz.gui.compare.rows import Row, TextRows
+from hgviz.gui.compare.told import Told, sides_of
+from hgviz.gui.controls import PaneHead, label
+from hgviz.gui.views.base import View
+from hgviz.gui.views.strip import LEFT, RIGHT
+from hgviz.gui.views.words import counted
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+NOTE = "what the selected {unit} looks at"
+APART = "nothing is in both"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a request brings: the rows, None where B has no such head; how the texts differ."""
+
+    a: Capture
+    b: Capture
+    pair: RowPair | None
+    told: Told
+    display: Display
+    of_text: str = ""
+    differs: str = ""
+
+
+class Reader:
+    """Opens rows of two captures, in any thread; what they share is found once."""
+
+    def __init__(self) -> None:
+        self._alignment: Alignment | None = None
+        self._meeting: Meeting | None = None
+        self._said: tuple[str, str] = ("", "")
+        self._of: tuple[object, ...] = ()
+
+    def read(
+        self, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
+    ) -> Task[Read]:
+        """The row of the chosen query on both sides."""
+        yield Step(0, 2, "Reading the text’s weights")
+        known = self._alignment
+        if known is None or known.a is not a or known.b is not b:
+            self._alignment = known = Alignment(a, b)
+            self._meeting, self._of = None, ()
+        of = (a, b, told, a.logits is None, b.logits is None)
+        if self._of != of[2:]:
+            self._said = saying.of_text(a, b, told), differing(known)
+            self._of = of[2:]
+        blank = Read(a, b, None, told, display, *self._said)
+        other = counterpart(a, b, chosen.head_id, chosen.beside)
+        mine = a.maps[chosen.layer] if chosen.layer < len(a.maps) else None
+        if other is None or mine is None or chosen.head not in mine.heads:
+            return blank
+        yield Step(1, 2, "Reading the text’s weights")
+        meeting = self._met(known, chosen.head_id, other)
+        return replace(blank, pair=rowpair.read(meeting, chosen.query, chosen.key))
+
+    def _met(self, known: Alignment, head: HeadId, other: HeadId) -> Meeting:
+        found = self._meeting
+        if found is None or (found.a, found.head, found.other) != (known.a, head, other):
+            self._meeting = found = Meeting.of(known, head, other)
+        return found
+
+
+class TextsView(View):
+    """Rows of text for A, B and A − B, and in words what they show.
+
+    A click chooses the query, Alt+click the key; where the keys are of another text than the
+    queries, the key.
+    """
+
+    title: ClassVar[str] = "Texts"
+    icon: ClassVar[str] = "text"
+    needs: ClassVar[tuple[str, ...]] = (
+        "capture", "beside", "other", "selection", "hover", "display",
+    )  # fmt: skip
+    empty = ("The text on both sides", "It appears as soon as there is something to compare with.")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._reader = Reader()
+        self._pair: RowPair | None = None
+        self.head = PaneHead("Text")
+        self.head.setFixedHeight(34)
+        self.rows = TextRows()
+        self.rows.pointed.connect(self._point)
+        self.rows.queried.connect(self._query)
+        self.rows.keyed.connect(self._key)
+        self.words = label(factor=0.92, kind="secondary")
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+        named = label("In words", factor=0.92, weight=600)
+        named.setFixedWidth(LEFT - 16)
+        named.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+        self.foot = QWidget()
+        self.foot.setFixedHeight(40)
+        foot = QHBoxLayout(self.foot)
+        foot.setContentsMargins(16, 0, RIGHT, 6)
+        foot.setSpacing(0)
+        foot.addWidget(named)
+        foot.addWidget(self.words, 1)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.rows, 1)
+        column.addWidget(self.foot)
+        self.setFocusProxy(self.rows)
+
+    # --- View -------------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Read] | None:
+        """Read the row of the chosen query in both."""
+        a, b = session.capture, session.beside
+        if a is None or b is None or not len(a.main) or not a.spec.layers:
+            return None
+        chosen = session.selection
+        looked = session.looked_at
+        chosen = replace(chosen, query=looked.query, key=looked.key)
+        return self._reader.read(a, b, chosen, sides_of(session), session.display)
+
+    def draw(self, result: Read) -> None:
+        """Show both rows, and their difference."""
+        assert self.session is not None
+        told, pair = result.told, result.pair
+        layer = self.session.selection.layer
+        asking = result.a.query_prompt(layer)
+        note = NOTE.format(unit=asking.unit)
+        said = (note, result.of_text, result.differs)
+        self.head.note.say("      ".join(filter(None, said)))
+        self._pair = pair
+        self.rows.setVisible(pair is not None)
+        if pair is None:
+            self.words.setText(f"{told.b}: there is no such head to put beside this one.")
+            return
+        limits = result.display.limits
+        limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
+        follow = self.session.hover is None
+        self.rows.show_rows(pair, rows_of(pair, told), result.display, limit, follow)
+        words = saying.sentence(pair, told)
+        self.words.setText(words or f"Click a {asking.unit} to see what it looks at on both sides.")
+        self.words.setToolTip(words)
+        self.rows.setAccessibleDescription(words)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _token(self, cell: int) -> int | None:
+        return self._pair.meeting.columns.token(cell) if self._pair is not None else None
+
+    def _point(self, cell: int | None) -> None:
+        if self.session is None:
+            return
+        chosen = self.session.selection
+        token = None if cell is None else self._token(cell)
+        here = token is not None and chosen.query is not None
+        self.session.put(hover=replace(chosen, key=token) if here else None)
+
+    def _query(self, cell: int) -> None:
+        token = self._token(cell)
+        if self.session is None or self.session.capture is None or token is None:
+            return
+        chosen, capture = self.session.selection, self.session.capture
+        if capture.query_prompt(chosen.layer) is not capture.key_prompt(chosen.layer):
+            self._key(cell)
+        else:
+            self.session.put(hover=None, selection=replace(chosen, query=token))
+
+    def _key(self, cell: int) -> None:
+        token = self._token(cell)
+        if self.session is not None and token is not None:
+            self.session.put(selection=replace(self.session.selection, key=token))
+
+
+def rows_of(pair: RowPair, told: Told) -> tuple[Row, Row, Row]:
+    """The rows of A, of B and of A − B."""
+    edge, signed = pair.meeting.columns, pair.signed
+    names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
+    one, other = (
+        _row(f"{letter} {name}".rstrip(), half, pair, side, signed)
+        for side, (letter, name, half) in enumerate(zip("AB", names, (pair.a, pair.b), strict=True))
+    )
+    third = Row("A − B", pair.names[0], edge.both, signed=True)
+    if not edge.both.any():
+        return one, other, replace(third, told=APART)
+    if pair.row is not None and pair.difference is None:
+        return one, other, replace(third, told="only one side has this row")
+    return one, other, replace(third, weights=pair.difference, seen=pair.both)
+
+
+def _row(name: str, half: Half | None, pair: RowPair, side: int, signed: bool) -> Row:
+    edge, names = pair.meeting.columns, pair.names[side]
+    there = (edge.a, edge.b)[side].there
+    if half is None:
+        told = "" if pair.row is None else f"{'AB'[side]} has no such row"
+        return Row(name, names, there, signed=signed, told=told)
+    return Row(name, names, there, half.weights, half.seen, signed)
+
+
+def differing(alignment: Alignment) -> str:
+    """How much of the text both have, "" where both have the same tokens."""
+    if alignment.same_tokens:
+        return ""
+    a, b, shared = alignment.a.main, alignment.b.main, alignment.tokens().count
+    sizes = [counted(len(one), one.unit) for one in (a, b)]
+    if not shared:
+        return f"A has {sizes[0]}, B {sizes[1]}, and none in common"
+    many = "1 piece is" if shared == 1 else f"{shared:,} pieces are"
+    return f"{many} in both, of {sizes[0]} in A and {sizes[1]} in B; hatched: only in the other"
+
+
+__all__ = ["Read", "Reader", "TextsView", "differing", "rows_of"]
