@@ -93,6 +93,11 @@ class Meeting:
         return self.rows.same and self.columns.same
 
     @property
+    def sides(self) -> tuple[tuple[Capture, HeadId], tuple[Capture, HeadId]]:
+        """A and its head, B and its own."""
+        return (self.a, self.head), (self.b, self.other)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns)"""
         return len(self.rows), len(self.columns)

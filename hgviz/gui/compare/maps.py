@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from hgviz.core import Task
+from hgviz import palettes
+from hgviz.core import Selection, Task, finish
+from hgviz.figures.spec import Spec
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.controls import PaneHead
+from hgviz.gui.compare.compared import Compared, Comparer
+from hgviz.gui.compare.feed import Feed
+from hgviz.gui.compare.reading import cards, crosses
+from hgviz.gui.compare.told import sides_of
+from hgviz.gui.compare.trio import Trio
+from hgviz.gui.controls import IconButton, PaneHead, Segments, Words, label
+from hgviz.gui.views import words
 from hgviz.gui.views.base import View
-from hgviz.session import Session
+from hgviz.gui.views.map import SCALES
+from hgviz.gui.views.picture import Scene
+from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.tiles import Tiles
+from hgviz.session import Session, step_token
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
 
 NOTHING = (
     "Nothing to compare with yet",
     "Put a second model, activation or text beside this one: two maps and their difference appear.",
 )
 ASK = (("compare_with", "Compare with…"),)
+MOST_ROLE = 240  # px
+WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
 
 class CompareView(View):
@@ -24,6 +44,7 @@ class CompareView(View):
 
     title = "Compare"
     lane = "map"
+    wait = 0
     icon: ClassVar[str] = "compare"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "selection", "hover", "display", "facts", "off",
@@ -33,29 +54,269 @@ class CompareView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.tiles = Tiles()
+        self.trio = Trio(self.tiles)
+        self._comparer = Comparer(self.tiles)
+        self._feed = Feed(self.tiles, self.trio.panes)
+        self._compared: Compared | None = None
+        self._pointed: tuple[int, int] | None = None  # the cell under the pointer
+        self._build()
+
+    def _build(self) -> None:
         self.head = PaneHead("Head")
-        self._seats = tuple(QHBoxLayout() for _ in range(2))
+        self.role = label(factor=0.92, weight=500, kind="chip")
+        self.level = label(factor=0.92, weight=500, kind="chip")
+        self.way = Segments(WAYS)
+        self.way.setToolTip("A and B beside each other, or in turn in one place")
+        self.way.chosen.connect(self._choose_way)
+        self.scale = Segments(SCALES, wide=42)
+        self.scale.setToolTip("How weights become colours")
+        self.scale.chosen.connect(self._choose_scale)
+        self.fit_button = IconButton("fit", "Fit the maps (F)")
+        self.fit_button.clicked.connect(self.fit)
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.head.add_beside_title(self.role, self.level)
+        self.head.add(self.way, self.scale, self.fit_button, self.export)
+        self.least = label("A − B", factor=0.92, weight=600, kind="side")
+        self.legend = Words(factor=0.92, kind="secondary")
+        self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        self._add(2, self.least)
+        self._add(2, self.legend)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
         column.addWidget(self.head)
-        row = QHBoxLayout()
-        for seat in self._seats:
-            row.addLayout(seat, 1)
-        column.addLayout(row)
-        column.addStretch(1)
+        column.addWidget(self.trio, 1)
+        for one in self.trio.panes:
+            one.pointed.connect(self._point)
+            one.clicked.connect(self._click)
+            one.installEventFilter(self)
+        self.trio.moved.connect(self._fetch)
+        self._feed.outgrown.connect(self._present)
+        self._feed.added_up.connect(self._present)
+        self.setFocusProxy(self.trio.panes[0])
 
     def seat(self, a: QWidget, b: QWidget) -> None:
         """Put what names and chooses the sides over their maps."""
-        for seat, one in zip(self._seats, (a, b), strict=True):
-            seat.addWidget(one)
+        for number, one in enumerate((a, b)):
+            self._add(number, one)
 
     def explain(self, words: str) -> None:
         """Say in the head how B differs from A."""
         self.head.note.say(words)
 
-    def request(self, session: Session) -> Task[None] | None:
-        """Nothing, until there are two."""
-        return None
+    def _add(self, seat: int, widget: QWidget) -> None:
+        layout = self.trio.seats[seat].layout()
+        assert isinstance(layout, QHBoxLayout)
+        layout.addWidget(widget, 0 if widget is self.least else 1)
 
-    def draw(self, result: None) -> None:
-        """Nothing, until there are two."""
+    # --- View -------------------------------------------------------------------------------------
+
+    def bind(self, session: Session, lanes: Lanes) -> None:
+        """Listen, and show the scale in use."""
+        super().bind(session, lanes)
+        self._feed.start(lanes, self.show_error)
+        self.scale.choose(session.display.scale)
+
+    def unbind(self) -> None:
+        """Stop listening and reading."""
+        super().unbind()
+        self._feed.stop()
+        self.trio.blink(False)
+
+    def request(self, session: Session) -> Task[Compared] | None:
+        """Open both heads on one grid, and read the row looked at."""
+        a, b, chosen = session.capture, session.beside, session.selection
+        if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
+            self.empty = NOTHING
+            return None
+        if chosen.layer >= len(a.maps) or a.maps[chosen.layer] is None:
+            reached = "It appears here as soon as the capture has reached it."
+            self.empty = f"Layer {chosen.layer} of A is not captured yet", reached
+            return None
+        return self._comparer.open(a, b, chosen.head_id, chosen.beside, session.looked_at.query)
+
+    def draw(self, result: Compared) -> None:
+        """Show the three; their tiles follow as they are read."""
+        fresh, self._compared = result is not self._compared, result
+        self._entitle()
+        self._present()
+        self._follow(reveal=fresh)
+        self._fetch()
+
+    def noticed(self, name: str) -> None:
+        """Move the cursor and change colours at once."""
+        if name in ("selection", "hover"):
+            self._follow(reveal=name == "selection" and self._pointed is None)
+        elif name == "display" and self.session is not None:
+            self.scale.choose(self.session.display.scale)
+            self._present()
+        elif name in ("capture", "beside"):
+            self._pointed = self._compared = None
+            self._feed.forget()
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same map on paper."""
+        if session.capture is None:
+            return None
+        return Spec(kind="map", selection=session.selection, display=session.display)
+
+    def fit(self) -> None:
+        """The whole maps."""
+        self.trio.fit()
+
+    def settle(self) -> None:
+        """Ask, read every tile on screen and draw, now."""
+        super().settle()
+        compared, view = self._compared, self.trio.view
+        if compared is not None and view is not None:
+            lacking = [key for one in compared.shown for key in self.tiles.lacking(one, view)]
+            finish(compared.load(self.tiles, lacking))
+            for one in self.trio.panes:
+                one.compose(afresh=True)
+            self._present()
+
+    # --- showing ----------------------------------------------------------------------------------
+
+    def _fetch(self) -> None:
+        """Have the tiles read that the screen lacks."""
+        if self._compared is not None and self.isVisible():
+            self._feed.want(self._compared)
+
+    def _present(self) -> None:
+        compared, session = self._compared, self.session
+        if compared is None or session is None:
+            return
+        peak = session.display.limits or (-compared.peak, compared.peak)
+        names = (*compared.names, compared.names[0])
+        masses = compared.masses or (None, None, None)
+        scenes = []
+        for source, (rows, columns), mass, off in zip(
+            compared.sources, names, masses, self._off(compared, session), strict=True
+        ):
+            about_zero = compared.signed or source.signed
+            limits = palettes.limits_of(*peak, about_zero)
+            scenes.append(
+                Scene(
+                    source, rows, columns, limits, session.display, off, mass=mass,
+                    sides=compared.sides, about_zero=about_zero,
+                )
+            )  # fmt: skip
+        self.trio.show_scenes(
+            scenes, compared.there, compared.names[0][0] is not compared.names[1][0]
+        )
+        self.trio.lack(*compared.lacks)
+
+    def _off(self, compared: Compared, session: Session) -> tuple[bool, bool, bool]:
+        """Whether the head is switched off in A and in B; a difference is never."""
+        met = compared.meeting
+        a = met.head in met.a.off or met.head in session.off
+        return a, met.other in met.b.off, False
+
+    def _entitle(self) -> None:
+        assert self._compared is not None and self.session is not None
+        met, facts = self._compared.meeting, self.session.facts.get(self._compared.meeting.head)
+        beside = "" if met.head == met.other else f" beside {met.other}"
+        self.head.title.setText(f"Head {met.head}{beside}")
+        said = facts.role if facts else ""
+        self.role.setText(
+            self.role.fontMetrics().elidedText(said, Qt.TextElideMode.ElideRight, MOST_ROLE)
+        )
+        self.role.setToolTip(said)
+        self.role.setVisible(bool(said))
+        levels = [words.ends(one.spec, head.layer) for one, head in met.sides]
+        self.level.setText(" | ".join(dict.fromkeys(levels)))
+        self.level.setVisible(bool(self.level.text()))
+        told = sides_of(self.session)
+        self.legend.say(f"red: more with {told.a}, blue: more with {told.b}")
+
+    # --- what is looked at ------------------------------------------------------------------------
+
+    def _cell(self) -> tuple[int | None, int | None]:
+        """The row and column: of the pointer, its row kept where a query is chosen."""
+        if self._compared is None or self.session is None:
+            return None, None
+        chosen = self.session.looked_at
+        row, column = self._compared.meeting.cell(chosen.query, chosen.key)
+        if self._pointed is None:
+            return row, column
+        kept = self.session.selection.query is not None and row is not None
+        return (row if kept else self._pointed[0]), self._pointed[1]
+
+    def _follow(self, reveal: bool = False) -> None:
+        """The cursor and the cards for what is looked at."""
+        compared, session = self._compared, self.session
+        if compared is None or session is None:
+            return
+        if compared.meeting.head != session.selection.head_id:  # the next one brings its own
+            return
+        row, column = self._cell()
+        if reveal:
+            self.trio.reveal(row, column)
+        self.trio.point(crosses(compared, row, column), cards(compared, row, column))
+
+    # --- what people do ---------------------------------------------------------------------------
+
+    def _point(self, cell: tuple[int, int] | None) -> None:
+        if self.session is None or self._compared is None or cell == self._pointed:
+            return
+        self._pointed, before = cell, self.session.hover
+        row, column = self._cell()
+        hover = None
+        if cell is not None and row is not None and column is not None:
+            query, key = self._compared.meeting.tokens(row, column)
+            hover = Selection(*self._compared.meeting.head, query=query, key=key)
+        self.session.put(hover=hover)
+        if hover == before:  # the same tokens, or cells that A has not
+            self._follow()
+
+    def _click(self, row: int, column: int) -> None:
+        if self.session is None or self._compared is None:
+            return
+        query, key = self._compared.meeting.tokens(row, column)
+        if query is not None:
+            self._choose(replace(self.session.selection, query=query, key=key))
+
+    def _choose(self, selection: Selection) -> None:
+        assert self.session is not None
+        self._pointed = None
+        self.session.put(hover=None, selection=selection)
+
+    def _choose_way(self, name: str) -> None:
+        self.trio.blink(name == "blink")
+
+    def _choose_scale(self, name: str) -> None:
+        if self.session is not None:
+            scale = cast(palettes.Scale, name)
+            self.session.put(display=replace(self.session.display, scale=scale))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """On the maps the arrows go where they point: the query runs down, the key across."""
+        if isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress and self._press(event):
+                return True
+        return super().eventFilter(watched, event)
+
+    def _press(self, event: QKeyEvent) -> bool:
+        if self.session is None:
+            return False
+        arrow = arrow_of(event)
+        if arrow is not None:
+            self._choose(step_token(self.session, *arrow))
+            return True
+        return event.key() == Qt.Key.Key_Escape and self._escape(self.session)
+
+    def _escape(self, session: Session) -> bool:
+        """First the hover, then the selection."""
+        if session.hover is not None or self._pointed is not None:
+            self._choose(session.selection)
+            self._follow()
+        elif session.selection.key is not None or session.selection.query is not None:
+            self._choose(replace(session.selection, query=None, key=None))
+        else:
+            return False
+        return True

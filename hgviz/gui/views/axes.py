@@ -52,12 +52,12 @@ class Names:
     def glyph(self, cell: int) -> str:
         """What a cell stands for, as one sees it."""
         start, end = (int(one) for one in self.spans[cell])
-        return "" if end <= 0 else naming.glyph(self.prompt, start, end)
+        return "" if end <= max(start, 0) else naming.glyph(self.prompt, start, end)
 
     def place(self, cell: int) -> str:
         """Where a cell is in the text, in words."""
         start, end = (int(one) for one in self.spans[cell])
-        if end <= 0:
+        if end <= max(start, 0):
             return f"place {cell:,}: no part of the text"
         return naming.place(self.prompt, self.word_spans, start, end)
 
@@ -149,6 +149,22 @@ class Names:
         start = np.searchsorted(spans[:, 1], tokens[:, 0], side="right")
         end = np.searchsorted(spans[:, 0], tokens[:, 1], side="left")
         return np.stack([start, np.maximum(end, start)], axis=1) + self._first
+
+
+class Written:
+    """What axes show, kept: maps side by side show the same."""
+
+    def __init__(self) -> None:
+        self._marks: dict[tuple[object, ...], Marks] = {}
+
+    def marks(self, names: Names | Places, along: Along, ratio: float, chosen: int | None) -> Marks:
+        """The labels of the part on screen."""
+        key = names, along, ratio, chosen
+        if len(self._marks) > 64:
+            self._marks.clear()
+        if key not in self._marks:
+            self._marks[key] = names.marks(along, ratio, chosen)
+        return self._marks[key]
 
 
 class Places:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.views import crosshair, gutter, ink, inset, mosaic, picture, tiles
-from hgviz.gui.views.axes import Marks, Names, Places
+from hgviz.gui.views.axes import Written
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.footnote import HIGH, Footnote
@@ -21,7 +21,7 @@ from hgviz.gui.views.mosaic import Quality
 from hgviz.gui.views.picture import Picture, Pixels, Scene
 from hgviz.gui.views.pointer import Pointer
 from hgviz.gui.views.tiles import Part, Tiles
-from hgviz.gui.views.viewport import Along, Viewport
+from hgviz.gui.views.viewport import Viewport
 
 LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
 PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
@@ -38,6 +38,7 @@ class Canvas(QWidget):
     clicked = Signal(int, int)  # row, column
     blocked = Signal(object)  # (top, bottom, left, right) of a block, None when it is let go
     moved = Signal()  # another part is on screen: its tiles are wanted
+    left, top, below = LEFT, TOP, 0  # below: px from the map to what is noted beneath it
 
     def __init__(self, cache: Tiles) -> None:
         super().__init__()
@@ -53,7 +54,7 @@ class Canvas(QWidget):
         self.quality: Quality = "exact"
         self._screen: tuple[object, ...] = ()  # the tiles it was judged by
         self._footnote = Footnote(self, self.update)
-        self._marks: dict[tuple[object, ...], Marks] = {}
+        self.written = Written()
         self.card = CellCard(self)
         self.sentence = QLabel(self)
         self.sentence.setTextFormat(Qt.TextFormat.RichText)
@@ -214,10 +215,10 @@ class Canvas(QWidget):
     def map_rect(self) -> QRectF:
         """The map, in logical px; in the middle of the room where it is narrower."""
         if self.view is None:
-            return QRectF(LEFT, TOP, 0, 0)
-        height, width = self.view.size
-        left = (self.room[1] - width) // 2
-        return QRectF(LEFT + left / self._ratio, TOP, width / self._ratio, height / self._ratio)
+            return QRectF(self.left, self.top, 0, 0)
+        height, width = (size / self._ratio for size in self.view.size)
+        left = (self.room[1] - self.view.size[1]) // 2
+        return QRectF(self.left + left / self._ratio, self.top, width, height)
 
     def cell_at(self, place: QPointF) -> Cell:
         """The row and column under a place; None, None outside the map."""
@@ -247,21 +248,18 @@ class Canvas(QWidget):
             return
         with QPainter(self) as painter:
             rect, scene, view = self.map_rect, self.scene, self.view
-            corner = (rect.topLeft() * self._ratio).toPoint()
+            corner, signed = (rect.topLeft() * self._ratio).toPoint(), scene.signed
             painter.drawPixmap(0, 0, self._drawn_ground())
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
             painter.drawImage(corner, self._picture.image())
             painter.restore()
-            if scene.off:
-                ink.switched_off(painter, rect, self._ratio)
+            self._veil(painter, rect)
             if not rect.contains(QRectF(event.rect())):
-                down = self._marked(scene.rows, view.down, self.cross.row)
-                across = self._marked(scene.columns, view.across, self.cross.column)
-                ink.axes(painter, rect, (LEFT, TOP), down, across, scene.sides)
+                self._axes(painter, rect)
             painter.save()
             painter.scale(1 / self._ratio, 1 / self._ratio)
-            signed, causal = scene.signed, scene.source.rule.causal
+            causal = scene.source.rule.causal
             crosshair.draw(painter, self.cross, view, corner, signed=signed, causal=causal)
             if self.block is not None:
                 crosshair.frame(painter, self.block, view, corner)
@@ -270,6 +268,19 @@ class Canvas(QWidget):
             self._notes(painter, rect)
             if self.card.isVisible():
                 ink.shadow(painter, QRectF(self.card.geometry()), 8)
+
+    def _veil(self, painter: QPainter, rect: QRectF) -> None:
+        """What lies over the picture."""
+        if self.scene is not None and self.scene.off:
+            ink.switched_off(painter, rect, self._ratio)
+
+    def _axes(self, painter: QPainter, rect: QRectF) -> None:
+        """Words at the left and above."""
+        assert self.scene is not None and self.view is not None
+        scene, view, ratio = self.scene, self.view, self._ratio
+        down = self.written.marks(scene.rows, view.down, ratio, self.cross.row)
+        across = self.written.marks(scene.columns, view.across, ratio, self.cross.column)
+        ink.axes(painter, rect, (self.left, self.top), down, across, scene.sides)
 
     def _drawn_ground(self) -> QPixmap:
         """What stays while the map moves: its frame, what is masked, the colour bar."""
@@ -290,22 +301,13 @@ class Canvas(QWidget):
             self._ground = key, out
         return self._ground[1]
 
-    def _marked(self, names: Names | Places, along: Along, chosen: int | None) -> Marks:
-        key = (names, along, chosen, self._ratio)
-        if len(self._marks) > 64:
-            self._marks.clear()
-        if key not in self._marks:
-            self._marks[key] = names.marks(along, self._ratio, chosen)
-        return self._marks[key]
-
     def _sides(self, painter: QPainter, rect: QRectF) -> None:
         """The gutter of a signed map, and the colour bar, as high as the map."""
         assert self.scene is not None
         left = rect.right() + GAP
         if self.scene.signed:
             if self.scene.mass is not None and self.view is not None:
-                box = self._gutter()
-                gutter.draw(painter, box, self.view.down, self._ratio, self.scene.mass)
+                gutter.draw(painter, self._gutter(), self.view.down, self._ratio, self.scene.mass)
             left += gutter.WIDE + 10
         bar = QRectF(left, rect.top(), ink.BAR, rect.height())
         ink.colour_bar(painter, bar, self.scene, "Weight")
@@ -325,12 +327,11 @@ class Canvas(QWidget):
     def _notes(self, painter: QPainter, rect: QRectF) -> None:
         """Chips on the map, how much a pixel stands for, the whole in a corner."""
         assert self.scene is not None and self.view is not None
-        place = rect.topRight() + QPointF(-PAD, PAD)
         hidden = not self._picture.pixels[::8, ::-8].all()  # looked at here and there
         said = "off: this head adds nothing" if self.scene.off else self.hidden_words * hidden
         if said:
-            ink.chip(painter, place, said, rect.width() - 2 * PAD)
-        self._footnote.draw(painter, rect, self.view)
+            ink.chip(painter, rect.topRight() + QPointF(-PAD, PAD), said, rect.width() - 2 * PAD)
+        self._footnote.draw(painter, rect.adjusted(0, 0, 0, self.below), self.view)
         box, thumb = self.inset, self._overview()
         if thumb is not None and not box.isEmpty():
             inset.draw(painter, box, thumb, self.view)

@@ -15,6 +15,8 @@ APART = 22  # px between a cell and what is said about it
 class CellCard(QWidget):
     """A rounded card with a shadow; the pointer goes through it."""
 
+    least = 200  # px of width
+
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -57,7 +59,7 @@ class CellCard(QWidget):
     def sizeHint(self) -> QSize:
         """As large as its words."""
         hint = self._label.sizeHint()
-        return QSize(max(200, hint.width() + 28), hint.height() + 18)
+        return QSize(max(self.least, hint.width() + 28), hint.height() + 18)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card; its shadow lies within its own edge."""

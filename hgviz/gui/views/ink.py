@@ -29,18 +29,18 @@ def axes(
     room: tuple[int, int],
     down: Marks,
     across: Marks,
-    sides: tuple[str, str],
+    sides: tuple[str, str] | None,
 ) -> None:
     """Words and ticks left of a map and above it; room: the width and height there is for them.
 
-    sides: what its columns and its rows are.
+    sides: what its columns and its rows are; None: another map beside it says so.
     """
     now = theme.current()
     wide, high = room
     line = QFontMetricsF(theme.font(AXIS)).height()
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
-    for name, up in ((f"{sides[0]} →", 25), (f"{sides[1]} ↓", 9)):
+    for name, up in ((f"{sides[0]} →", 25), (f"{sides[1]} ↓", 9)) if sides else ():
         painter.drawText(QPointF(rect.left() - wide + 16, rect.top() - up), name)
     for tick in down.ticks:
         painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
@@ -171,6 +171,32 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> Non
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
     painter.drawText(QPointF(rect.left() - 3, rect.top() - 10), title)
+
+
+def flat_bar(painter: QPainter, rect: QRectF, scene: Scene) -> None:
+    """The colours from the lowest limit at the left to the highest, the true values beneath."""
+    now = theme.current()
+    ramp = np.concatenate([scene.table(now.dark), np.full((256, 1), 255)], 1).astype(np.uint8)
+    strip = QImage(ramp.data, 256, 1, 4 * 256, QImage.Format.Format_RGBA8888)
+    painter.drawImage(rect, strip)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(now.edge, 1))
+    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
+    painter.setFont(theme.font(AXIS))
+    painter.setPen(now.secondary)
+    metrics = QFontMetricsF(theme.font(AXIS))
+    wide = metrics.horizontalAdvance("+0.0001") + 6
+    values = palettes.ticks(
+        scene.limits, scene.display.scale, scene.signed, max(0.08, wide / max(1.0, rect.width()))
+    )
+    placed = palettes.place(np.array(values), scene.limits, scene.display.scale, scene.signed)
+    for value, part in zip(values, placed, strict=True):
+        x = rect.left() + float(part) * rect.width()
+        text = palettes.written(value, scene.signed)
+        room = metrics.horizontalAdvance(text)
+        painter.fillRect(QRectF(round(x - 0.5), rect.bottom() + 1, 1, TICK), now.secondary)
+        left = min(max(x - room / 2, rect.left()), max(rect.left(), rect.right() - room))
+        painter.drawText(QPointF(left, rect.bottom() + TICK + metrics.ascent() + 2), text)
 
 
 def mass_gutter(

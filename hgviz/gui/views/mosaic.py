@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hgviz.core import Floats
 from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, grid, seen, wanted
 from hgviz.gui.views.viewport import Along, Viewport
+from hgviz.maps import Rule
 
 Quality = Literal["exact", "near", "coarse"]
 
@@ -44,9 +45,8 @@ def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
 def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
     """bool, the shape of compose: where no cell is one that the query could look at."""
     rule, rows, columns = source.rule, _ranges(view.down), _ranges(view.across)
-    plain = rule.causal and not rule.windowed and rule.keep is None
-    if plain and columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q:
-        return np.zeros((len(rows), len(columns)), bool)  # below the diagonal
+    if isinstance(rule, Rule) and _below(rule, rows, columns):
+        return np.zeros((len(rows), len(columns)), bool)
     return ~seen(rule, rows, columns)
 
 
@@ -86,6 +86,12 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
         else:
             place[:] = tile.values[first:end, start:stop]
     return block, top << zoom, left << zoom
+
+
+def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
+    """Whether all of it is below the diagonal of a causal map."""
+    plain = rule.causal and not rule.windowed and rule.keep is None
+    return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
 
 
 def _ranges(along: Along) -> NDArray[np.int64]:

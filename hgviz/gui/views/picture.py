@@ -28,7 +28,7 @@ class Scene:
 
     wide: how many times wider than high a cell may be. mass (rows, 2): the sum of the negative
     and of the positive weights of every row of a signed map, None until known. sides: what its
-    columns and its rows are.
+    columns and its rows are. about_zero: coloured like signed weights, whatever it has.
     """
 
     source: Source
@@ -40,11 +40,12 @@ class Scene:
     wide: int = 1
     mass: Floats | None = None
     sides: tuple[str, str] = ("Key", "Query")
+    about_zero: bool = False
 
     @property
     def signed(self) -> bool:
-        """Whether weights can be negative."""
-        return self.source.signed
+        """Whether weights can be negative, or are shown as if they could."""
+        return self.source.signed or self.about_zero
 
     def table(self, dark: bool) -> palettes.Colours:
         """(256, 3): the colours in use."""
@@ -71,7 +72,7 @@ class Picture:
 
     def show(self, scene: Scene, tiles: Tiles, view: Viewport, dark: bool) -> list[Box]:
         """Show a part of a scene; the boxes that had to be painted for it, all or what came in."""
-        look = scene.source, scene.limits, scene.display, dark
+        look = scene.source, scene.limits, scene.display, scene.signed, dark
         boxes = self._kept(view) if look == self._look else None
         if self.pixels.shape != view.size:
             self.pixels, self._spare = (np.empty(view.size, np.uint32) for _ in range(2))

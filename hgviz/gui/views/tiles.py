@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,24 @@ COARSER = 9  # levels to look back for something to show meanwhile
 Range = tuple[int, int]
 
 
+class Sight(Protocol):
+    """Which cells of a map exist, where no Rule can say it."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether a query looks at nothing that comes after it."""
+
+    def seen(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+        """As the function of that name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """One head of one capture; compared by identity, so that old tiles never come back."""
 
     map: Map
     head: int
-    rule: Rule
+    rule: Rule | Sight
     thumb: Floats | None = None
 
     @property
@@ -270,8 +281,10 @@ def grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_
     return numbers[0], numbers[1], seen(source.rule, ranges[0], ranges[1])
 
 
-def seen(rule: Rule, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
     """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and of columns."""
+    if not isinstance(rule, Rule):
+        return rule.seen(rows, columns)
     top, bottom = (rows[:, end, None] * rule.stride_q for end in (0, 1))
     left, right = (columns[None, :, end] * rule.stride_k for end in (0, 1))
     found = np.ones((len(rows), len(columns)), bool)

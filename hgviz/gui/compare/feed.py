@@ -1,0 +1,115 @@
+"""Having the tiles read that A, B and A − B lack on screen, by one set of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from hgviz.gui.compare.compared import Compared
+from hgviz.gui.views import tiles
+from hgviz.gui.views.canvas import Canvas
+from hgviz.gui.views.readers import Readers
+from hgviz.gui.views.supply import QUICK, REST
+from hgviz.gui.views.tiles import Key, Part, Tiles
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+
+
+class Feed(QObject):
+    """Keeps three canvases in tiles: A and B first, for of these A − B is made where they are."""
+
+    outgrown = Signal()  # weights are larger than the colours allowed for
+    added_up = Signal()  # what the rows add up to is known
+
+    def __init__(self, cache: Tiles, canvases: Sequence[Canvas]) -> None:
+        super().__init__(canvases[0])
+        self.cache, self._canvases = cache, canvases
+        self._compared: Compared | None = None
+        self._screen: tuple[object, ...] = ()
+        self._ahead = False
+        self._lanes: Lanes | None = None
+        self._readers: Readers | None = None
+        self._rest = QTimer(self, singleShot=True, interval=REST)
+        self._rest.timeout.connect(self._look_ahead)
+
+    def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
+        """Read off the GUI thread from now on."""
+        self._lanes, self._on_error = lanes, on_error
+        self._readers = Readers(self.cache, lanes.bridge.post, self._came, on_error)
+
+    def stop(self) -> None:
+        """Wait for what is being read; nothing comes any more."""
+        self._rest.stop()
+        if self._readers is not None and self._lanes is not None:
+            self._readers.close()
+            self._lanes.files.cancel(self._key)
+        self._readers, self._compared = None, None
+
+    def want(self, compared: Compared) -> None:
+        """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
+        if self._readers is None or self._lanes is None:
+            return
+        if compared is not self._compared:
+            self._compared, self._screen = compared, ()
+            self._lanes.files.cancel(self._key)
+            if compared.masses is None:
+                self._lanes.files.submit(
+                    self._key, "Compare", compared.add_up(), on_done=self._summed,
+                    on_error=self._on_error, post=self._lanes.bridge.post,
+                )  # fmt: skip
+        view = self._canvases[0].view
+        if view is None:
+            return
+        screen = tiles.screen(compared.sources[0], view)
+        if screen != self._screen or self._ahead:
+            self._screen = screen
+            self._read(ahead=False)
+        self._rest.start()
+
+    def forget(self) -> None:
+        """Nothing is compared any more."""
+        self._compared, self._screen = None, ()
+        self._rest.stop()
+        if self._readers is not None and self._lanes is not None:
+            self._readers.want(iter(()))
+            self._lanes.files.cancel(self._key)
+
+    @property
+    def _key(self) -> str:
+        return f"feed {id(self)}"
+
+    def _read(self, ahead: bool) -> None:
+        """What is on screen first; ahead: then what lies around it."""
+        self._ahead = ahead
+        view = self._canvases[0].view
+        if self._readers is None or self._compared is None or view is None:
+            return
+        sources = self._compared.shown
+        wanted: list[list[Key]] = [self.cache.lacking(one, view) for one in sources]
+        if ahead and view.zoom <= QUICK:
+            for keys, source in zip(wanted, sources, strict=True):
+                keys += tiles.around(source, view)
+        sides = [one for pair in zip_longest(*wanted[:2]) for one in pair if one is not None]
+        self._readers.want(
+            self.cache.parts(chain(sides, *wanted[2:])), stored=self.cache.sketches(sides)
+        )
+
+    def _look_ahead(self) -> None:
+        self._read(ahead=True)
+
+    def _came(self, parts: list[Part]) -> None:
+        compared = self._compared
+        if compared is None:
+            return
+        for canvas in self._canvases:
+            canvas.renew(parts)
+        larger = [compared.saw(self.cache, one.key) for one in parts]  # every one of them
+        if any(larger):
+            self.outgrown.emit()
+
+    def _summed(self, result: None) -> None:
+        self.added_up.emit()
