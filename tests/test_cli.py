@@ -76,8 +76,8 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
     }
     assert cli.verbs() <= shown
     assert cli.verbs() == {
-        "demo", "info", "capture", "map", "logits", "rollout", "evaluate", "importance", "curve",
-        "prune", "compare", "train", "convert", "figure", "selftest",
+        "demo", "info", "capture", "map", "logits", "rollout", "heads", "evaluate", "importance",
+        "curve", "prune", "compare", "train", "convert", "figure", "selftest",
     }  # fmt: skip
 
 

@@ -156,5 +156,6 @@ def _diagonals(values: Array) -> Array:
 def _along(kernel: Array, rows: slice, columns: int) -> Array:
     """(rows, columns): the kernel at the offset of every cell."""
     reach = len(kernel) // 2
-    windows: Array = np.lib.stride_tricks.sliding_window_view(kernel, columns)
-    return windows[reach - rows.stop + 1 : reach - rows.start + 1][::-1]
+    windows = np.lib.stride_tricks.sliding_window_view(kernel, columns)
+    found: Array = windows[reach - rows.stop + 1 : reach - rows.start + 1][::-1]
+    return found

@@ -10,7 +10,7 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import comparing, looking, making, pruning, removing
+from hgviz.cli import comparing, habits, looking, making, pruning, removing
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -21,6 +21,7 @@ VERBS = (
     looking.map_,
     looking.logits,
     looking.rollout,
+    habits.heads,
     making.evaluate,
     pruning.importance,
     pruning.curve,

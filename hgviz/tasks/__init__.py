@@ -6,11 +6,12 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 from hgviz.tasks.alike import capture_alike
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
+from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
 from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.generating import generate
-from hgviz.tasks.habits import habits, habits_of_model, habits_of_text
 from hgviz.tasks.learning import beside, learned, with_learned
-from hgviz.tasks.looking import figure, measure, model_of, require_model_of, rollout
+from hgviz.tasks.looking import figure, measure, model_of, require_model_of
+from hgviz.tasks.observing import habits, habits_of_model, habits_of_text
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune, why_not
@@ -19,10 +20,10 @@ from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 
 __all__ = [
-    "beside", "capture", "capture_alike", "capture_corpus", "chart", "compare", "compare_answers",
+    "attention_flow", "beside", "capture", "capture_alike", "capture_corpus", "chart", "compare", "compare_answers",
     "convert", "curve", "curve_times", "evaluate", "examples_from", "figure", "generate",
     "habits", "habits_of_model", "habits_of_text",
     "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study", "kind_of",
     "learned", "load", "measure", "model_of", "prompt_from", "prune", "require_model_of", "rollout",
-    "save", "study", "study_figure", "train", "trials_of", "try_heads", "why_not", "with_learned",
+    "save", "study", "study_figure", "together", "train", "trials_of", "try_heads", "why_not", "with_learned", "with_norms",
 ]  # fmt: skip
