@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
-from hgviz.core import Capture, Prompt, Selection, Step, Task
+from hgviz.core import Capture, Display, Prompt, Selection, Step, Task, finish
+from hgviz.gui.compare import saying
+from hgviz.gui.compare.texts import Reader
+from hgviz.gui.compare.told import Told, sides_of
 from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.views import verdict
@@ -32,6 +36,7 @@ class Status(QObject):
         super().__init__(left)
         self._left, self._right = left, right
         self._session, self._lanes = session, lanes
+        self._reader = Reader()
         self._wait = QTimer(self, singleShot=True, interval=30)
         self._wait.timeout.connect(self._ask)
         session.changed.connect(self._heard)
@@ -48,15 +53,20 @@ class Status(QObject):
         if self._session.capture is not None and self._session.mode == "inspect":
             shown = self._session.hover or self._session.selection
             self._left.say(chosen_words(self._session.capture, shown))
+        elif self._compares:
+            self._left.say(finish(self._compared()))
         else:
             self._ask()
 
     def _heard(self, name: str) -> None:
-        if name in ("capture", "study", "mode"):
+        if name in ("capture", "study", "mode", "beside"):
             study, mode = self._session.study, self._session.mode
             opened = study is not None and study.path and mode == "prune"
-            self._right.say(study_words(study) if opened else made_words(self._session.capture))
-        if name in ("capture", "model", "selection", "hover", "mode"):
+            said = both_words(self._session) if self._compares else ""
+            self._right.say(
+                said or (study_words(study) if opened else made_words(self._session.capture))
+            )
+        if name in ("capture", "model", "selection", "hover", "mode", "beside"):
             self._wait.start()
 
     def _ask(self) -> None:
@@ -74,11 +84,32 @@ class Status(QObject):
         self._lanes.files.submit(
             "status",
             "status",
-            _read(session.capture, chosen),
+            self._compared() if self._compares else _read(session.capture, chosen),
             on_done=self._left.say,
             on_error=_ignore,
             post=self._lanes.bridge.post,
         )
+
+    @property
+    def _compares(self) -> bool:
+        session = self._session
+        return session.mode == "compare" and None not in (session.capture, session.beside)
+
+    def _compared(self) -> Task[str]:
+        """The same cell of A and B; reads a row of each."""
+        session = self._session
+        a, b, looked = session.capture, session.beside, session.looked_at
+        assert a is not None and b is not None
+        chosen = replace(session.selection, query=looked.query, key=looked.key)
+        return _both(self._reader, a, b, chosen, sides_of(session), session.display)
+
+
+def _both(
+    reader: Reader, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
+) -> Task[str]:
+    found = yield from reader.read(a, b, chosen, told, display)
+    head = DOT.join([f"Head {chosen.head_id}", f"{told.b} has none"])
+    return head if found.pair is None else saying.status(found.pair, told)
 
 
 def _ignore(error: BaseException) -> None:
@@ -154,8 +185,25 @@ def made_words(capture: Capture | None) -> str:
         parts[0] += (
             f" in {made.seconds:.2f} s" if made.seconds < 10 else f" in {made.seconds:.0f} s"
         )
-    device = DEVICES.get(made.device.partition(":")[0], made.device)
-    return DOT.join([*parts, f"{device}, {made.dtype}"])
+    return DOT.join([*parts, _device(capture)])
+
+
+def _device(capture: Capture) -> str:
+    made = capture.made
+    return f"{DEVICES.get(made.device.partition(':')[0], made.device)}, {made.dtype}"
+
+
+def both_words(session: Session) -> str:
+    """same text, 136 bytes · CPU, float32; of two captures."""
+    a, b = session.capture, session.beside
+    assert a is not None and b is not None
+    tokens, unit = len(a.main), "byte" if a.spec.vocabulary == 256 else a.main.unit
+    made = [_device(one) for one in (a, b)]
+    devices = made[0] if made[0] == made[1] else f"A {made[0]}, B {made[1]}"
+    said = f"{saying.same(a, b)}, {tokens:,} {unit}{'' if tokens == 1 else 's'}"
+    if len(b.main) != tokens:
+        said += f" and {len(b.main):,}"
+    return DOT.join((said, devices))
 
 
 def study_words(study: Study) -> str:

@@ -27,6 +27,7 @@ TITLE, ROW, FOOT = 20, 18, 10  # px: of a number's name, of A and of B, below
 LETTER, VALUE = 16, 54  # px: the name of a side, its number
 GAP = 12  # px between a number and the line beside it
 OFTEN = 6  # heads between two pictures while they are measured
+ALIKE = 0.005  # numbers that are no further apart read the same
 KEPT = 4  # captures whose heads stay known
 KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
 
@@ -260,7 +261,9 @@ class NumberPair(QWidget):
         painter.drawText(QRectF(width - VALUE, top, VALUE, ROW), RIGHT, self.spoken(side))
 
         def x(value: float) -> float:
-            return left + ((value - low) / (high - low) if high > low else 0.5) * (right - left)
+            if high - low < ALIKE:
+                return left if value < ALIKE else right
+            return left + (value - low) / (high - low) * (right - left)
 
         painter.setPen(QPen(now.line, 1))
         painter.drawLine(QPointF(left, middle), QPointF(right, middle))

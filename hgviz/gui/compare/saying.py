@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hgviz.analysis.meeting import Edge
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import Capture, Floats
 from hgviz.gui.compare.numbers import percent
@@ -57,12 +58,13 @@ def sentence(pair: RowPair, told: Told) -> str:
     names = pair.names[0]
     asker = _quoted(_query(pair))
     a = Facts.of(pair.a.weights)
-    first = f"With {told.a}, {asker} {_does(a, pair.a, names, pair)}."
+    one, other = (said[:1].upper() + said[1:] for said in told.within)
+    first = f"{one}, {asker} {_does(a, pair.a, names, pair)}."
     if pair.b is None:
         return f"{first} B has no such row."
     b = Facts.of(pair.b.weights)
     whose = names if names.there[b.top] else pair.names[1]
-    second = f"With {told.b}, the row {_does(b, pair.b, whose, pair)}"
+    second = f"{other}, the row {_does(b, pair.b, whose, pair)}"
     if a.mass and b.mass and pair.b.there[a.top] and a.top != b.top:
         value = float(pair.b.weights[a.top])
         said = "nothing" if value == 0 else with_sign(value) if pair.signed else weight(value)
@@ -133,26 +135,20 @@ def _quoted(text: str) -> str:
 def of_text(a: Capture, b: Capture, told: Told) -> str:
     """This text: 2.70 bits per byte with softmax, 2.95 with ymish; of classifiers their classes."""
     found = []
-    for one, name in ((a, told.a), (b, told.b)):
+    for one in (a, b):
         bits, classes = bits_per_byte(one), verdict.of_text(one).sentence()
-        if bits is not None:
-            found.append((f"{bits:.2f}", " bits per byte", name))
-        elif classes:
-            found.append((classes, "", name))
-        else:
-            found.append(("", "", name))
-    (first, unit, one), (second, other, two) = found
+        unit = "" if bits is None else " bits per byte"
+        found.append((classes if bits is None else f"{bits:.2f}", unit))
+    (first, unit), (second, other) = found
+    one, two = told.within
     if a is b or not (first or second):
         return ""
-    if not (first and second):
-        value, what, name = (first, unit, one) if first else (second, other, two)
-        lacking = two if first else one
-        return f"This text: {value}{what} with {name}; {lacking} kept no logits"
-    if a.main.text != b.main.text:
-        return f"{first}{unit} with {one}, {second}{other} with {two}"
-    return (
-        f"This text: {first}{unit} with {one}, {second}{'' if unit == other else other} with {two}"
-    )
+    what = "This text: " if same(a, b) != "two texts" else ""
+    if not second:
+        return f"{what}{first}{unit} {one}; B kept no logits"
+    if not first:
+        return f"{what}{second}{other} {two}; A kept no logits"
+    return f"{what}{first}{unit} {one}, {second}{'' if unit == other else other} {two}"
 
 
 def status(pair: RowPair, told: Told) -> str:
@@ -160,7 +156,7 @@ def status(pair: RowPair, told: Told) -> str:
     dot = "   ·   "
     if pair.row is None:
         return ""
-    parts = [f"query {pair.row:,} “{_query(pair)}”"]
+    parts = [f"query {_number(pair.meeting.rows, pair.row):,} “{_query(pair)}”"]
     if pair.key is None:
         for name, one in ((told.a, pair.a), (told.b, pair.b)):
             if one is not None:
@@ -168,7 +164,7 @@ def status(pair: RowPair, told: Told) -> str:
         return dot.join(parts)
     cell = pair.key
     names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
-    parts.append(f"key {cell:,} “{names.text(cell)}”")
+    parts.append(f"key {_number(pair.meeting.columns, cell):,} “{names.text(cell)}”")
     for name, one in ((told.a, pair.a), (told.b, pair.b)):
         if one is None or not one.there[cell]:
             parts.append(f"{name} has none")
@@ -180,8 +176,23 @@ def status(pair: RowPair, told: Told) -> str:
     return dot.join(parts)
 
 
+def _number(edge: Edge, cell: int) -> int:
+    """The position of a cell in A, or its token where cells are tokens."""
+    if edge.by_token or not edge.a.there[cell]:
+        return cell
+    return int(edge.a.positions[edge.a.offsets[cell]])
+
+
+def same(a: Capture, b: Capture) -> str:
+    """same text; same text, other tokens; another text."""
+    one, other = a.main, b.main
+    if one is other or (one.pieces == other.pieces and one.text == other.text):
+        return "same text"
+    return "same text, other tokens" if one.text and one.text == other.text else "two texts"
+
+
 def _exact(value: float) -> str:
     return weight(value, 3)
 
 
-__all__ = ["Facts", "of_text", "sentence", "status"]
+__all__ = ["Facts", "of_text", "same", "sentence", "status"]

@@ -208,8 +208,7 @@ def _row(name: str, half: Half | None, pair: RowPair, side: int, signed: bool) -
     edge, names = pair.meeting.columns, pair.names[side]
     there = (edge.a, edge.b)[side].there
     if half is None:
-        told = "" if pair.row is None else f"{'AB'[side]} has no such row"
-        return Row(name, names, there, signed=signed, told=told)
+        return Row(name, names, there, signed=signed)
     return Row(name, names, there, half.weights, half.seen, signed)
 
 

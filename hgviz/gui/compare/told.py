@@ -22,11 +22,20 @@ NAMED = 24  # characters of a name
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The names of A and B, in sentences too, and how B comes to be from A."""
+    """The names of A and B, and how B comes to be from A. phrases: what is said in sentences, such
+    as "with softmax", "without head 2.5"; empty for "with" and the name."""
 
     a: str = "A"
     b: str = "B"
     note: str = ""
+    phrases: tuple[str, str] = ("", "")
+
+    @property
+    def within(self) -> tuple[str, str]:
+        """with softmax, with ymish; on this text, on the other text."""
+        pairs = zip((self.a, self.b), self.phrases, strict=True)
+        first, second = (said or f"with {name}" for name, said in pairs)
+        return first, second
 
 
 def sides_of(session: Session) -> Told:
@@ -51,9 +60,11 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
     if kind == "head":
         return _heads(a, session.selection.head_id, session.selection.beside)
     if kind == "text":
-        return Told("this text", "other text", "One model on two texts.")
+        phrases = ("on this text", "on the other text")
+        return Told("this text", "other text", "One model on two texts.", phrases)
     if kind == "off":
-        return Told(without(a.off), without(b.off), _switched(a.off, b.off))
+        phrases = (_lacking(a.off), _lacking(b.off))
+        return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
     here, there = activation_of(a), activation_of(b)
     if kind == "activation":
         same = "One checkpoint, the same on both sides."
@@ -78,7 +89,8 @@ def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
     if levels[0] != levels[1]:
         labels = [capture.spec.levels[one].label for one in levels]
         said = f"Two levels of one model, {labels[0]} and {labels[1]}."
-    return Told(f"head {head}", f"head {other}", said)
+    phrases = (f"in head {head}", f"in head {other}")
+    return Told(f"head {head}", f"head {other}", said, phrases)
 
 
 def _switched(a: Off, b: Off) -> str:
@@ -96,6 +108,11 @@ def without(off: Off) -> str:
     if not off:
         return "whole"
     return f"without {next(iter(off))}" if len(off) == 1 else f"without {len(off)} heads"
+
+
+def _lacking(off: Off) -> str:
+    """with all heads; without head 12.5; without 14 heads."""
+    return f"without {listed(off)}" if off else "with all heads"
 
 
 def listed(heads: Iterable[HeadId]) -> str:
