@@ -44,6 +44,7 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
 class Tokens:
     """A batch of texts: ids (B, n); keep (B, n), False where padded; segments (B, n), the token
     types; or an encoder's states (B, n, d) in place of ids. source: the texts a decoder looks at.
+    embedded (B, n, d): token embeddings in place of those of ids, which then only count.
     """
 
     ids: Tensor | None = None
@@ -51,6 +52,7 @@ class Tokens:
     segments: Tensor | None = None
     states: Tensor | None = None
     source: Tokens | None = None
+    embedded: Tensor | None = None
 
 
 @dataclass(slots=True)

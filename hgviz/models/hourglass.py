@@ -288,7 +288,8 @@ class Hourglass(nn.Module):
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""
-        return self.steps_from(self.embed["token"](tokens.ids), tokens.keep, run)
+        given = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
+        return self.steps_from(given, tokens.keep, run)
 
     def steps_from(self, x: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
         """As steps, from token embeddings (B, n, d)."""

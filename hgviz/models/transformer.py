@@ -50,7 +50,8 @@ class Embed(nn.Module):
 
     def forward(self, tokens: Tokens, first: int = 0) -> Tensor:
         """(B, n, d) of tokens numbered from first"""
-        return self.placed(self.token(tokens.ids), tokens.segments, first)
+        given = self.token(tokens.ids) if tokens.embedded is None else tokens.embedded
+        return self.placed(given, tokens.segments, first)
 
     def placed(self, x: Tensor, segments: Tensor | None = None, first: int = 0) -> Tensor:
         """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
