@@ -68,6 +68,10 @@ PALETTES: dict[str, Palette] = {
 
 # Okabe and Ito 2008, without the yellow that paper does not carry: lines and marks.
 CATEGORICAL = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# the same hues, lighter, for a dark ground
+CATEGORICAL_DARK = (
+    "#4FA8E8", "#F2803F", "#2BC79C", "#E3A0C6", "#A5DAF8", "#F3BE4A", "#FFFFFF",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,11 @@ class Ink:
 
 
 PAPER = Ink()
+# the same on a dark page, for reports that are read on a screen
+NIGHT = Ink(
+    "#15181C", "#E6E9ED", "#A3ACB8", "#3A424D", "#FF8A4C", "#FF9E66", "#23282F", "#434C58",
+    "#2C323A", "#6B7684", ("#1F2A36", "#26364A", "#2E445E"),
+)  # fmt: skip
 
 
 def suited(name: str, signed: bool) -> str:
@@ -253,7 +262,7 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 
 __all__ = [
-    "CATEGORICAL", "PALETTES", "PAPER", "SCALES", "Ink", "Palette", "Scale", "colours",
-    "even_ticks", "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks",
+    "CATEGORICAL", "CATEGORICAL_DARK", "NIGHT", "PALETTES", "PAPER", "SCALES", "Ink", "Palette",
+    "Scale", "colours", "even_ticks", "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks",
     "written",
 ]  # fmt: skip

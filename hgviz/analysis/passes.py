@@ -125,9 +125,9 @@ def measured(passed: Passed, spec: ModelSpec) -> Text:
         at = [found.column[HeadId(layer.index, head)] for head in layer.heads]
         if len(at) > 1:
             mine = found.apart[np.ix_(at, at)]
-            others: Array = np.where(np.eye(len(at), dtype=bool), np.nan, mine)
-            some = np.flatnonzero((~np.isnan(others)).any(1))
-            found.values["apart"][np.array(at)[some]] = np.nanmean(others[some], axis=1)
+            known = ~np.isnan(mine) & ~np.eye(len(at), dtype=bool)
+            total, count = np.where(known, mine, 0.0).sum(1), known.sum(1).astype(float)
+            found.values["apart"][at] = _over(total, count)
     return found
 
 
@@ -135,7 +135,7 @@ def distances(p: Array, q: Array) -> Many:
     """(N, M) Jensen-Shannon distances of the rows of p (N, rows, K) and q (M, rows, K), which sum
     to 1: the mean over the rows that both give weight to, 0 to 1; NaN where there is none."""
     found = np.full((len(p), len(q)), np.nan)
-    some_p, some_q = p.any(-1), q.any(-1)
+    some_p, some_q = np.asarray(p.any(-1)), np.asarray(q.any(-1))
     for at, one in enumerate(p):
         bits = divergence(one[None], q) / np.log(2)  # (M, rows)
         both = some_p[at][None] & some_q
@@ -235,7 +235,7 @@ def spectra(maps: Array) -> tuple[Many, Many]:
     singular values over the largest; 0 and 0 for a map of zeros, NaN where it holds one."""
     if not maps.size:
         return np.full(len(maps), np.nan), np.full((len(maps), 0), np.nan)
-    broken: Array = ~np.asarray(np.isfinite(maps)).all((1, 2))
+    broken: Array = (~np.isfinite(maps)).sum((1, 2)) > 0
     with one_thread():
         known = np.where(broken[:, None, None], 0.0, maps.astype(float))
         sizes = np.linalg.svd(known, compute_uv=False)

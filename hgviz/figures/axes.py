@@ -120,3 +120,18 @@ def ticks(
     """Round numbers from low to high, so many as have `each` points of room, and their words."""
     found = even_ticks(low, high, max(2, int(room // each)))
     return [(value, said(value)) for value in found]
+
+
+def numbered(low: float, high: float, room: float, each: float) -> list[tuple[float, str]]:
+    """Round numbers as ticks gives them, written with all the digits they have."""
+    found = even_ticks(low, high, max(2, int(room // each)))
+    span = max(high - low, 1e-300)
+    digits = next(
+        (
+            count
+            for count in range(12)
+            if all(abs(round(value, count) - value) < 1e-6 * span for value in found)
+        ),
+        12,
+    )
+    return [(value, f"{value + 0.0:.{digits}f}".replace("-", "−")) for value in found]

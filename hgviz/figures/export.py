@@ -47,6 +47,13 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
     return {path.name: buffer.getvalue()}
 
 
+def svg(figure: Figure) -> str:
+    """A figure as the SVG that a page holds inside."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", dpi=style.DOTS, bbox_inches=None, metadata={"Date": None})
+    return buffer.getvalue().decode()
+
+
 def table(rows: Sequence[tuple[Any, ...]]) -> bytes:
     """Rows as CSV; what is no number is empty."""
     buffer = StringIO()

@@ -35,7 +35,7 @@ def record(
         "reduction": "; ".join(notes),
         "command": without_folders(command or command_for(spec, capture, path)),
     }
-    return {name: _plain(value) for name, value in found.items() if value}
+    return {name: plain(value) for name, value in found.items() if value}
 
 
 def record_of_chart(spec: Spec, about: Mapping[str, str], command: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ def record_of_chart(spec: Spec, about: Mapping[str, str], command: str) -> dict[
         **about,
         "command": without_folders(command or f"hgviz figure STUDY.h5 --kind {spec.kind}"),
     }
-    return {name: _plain(value) for name, value in found.items() if value}
+    return {name: plain(value) for name, value in found.items() if value}
 
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
@@ -71,6 +71,7 @@ def command_for(spec: Spec, capture: Capture, path: Path) -> str:
     parts += ["--layer", str(chosen.layer), "--head", str(chosen.head)]
     if chosen.query is not None:
         parts += ["--query", str(chosen.query)]
+    parts += spec.recipe.options if spec.kind == "rollout" else ()
     parts += spec.links.arguments if spec.kind == "links" else ()
     parts += ["--width", spec.width, "-o", path.name]
     return shlex.join(parts)
@@ -92,6 +93,6 @@ def bare_name(name: str) -> str:
     return PureWindowsPath(PurePosixPath(name).name or "folder").name or "folder"
 
 
-def _plain(words: str) -> str:
+def plain(words: str) -> str:
     """Without what a file's header could not carry."""
     return "".join(one if one.isprintable() else "?" for one in words)

@@ -1,0 +1,108 @@
+"""Lines in several pairs of axes, each with a scale of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hgviz.figures import axes as around
+from hgviz.figures import style
+from hgviz.figures.axes import Axes, Look, look
+from hgviz.figures.charts import Line
+from hgviz.figures.frame import footnotes, heading
+from hgviz.figures.labels import elide
+from hgviz.figures.laboratory import Plot, Plots
+from hgviz.figures.page import Page
+from hgviz.figures.spec import Spec
+from hgviz.palettes import PAPER
+
+NARROWEST = 190.0  # of a pair of axes
+TALL = 0.62
+BETWEEN, ABOVE, FOOT = 14.0, 13.0, 24.0
+EACH_X, EACH_Y = 26.0, 16.0
+SWATCH = 20.0
+SHADE = 0.14
+MANY = 40  # points of a line that has no markers of its own
+
+
+def compose(page: Page, spec: Spec, chart: Plots) -> None:
+    """Place the axes on the page, and below them what their lines are."""
+    top = heading(page, chart.title if spec.title is None else spec.title,
+                  chart.more if spec.title is None else "")  # fmt: skip
+    labels = list(dict.fromkeys(line.label for plot in chart.plots for line in plot.lines))
+    looks = {label: look(number) for number, label in enumerate(labels)}
+    columns = max(1, min(len(chart.plots), int(page.width // NARROWEST)))
+    room = (page.width - BETWEEN * (columns - 1)) / columns
+    bottom = top
+    for start in range(0, len(chart.plots), columns):
+        top = bottom
+        for number, plot in enumerate(chart.plots[start : start + columns]):
+            left = number * (room + BETWEEN)
+            bottom = max(bottom, _plot(page, plot, looks, left, top, room))
+    _key(page, chart, looks, bottom + 8)
+
+
+def _plot(
+    page: Page, plot: Plot, looks: dict[str, Look], left: float, top: float, room: float
+) -> float:
+    """One pair of axes; gives where it ends."""
+    ends = _ends(plot)
+    height = TALL * room - 20
+    ys = around.numbered(*ends[2:], height, EACH_Y)
+    words = max((style.extent(one, style.SMALL) for _, one in ys), default=0.0)
+    inner = left + style.SMALL * 1.6 + words + 6
+    axes = Axes(inner, top + ABOVE, left + room - inner - 8, height, *ends)
+    xs = plot.xs or tuple(around.numbered(axes.x0, axes.x1, axes.width, EACH_X))
+    title = elide(plot.title, room, style.TEXT, bold=True)
+    page.text(inner, top + ABOVE - 5, title, size=style.TEXT, bold=True)
+    around.frame(page, axes, xs, ys, numbered=True)
+    if ends[2] < 0 < ends[3]:
+        page.stroke(axes.at(np.array(ends[:2]), np.zeros(2)), PAPER.secondary, 0.6)
+    for line in plot.lines:
+        if line.low is not None and line.high is not None:
+            colour = looks[line.label].colour
+            around.ribbon(page, axes, line.x, line.low, line.high, colour, SHADE)
+    for line in plot.lines:
+        for part in _unbroken(line):
+            around.line(page, axes, *part, looks[line.label], marked=len(line.x) <= MANY)
+    middle = axes.top + height / 2
+    page.text(left + style.SMALL, middle, plot.up, size=style.SMALL, across="center", turned=True)
+    page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, plot.across, size=style.SMALL,
+              across="center")  # fmt: skip
+    return axes.bottom + FOOT
+
+
+def _unbroken(line: Line) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The parts of a line that are numbers."""
+    known = np.flatnonzero(np.isfinite(line.y))
+    parts = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+    return [(line.x[part], line.y[part]) for part in parts if len(part)]
+
+
+def _ends(plot: Plot) -> tuple[float, float, float, float]:
+    """x and y, from where to where, with a little air above."""
+    xs = np.concatenate([line.x for line in plot.lines])
+    every = [end for line in plot.lines for end in (line.y, line.low, line.high) if end is not None]
+    ys = np.concatenate([*every, [plot.least, plot.most]])
+    ys = ys[np.isfinite(ys)]
+    low, high = float(ys.min()), float(ys.max())
+    air = 0.05 * (high - low) or 1.0
+    wide = 0.03 * float(np.ptp(xs)) if plot.xs else 0.0
+    down = air if low < plot.least else 0.0
+    return float(xs.min()) - wide, float(xs.max()) + wide, low - down, high + air
+
+
+def _key(page: Page, chart: Plots, looks: dict[str, Look], base: float) -> None:
+    """What every line is."""
+    at = 0.0
+    for label, how in looks.items():
+        need = SWATCH + style.extent(label, style.SMALL)
+        if at and at + need > page.width - 2:
+            at, base = 0.0, base + 10
+        middle = base - 2.4
+        page.stroke([(at, middle), (at + SWATCH - 4, middle)], how.colour, 1.1, how.dash)
+        page.marks([(at + SWATCH / 2 - 2, middle)], how.marker, how.colour, 3.0)
+        words = elide(label, page.width - SWATCH, style.SMALL)
+        page.text(at + SWATCH, base, words, size=style.SMALL)
+        at += need + 12
+    notes = [*([chart.ribbon] if chart.ribbon else []), *chart.notes]
+    page.close(footnotes(page, notes, 0.0, base) + 5)

@@ -1,0 +1,40 @@
+"""Reports as files: HTML or PDF by the name of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hgviz
+from hgviz.core import HgvizError
+from hgviz.figures import export, provenance, style
+from hgviz.figures.document import Document
+
+FORMATS = (".html", ".pdf")
+
+
+def write(report: Document, path: Path, command: str) -> Path:
+    """Write a report and give its path. The same report gives the same bytes, whole or not at all.
+
+    command: what makes it again; names of folders are left out of it. Errors: HgvizError.
+    """
+    form = path.suffix.lower()
+    if form not in FORMATS:
+        raise HgvizError(
+            f"a report cannot be written as {form or path.name!r}",
+            "it is a page to read (.html) or to print (.pdf)",
+            "Give the file a name that ends in one of these",
+        )
+    from hgviz.figures import html, sheets
+
+    export.require_folder(path)
+    record = {
+        "program": f"hgviz {hgviz.__version__}",
+        "kind": "report",
+        **report.about,
+        "command": provenance.without_folders(command),
+    }
+    record = {name: provenance.plain(value) for name, value in record.items() if value}
+    with style.dressed():
+        content = (html if form == ".html" else sheets).written(report, record)
+    export.write(path, {path.name: content})
+    return path

@@ -1,0 +1,269 @@
+"""Charts of two models beside each other, of what was measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection
+
+if TYPE_CHECKING:
+    from hgviz.analysis.bench import Bench, Change
+    from hgviz.analysis.meeting import Edge as Met
+    from hgviz.analysis.meeting import Meeting
+    from hgviz.figures.charts import Line, Many
+    from hgviz.figures.laboratory import Edge, Grids, Plots, Strips, Three
+
+Cells = NDArray[np.bool_]
+
+REACH, STEPS = 4.0, 321  # of scores whose activation is drawn
+MOST = 620  # cells across that a figure shows
+MASKED = 1 << 22  # cells of which is told one by one whether they exist
+STRIPS = ("entropy", "near_zero", "negative", "row_sum", "rank", "apart", "slope", "passed")
+
+
+def activation_chart(names: Sequence[str]) -> Plots:
+    """The shapes of some activations and their derivatives, side by side."""
+    from hgviz.activations import ACTIVATIONS
+    from hgviz.analysis.shapes import shape, shared_out, steepness
+    from hgviz.figures.charts import Line
+    from hgviz.figures.laboratory import Plot, Plots
+
+    kinds = list(dict.fromkeys(names))
+    if not kinds:
+        raise HgvizError("there is no head", "so there is no activation to draw")
+    x = np.linspace(-REACH, REACH, STEPS)
+    lines = tuple(Line(ACTIVATIONS[name].label, x, shape(name, x)) for name in kinds)
+    slopes = tuple(Line(ACTIVATIONS[name].label, x, steepness(name, x)) for name in kinds)
+    notes = []
+    if shared := [ACTIVATIONS[name].label for name in kinds if shared_out(name)]:
+        beside = "1" if kinds == ["linear"] else "0"
+        notes.append(f"{', '.join(shared)}: of a row of two keys, the other of score {beside}.")
+    if "ymish" in kinds:
+        notes.append("ymish is applied to rows of length 1, so its scores lie between −1 and 1.")
+    return Plots(
+        (
+            Plot("Weight", "Score", "Weight", lines),
+            Plot("Derivative", "Score", "d weight / d score", slopes, most=1.0),
+        ),
+        "What scores become",
+        notes=tuple(notes),
+        about={"activations": ", ".join(kinds)},
+    )
+
+
+def activations_of(capture: Capture) -> tuple[str, ...]:
+    """Those of a capture's heads, in order."""
+    return tuple(dict.fromkeys(name for one in capture.spec.layers for name in one.activations))
+
+
+# --- many texts -----------------------------------------------------------------------------------
+
+
+def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str]) -> Strips:
+    """Every metric that says something here, a dot for each head."""
+    from hgviz.analysis.passes import METRICS
+    from hgviz.figures.laboratory import Strip, Strips
+
+    known = {one.name: one for one in changes}
+    signed = a.signed or b.signed
+    strips = []
+    for name in STRIPS:
+        one = METRICS[name]
+        if name in ("negative", "row_sum") and not signed:
+            continue
+        means = (known[name].a, known[name].b)
+        if not np.isfinite([means[0][0], means[1][0]]).any():
+            continue
+        heads = (a.of_heads(name)[0], b.of_heads(name)[0])
+        strips.append(Strip(one.label, one.unit, heads, means))
+    return Strips(
+        tuple(strips), names,
+        notes=(f"A hollow mark is a head, its mean over {a.texts} texts; a bar the mean of all "
+               "heads, with its interval of 95 % over texts.",),
+    )  # fmt: skip
+
+
+def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
+    """Where scores lie, and what comes back to them, by their size."""
+    from hgviz.analysis.passes import EDGES
+    from hgviz.figures.charts import Line
+    from hgviz.figures.laboratory import Plot, Plots
+
+    x = np.arange(len(EDGES) - 1, dtype=float)
+    xs = tuple((float(at), _edge(EDGES, at)) for at in range(len(x)))
+
+    def lines(values: Sequence[Many]) -> tuple[Line, ...]:
+        return tuple(Line(name, x, one) for name, one in zip(names, values, strict=True))
+
+    cells = [side.cells.sum(0) for side in (a, b)]
+    shares = [100 * one / max(one.sum(), 1) for one in cells]
+    passed = []
+    for side, share in zip((a, b), shares, strict=True):
+        ratio = _ratio(side.at_scores.sum(0), side.at_weights.sum(0))
+        passed.append(np.where(share >= 0.05, ratio, np.nan))
+    return Plots(
+        (
+            Plot("Where scores lie", "|score|, from", "Cells, %", lines(shares), xs),
+            Plot("What passes", "|score|, from", "Sum |dM/dS| over sum |dM/dA|", lines(passed), xs),
+        ),
+        notes=("Sizes with fewer than 0.05 % of the cells are left out at right.",),
+    )
+
+
+def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
+    """Singular values of maps over the largest: the mean of heads, and where most heads lie."""
+    from hgviz.figures.charts import Line
+    from hgviz.figures.laboratory import Plot, Plots
+
+    lines = []
+    for name, side in zip(names, (a, b), strict=True):
+        known = np.isfinite(side.spectra).any(0)
+        values = side.spectra[:, known]
+        low, high = np.nanquantile(values, [0.1, 0.9], axis=0)
+        numbers = np.arange(1, int(known.sum()) + 1, dtype=float)
+        lines.append(Line(name, numbers, np.nanmean(values, axis=0), low, high))
+    xs = tuple((float(n), str(n)) for n in range(1, 1 + max(len(one.x) for one in lines)))
+    plot = Plot("Singular values", "Number, largest first", "Over the largest", tuple(lines), xs)
+    ranks = Plot(
+        "Effective rank of each head", "Heads, sorted", "Effective rank / n",
+        tuple(_sorted(name, side) for name, side in zip(names, (a, b), strict=True)),
+    )  # fmt: skip
+    return Plots((plot, ranks), ribbon="Shaded: the middle 80 % of heads.")
+
+
+def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, str]) -> Grids:
+    """Jensen-Shannon distances between heads: within A, within B, and of A's to B's."""
+    from hgviz.figures.laboratory import Grid, Grids
+
+    said = tuple(tuple(map(str, side.heads)) for side in (a, b))
+    grids = [
+        Grid(f"Within {'AB'[at]}", side.apart, said[at], said[at], f"Head of {'AB'[at]}",
+             f"Head of {'AB'[at]}")
+        for at, side in enumerate((a, b))
+    ]  # fmt: skip
+    if across is not None:
+        grids.append(Grid("A to B", across, said[0], said[1], "Head of A", "Head of B"))
+    return Grids(tuple(grids), "Jensen-Shannon distance: 0 alike, 1 nothing in common")
+
+
+def _sorted(name: str, side: Bench) -> Line:
+    from hgviz.figures.charts import Line
+
+    value, low, high = side.of_heads("rank")
+    order = np.argsort(-value)
+    order = order[np.isfinite(value[order])]
+    numbers = np.arange(1, len(order) + 1, dtype=float)
+    ends = (low[order], high[order]) if np.isfinite(low[order]).all() else (None, None)
+    return Line(name, numbers, value[order], *ends)
+
+
+def _edge(edges: Sequence[float], at: int) -> str:
+    words = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
+    return words.get(edges[at], f"{edges[at]:g}")
+
+
+def _ratio(above: Many, below: Many) -> Many:
+    found: Many = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return found
+
+
+# --- one text -------------------------------------------------------------------------------------
+
+
+def pair_chart(
+    a: Capture, b: Capture, selection: Selection, names: tuple[str, str] = ("", "")
+) -> Three:
+    """A head of A, that of B beside it, and A - B, on the grid where both meet.
+
+    selection.beside: the head of B, where it is another one. Errors: HgvizError where a capture
+    lacks the head, or both share nothing.
+    """
+    from hgviz.analysis.alignment import Alignment
+    from hgviz.analysis.meeting import Meeting
+    from hgviz.analysis.pairing import counterpart
+    from hgviz.figures.frame import map_of, signed_head
+    from hgviz.figures.laboratory import Three
+    from hgviz.maps import Difference, Projected
+
+    head = selection.head_id
+    one = map_of(a, head.layer, head.head)
+    other = counterpart(a, b, head, selection.beside)
+    if other is None:
+        raise HgvizError(
+            f"B has no head beside {head} of A", "its layers and heads are others", "Choose another"
+        )
+    two = map_of(b, other.layer, other.head)
+    meeting = Meeting.of(Alignment(a, b), head, other)
+    if not all(meeting.shape):
+        raise HgvizError("these two share no token", "", "Capture the same text with both")
+    rows, columns = meeting.rows, meeting.columns
+    laid = [one, two]
+    if not meeting.same:
+        laid = [Projected(one, rows.a, columns.a), Projected(two, rows.b, columns.b)]
+    zoom = max(0, int(np.ceil(np.log2(max(meeting.shape) / MOST))))
+    apart = Difference(laid[0], laid[1], {head.head: other.head})
+    maps = (
+        laid[0].read(head.head, zoom=zoom),
+        laid[1].read(other.head, zoom=zoom),
+        apart.read(head.head, zoom=zoom),
+    )
+    seen = [_seen(meeting, side, zoom) for side in (0, 1)]
+    both = seen[0] & seen[1] if meeting.same else _pooled(
+        np.outer(rows.both, columns.both), zoom) & (seen[0] | seen[1])  # fmt: skip
+    said = [given or side.spec.name for given, side in zip(names, (a, b), strict=True)]
+    signed = signed_head(a, head.layer, head.head) or signed_head(b, other.layer, other.head)
+    title = f"Head {head}" if head == other else f"Head {head} of A, {other} of B"
+    unlike = () if meeting.same else ("Hatched: what only one of the two has.",)
+    return Three(
+        maps, (seen[0], seen[1], both), meeting.shape, zoom, signed,
+        _labels(a.query_prompt(head.layer), rows), _labels(a.key_prompt(head.layer), columns),
+        (said[0], said[1]), title, notes=unlike, about=_about(a, b, head, other),
+    )  # fmt: skip
+
+
+def _labels(prompt: object, edge: Met) -> Edge:
+    from hgviz.figures.laboratory import Edge
+
+    spans: Integers = np.where(edge.a.there[:, None], edge.spans[0], -1)
+    return Edge(prompt, spans)  # type: ignore[arg-type]
+
+
+def _seen(
+    meeting: Meeting, side: int, zoom: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Where one side has anything, in cells of 2^zoom."""
+    from hgviz.figures.unseen import seen_cells
+    from hgviz.maps import DenseMap, Projected
+
+    capture, head = (meeting.a, meeting.head) if side == 0 else (meeting.b, meeting.other)
+    if meeting.same:
+        return seen_cells(capture, head.layer, zoom)
+    rows, columns = ((edge.a, edge.b)[side] for edge in (meeting.rows, meeting.columns))
+    there = np.outer(rows.there, columns.there)
+    if there.size <= MASKED:
+        own = seen_cells(capture, head.layer).astype(np.float32)[None]
+        there &= Projected(DenseMap(own, (0,), False), rows, columns).read(0) > 0
+    return _pooled(there, zoom)
+
+
+def _pooled(cells: Cells, zoom: int) -> Cells:
+    for axis in (0, 1):
+        starts = np.arange(0, cells.shape[axis], 1 << zoom)
+        cells = np.logical_or.reduceat(cells, starts, axis=axis)
+    return cells
+
+
+def _about(a: Capture, b: Capture, head: HeadId, other: HeadId) -> dict[str, str]:
+    return {
+        "model": f"{a.spec.name}, {b.spec.name}",
+        "checkpoint": f"{a.spec.digest}, {b.spec.digest}",
+        "heads": f"{head}, {other}",
+        "text": f"{a.main.digest}, {b.main.digest}",
+    }
+
+
+__all__ = ["activation_chart", "activations_of", "pair_chart"]

@@ -1,0 +1,230 @@
+"""Two models beside each other, in everything that is measured here: for one report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Selection, Step, Task
+from hgviz.tasks.capturing import capture
+from hgviz.tasks.comparing import compare, compare_answers
+from hgviz.tasks.opening import Path_
+from hgviz.tasks.scoring import examples_from
+
+if TYPE_CHECKING:
+    from hgviz.analysis.bench import Bench, Change
+    from hgviz.analysis.comparison import Comparison
+    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.examples import Examples
+    from hgviz.figures.charts import Many
+    from hgviz.figures.laboratory import Three
+    from hgviz.models.model import Model
+
+TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
+WINDOWS = 8  # of a language model, which are longer
+REPORTS = (".html", ".pdf")
+SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the work, about
+
+
+@dataclass(frozen=True, slots=True)
+class Laboratory:
+    """All that a report says. across (heads of A, heads of B): the mean distance of their rows,
+    None where no text is cut alike; of so many examples, texts were looked into; nearest: the head
+    of A and that of B that are most alike, chosen: A's head that is least like B's of that number.
+    """
+
+    models: tuple[ModelSpec, ModelSpec]
+    off: Off
+    data: str
+    answers: Disagreement
+    a: Bench
+    b: Bench
+    changes: tuple[Change, ...]
+    across: Many | None
+    text: str
+    captures: tuple[Capture, Capture]
+    comparison: Comparison | None
+    chosen: Three | None
+    nearest: Three | None
+    asked: str
+    examples: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What A and B are called, told apart where they have one name."""
+        one, other = (spec.name or "model" for spec in self.models)
+        marked = ", heads off" if self.off else ""
+        if one == other + marked:
+            return f"{one} (A)", f"{other} (B)"
+        return one, other + marked
+
+    def facts(self) -> dict[str, Any]:
+        """Every number of the report, as `hgviz compare --json` prints it."""
+        heads = []
+        for side, bench in (("a", self.a), ("b", self.b)):
+            for name in bench.values:
+                value, low, high = bench.of_heads(name)
+                for at, head in enumerate(bench.heads):
+                    ends = (value[at], low[at], high[at])
+                    numbers = (float(x) if np.isfinite(x) else None for x in ends)
+                    found = zip(("value", "low", "high"), numbers, strict=True)
+                    heads.append({"side": side, "head": str(head), "metric": name, **dict(found)})
+        return {
+            "kind": "report",
+            "data": self.data,
+            **{
+                side: {"model": spec.name, "checkpoint": spec.digest}
+                for side, spec in zip("ab", self.models, strict=True)
+            },
+            "off": sorted(map(str, self.off)),
+            "answers": self.answers.facts(),
+            "texts": self.a.texts,
+            "metrics": [one.facts() for one in self.changes],
+            "heads": heads,
+            "maps": None if self.comparison is None else self.comparison.facts(),
+            "notes": list(self.notes),
+        }
+
+
+def laboratory(
+    a: Model,
+    b: Model,
+    data: Path_,
+    text: str = "",
+    text_column: str = "",
+    label_column: str = "",
+    off: Off = frozenset(),
+    limit: int | None = None,
+    texts: int | None = None,
+) -> Task[Laboratory]:
+    """Measure two models on the same data: their answers to all of it, their heads and what
+    reaches their scores on some of its texts, and their maps on one.
+
+    off: heads that are off in B. limit: at most so many examples; texts: of which so many are
+    looked into. text: whose maps are shown, "" for one that is answered differently. Errors:
+    HgvizError for data that cannot be used, and for models that are asked other things.
+    """
+    from hgviz.analysis.bench import changes
+    from hgviz.tasks.charting import pair_chart
+
+    answers = yield from _share(
+        "answers", compare_answers(a, b, data, text_column, label_column, off, limit)
+    )
+    yield Step(SHARES["answers"], 1, f"reading {Path(data).name}")
+    sides = [examples_from(model, data, text_column, label_column) for model in (a, b)]
+    count = len(sides[0])
+    most = texts or (WINDOWS if sides[0].asked == "next" else TEXTS)
+    some = [one.sample(limit).sample(most) if limit else one.sample(most) for one in sides]
+    one, other, across = yield from _share("heads", _heads((a, b), some, off))
+    shown = text or _shown(answers, some[0])
+    captures = yield from _share("text", _captures((a, b), shown, off))
+    comparison = yield from _compared(captures)
+    least, alike = _pairs(comparison, across, one, other)
+    notes = []
+    if across is None:
+        notes.append("A and B cut every text into other tokens, or at other levels, so the "
+                     "distances of A's heads to B's are not given")  # fmt: skip
+    if comparison is not None:
+        notes += comparison.notes
+    charts = [
+        None if chosen is None else pair_chart(captures[0], captures[1], chosen)
+        for chosen in (least, alike)
+    ]
+    return Laboratory(
+        (a.spec, b.spec), off, Path(data).name, answers, one, other, changes(one, other), across,
+        shown, captures, comparison, charts[0], charts[1], sides[0].asked, count, tuple(notes),
+    )  # fmt: skip
+
+
+def report(found: Laboratory, out: Path_, command: str = "hgviz compare") -> Task[str]:
+    """Write what was measured as a report, .html or .pdf; the same numbers give the same bytes."""
+    from hgviz.figures.report import write
+    from hgviz.tasks.telling import document
+
+    yield Step(0, 1, f"writing {Path(out).name}")
+    return str(write(document(found), Path(out), command))
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _share(name: str, task: Task[Any]) -> Task[Any]:
+    """A task as its share of all the work."""
+    names = list(SHARES)
+    before = sum(SHARES[one] for one in names[: names.index(name)])
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            return end.value
+        part = step.done / step.total if step.total else 0.0
+        yield Step(before + SHARES[name] * part, 1, step.note)
+
+
+def _heads(
+    models: tuple[Model, Model], some: Sequence[Examples], off: Off
+) -> Task[tuple[Bench, Bench, Many | None]]:
+    """What the heads of both do with each text, and how far they are apart."""
+    from hgviz.analysis.bench import Beside, Gathering
+    from hgviz.analysis.passes import measured
+    from hgviz.models.gradients import of_example
+
+    sides = [Gathering(model.spec) for model in models]
+    beside, total = Beside(), len(some[0])
+    for number, rows in enumerate(zip(*(one.rows for one in some), strict=False)):
+        yield Step(number, total, f"heads of both on text {number + 1:,} of {total:,}")
+        texts = []
+        for model, row, side, gone in zip(models, rows, sides, (frozenset(), off), strict=True):
+            passed = of_example(model, row.ids, row.wanted, gone)
+            texts.append(measured(passed, model.spec))
+            side.add(texts[-1])
+        if np.array_equal(rows[0].ids, rows[1].ids):
+            beside.add(*texts)
+    return sides[0].bench(), sides[1].bench(), beside.value()
+
+
+def _shown(answers: Disagreement, some: Examples) -> str:
+    """The text whose maps are shown: the shortest that is answered differently, or any."""
+    if answers.differing and some.asked == "classes":
+        texts = [one.text for one in answers.differing]
+        return min(texts, key=len)
+    return some.rows[0].text
+
+
+def _captures(models: tuple[Model, Model], text: str, off: Off) -> Task[tuple[Capture, Capture]]:
+    found = []
+    for model, gone in zip(models, (frozenset[HeadId](), off), strict=True):
+        found.append((yield from capture(model, model.tokenize(text), off=gone)))
+    return found[0], found[1]
+
+
+def _compared(captures: tuple[Capture, Capture]) -> Task[Comparison | None]:
+    """Head by head; None where the two texts share no token."""
+    try:
+        return (yield from compare(*captures))
+    except HgvizError:
+        return None
+
+
+def _pairs(
+    comparison: Comparison | None, across: Many | None, a: Bench, b: Bench
+) -> tuple[Selection | None, Selection | None]:
+    """The heads of one number that differ the most in the text, and those that are most alike of
+    all over the data."""
+    least = alike = None
+    if comparison is not None and comparison.heads:
+        known = [one for one in comparison.heads if one.js == one.js]
+        most = max(known or comparison.heads, key=lambda one: one.js if one.js == one.js else 0.0)
+        least = Selection(most.head.layer, most.head.head, beside=most.other)
+    if across is not None and comparison is not None:
+        i, j = np.unravel_index(int(np.nanargmin(across)), across.shape)
+        alike = Selection(*a.heads[int(i)], beside=b.heads[int(j)])
+    return least, alike
+
+
+__all__ = ["REPORTS", "Laboratory", "laboratory", "report"]
