@@ -15,14 +15,20 @@ EXAMPLES = 8  # that are kept of a role
 _ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
 
 
+Passage = tuple[str, str, str]  # what stands before, it, what stands after
+
+
 class Example(NamedTuple):
     """A row in which a head does its thing: the number of the text, query and key as tokens (key
-    None: no token), the part of the row's weight that goes to keys of the role."""
+    None: no token), the part of the row's weight that goes to keys of the role. at and to: where
+    query and key stand in the text, in words."""
 
     text: int
     query: int
     key: int | None
     share: float
+    at: Passage = ("", "", "")
+    to: Passage = ("", "", "")
 
 
 @dataclass(slots=True)

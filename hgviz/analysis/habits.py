@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hgviz.analysis.finders import finders_for
-from hgviz.analysis.gathered import EXAMPLES, Gathered
+from hgviz.analysis.gathered import EXAMPLES, Example, Gathered, Passage
 from hgviz.analysis.heads import HeadFacts, count, facts_of, row_blocks, sampled, signed, words_for
 from hgviz.analysis.kernels import Kernel, Kernels
 from hgviz.analysis.layout import Layout
@@ -15,9 +15,10 @@ from hgviz.analysis.likeness import Likeness
 from hgviz.analysis.reading import Lexicon, Reading
 from hgviz.analysis.saying import Named
 from hgviz.analysis.tally import METRICS, Numbers, Tally
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, Step, Task
 
 LIKENED = 64  # texts, spread evenly over a corpus, on which heads are put beside each other
+AROUND = 24  # characters of a text that are quoted on either side
 _EACH = 2  # examples from one text of many
 _FINDING = 0.6  # of the time goes into the first of the two passes
 
@@ -68,8 +69,10 @@ def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = No
         if done + 1 < len(numbers) and (done + 1) & done == 0:
             so_far = found.habits(done + 1)
             yield Step(_FINDING * (done + 1), total, _note(done, numbers), so_far)
+    wanted = found.examples()
     for done, number in enumerate(numbers):
         capture = opened(number)
+        found.quote(capture, wanted.get(number, ()))
         for part in found.compare(capture, _readings(capture, lexicon)):
             share = _FINDING * total + (1 - _FINDING) * (done + part)
             yield Step(share, total, _note(done, numbers))
@@ -173,6 +176,7 @@ class _Found:
         self._capture: Capture | None = None
         self._tokens = 0
         self._missing: dict[int, None] = {}
+        self._passages: dict[tuple[int, Example], Example] = {}
 
     def gather(
         self, capture: Capture, number: int, readings: dict[str, Reading], likened: bool
@@ -220,6 +224,25 @@ class _Found:
             for part in habit.kernels.compare(known, layout, blocks):
                 yield (layer.index + part) / len(capture.spec.layers)
 
+    def examples(self) -> dict[int, list[tuple[int, Example]]]:
+        """By the number of the text, the examples that are kept, with their layers."""
+        out: dict[int, list[tuple[int, Example]]] = {}
+        for one in self.habits(1).facts.values():
+            for example in one.examples:
+                out.setdefault(example.text, []).append((one.head.layer, example))
+        return out
+
+    def quote(self, capture: Capture, wanted: Iterable[tuple[int, Example]]) -> None:
+        """Keep where the examples of a text stand in it."""
+        for layer, one in wanted:
+            row, prompt = capture.row(layer, one.query), capture.query_prompt(layer)
+            at = _passage(prompt, *capture.query_spans(layer)[row])
+            to = ("", "", "")
+            if one.key is not None:
+                column = capture.column(layer, one.key)
+                to = _passage(capture.key_prompt(layer), *capture.key_spans(layer)[column])
+            self._passages[layer, one] = one._replace(at=at, to=to)
+
     def habits(self, texts: int, lexicon: Lexicon | None = None) -> Habits:
         """What was found so far."""
         assert self._capture is not None  # there is at least one text
@@ -229,11 +252,12 @@ class _Found:
         facts: dict[HeadId, HeadFacts] = {}
         for index, habit in self._habits.items():
             for head, one in habit.facts(texts, self._capture.maps[index]):
-                facts[head] = one
+                examples = (self._passages.get((index, each), each) for each in one.examples)
+                facts[head] = replace(one, examples=tuple(examples))
                 if head in near:
                     nearest, apart = near[head]
                     metrics = Numbers({**one.metrics, "nearest": apart})
-                    facts[head] = replace(one, metrics=metrics, nearest=nearest)
+                    facts[head] = replace(facts[head], metrics=metrics, nearest=nearest)
         notes = tuple(self._notes(texts, lexicon))
         return Habits(self._capture.spec, facts, texts, self._tokens, notes)
 
@@ -248,6 +272,17 @@ class _Found:
             yield "of texts above 8,192 tokens rows spread evenly are measured"
         if any(any(one.signed) for one in self._habits.values()):
             yield "signed weights count by their size, every row divided by its sum"
+
+
+def _passage(prompt: Prompt, start: int, end: int) -> Passage:
+    """Where tokens start..end-1 stand in the text; a special token by its name alone."""
+    spans = prompt.spans[start:end]
+    spans = spans[spans[:, 0] >= 0]
+    if not len(spans):
+        return "", prompt.label(start) if 0 <= start < len(prompt) else "", ""
+    first, last = int(spans[:, 0].min()), int(spans[:, 1].max())
+    text = prompt.text
+    return text[max(0, first - AROUND) : first], text[first:last], text[last : last + AROUND]
 
 
 def _told(facts: HeadFacts, spec: ModelSpec) -> dict[str, Any]:

@@ -244,6 +244,17 @@ def test_examples_are_the_rows_that_do_it_most():
     assert max(map([one.text for one in found.examples].count, range(5))) <= 2
 
 
+def test_examples_are_quoted_from_their_texts():
+    text = "It thinks where there is little to read, and rests elsewhere."
+    n = len(text)
+    (one,) = [plant(letters(text), [previous(n)[None]])]
+    for example in over(one).facts[FIRST].examples:
+        before, it, after = example.at
+        assert it == text[example.query] and example.to[1] == text[example.key]
+        assert before == text[max(0, example.query - 24) : example.query]
+        assert after == text[example.query + 1 : example.query + 25]
+
+
 def test_while_it_goes_on_steps_carry_what_is_known_so_far():
     texts = [plant(letters("ab" * 20), [previous(40)[None]]) for _ in range(6)]
     steps = list(habits.measure(texts.__getitem__, range(6)))
