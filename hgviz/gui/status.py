@@ -109,7 +109,7 @@ def _both(
 ) -> Task[str]:
     found = yield from reader.read(a, b, chosen, told, display)
     head = DOT.join([f"Head {chosen.head_id}", f"{told.b} has none"])
-    return head if found.pair is None else saying.status(found.pair, told)
+    return head if found.pair is None or found.alone else saying.status(found.pair, told)
 
 
 def _ignore(error: BaseException) -> None:

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from hgviz.gui.compare.numbers import NumbersView
 from hgviz.gui.compare.texts import TextsView
 from hgviz.gui.controls import Segments, line
-from hgviz.gui.views.base import View
 
 HIGH, MIDDLE, LOW = 900, 760, 690  # px of the window's height
-TEXTS = (190, 164, 140)  # px of the text: in high windows, below HIGH, below LOW
+TEXTS = (190, 164, 158)  # px of the text: in high windows, below HIGH, below LOW
 TURNS = (("numbers", "Numbers", ""), ("texts", "Text", ""))
 
 
 class Below(QWidget):
-    """Numbers and text. In low windows a bar says which of the two is there."""
+    """Numbers and text. In low windows the head of either has tabs that say which is there."""
 
     def __init__(self) -> None:
         super().__init__()
         self.numbers, self.texts = NumbersView(), TextsView()
-        self.turns = Segments(TURNS)
-        self.turns.setAccessibleName("What stands below the maps")
-        self.turns.chosen.connect(self._turn)
-        self.bar = QWidget()
-        self.bar.setProperty("kind", "pane")
-        inside = QHBoxLayout(self.bar)
-        inside.setContentsMargins(16, 4, 16, 2)
-        inside.addWidget(self.turns)
-        inside.addStretch(1)
-        self.lines = (line(), line())
+        self.tabs = (Segments(TURNS), Segments(TURNS))  # the same on both
+        for view, tabs in zip(self.views, self.tabs, strict=True):
+            view.head.add_beside_title(tabs)
+            tabs.setAccessibleName("What stands below the maps")
+            tabs.chosen.connect(self.show_part)
+        self.line = line()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for one in (self.lines[0], self.bar, self.numbers, self.lines[1], self.texts):
+        for one in (line(), self.numbers, self.line, self.texts):
             column.addWidget(one)
-        self._low = False
-        self.turns.choose("texts")
+        self._low, self._part = False, "texts"
         self.respond(1600, 1000)
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[NumbersView, TextsView]:
         """Both."""
         return self.numbers, self.texts
 
@@ -49,13 +43,23 @@ class Below(QWidget):
         self._low = height < MIDDLE
         at = 0 if height >= HIGH else 1 if height >= LOW else 2
         self.texts.setFixedHeight(TEXTS[at])
-        self._turn(self.turns.choice)
+        self._lay_out()
 
-    def _turn(self, name: str) -> None:
-        self.bar.setVisible(self._low)
-        self.lines[1].setVisible(not self._low)
-        self.numbers.setVisible(not self._low or name == "numbers")
-        self.texts.setVisible(not self._low or name == "texts")
+    def show_part(self, name: str) -> None:
+        """Show the numbers or the text, where there is no room for both."""
+        typed = self.isAncestorOf(QApplication.focusWidget() or self)
+        self._part = name
+        self._lay_out()
+        if typed:  # the keyboard stays on the tab that was pressed
+            self.tabs[name == "texts"].setFocus()
+
+    def _lay_out(self) -> None:
+        for view, tabs, name in zip(self.views, self.tabs, ("numbers", "texts"), strict=True):
+            view.setVisible(not self._low or name == self._part)
+            view.head.title.setVisible(not self._low)
+            tabs.setVisible(self._low)
+            tabs.choose(self._part)
+        self.line.setVisible(not self._low)
 
 
 __all__ = ["Below"]

@@ -125,7 +125,7 @@ class NumbersView(View):
         """Show both."""
         a, b = result.a, result.b
         count, other = len(a.peers), len(b.peers)
-        many = f"{count:,}" if count == other else f"{count:,} and {other:,}"
+        many = f"{count:,}" if count == other or b.head is None else f"{count:,} and {other:,}"
         dots = f"head {a.head}" if a.head == b.head or b.head is None else f"{a.head} and {b.head}"
         self.head.note.say(f"grey: all {many} {result.kind}; the dot: {dots}; A above, B below")
         for one in self.pairs.values():

@@ -88,6 +88,11 @@ class TextRows(QWidget):
             self.ruler = self.ruler.around(pair.query)
         self.update()
 
+    def clear(self) -> None:
+        """Show nothing."""
+        self.pair, self.rows = None, ()
+        self.update()
+
     def _lay_out(self, keep: bool = True) -> None:
         if self.pair is None:
             return
@@ -214,7 +219,7 @@ class TextRows(QWidget):
                 for reach, colour in ((0.5, Qt.GlobalColor.black), (-0.5, Qt.GlobalColor.white)):
                     painter.setPen(QPen(colour, 1))
                     painter.drawRoundedRect(box.adjusted(-reach, -reach, reach, reach), 2, 2)
-            if self.pair.query is not None:
+            if self.pair.query is not None and row.there[self.pair.query]:
                 box = self._box(self.pair.query, self.pair.query + 1, band)
                 for pen in (QPen(theme.current().pane, 5), QPen(theme.current().mark, 2)):
                     painter.setPen(pen)

@@ -48,10 +48,10 @@ class Facts:
         return cls(mass, top, float(sizes[top]) / mass, spread, below)
 
 
-def sentence(pair: RowPair, told: Told) -> str:
+def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
     """With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish the row
-    spreads over about 31 letters, and 75 % of its mass is negative; here it weighs the full stop
-    0.06.
+    spreads over about 31 letters, and 75 % of its mass is negative; there it weighs the full stop
+    +0.058. alone: B has no such head.
     """
     if pair.row is None or pair.a is None:
         return ""
@@ -61,7 +61,7 @@ def sentence(pair: RowPair, told: Told) -> str:
     one, other = (said[:1].upper() + said[1:] for said in told.within)
     first = f"{one}, {asker} {_does(a, pair.a, names, pair)}."
     if pair.b is None:
-        return f"{first} B has no such row."
+        return f"{first} B has no such {'head' if alone else 'row'}."
     b = Facts.of(pair.b.weights)
     whose = names if names.there[b.top] else pair.names[1]
     second = f"{other}, the row {_does(b, pair.b, whose, pair)}"

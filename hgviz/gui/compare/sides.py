@@ -10,11 +10,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QWidget
 
-from hgviz.core import Step, Task
+from hgviz.core import Capture, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.compare import offers
 from hgviz.gui.compare.comparing import BESIDE
-from hgviz.gui.compare.told import Told, activation_of, sides_of
+from hgviz.gui.compare.told import Told, activation_of, elided, sides_of
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.opening import name_of
 from hgviz.gui.views.base import View
@@ -136,7 +136,7 @@ class Sides(View):
         a, b = session.capture, session.beside
         self.a.setEnabled(a is not None)
         self.a.choice.say(told.a if b is not None else activation_of(a) if a else "A")
-        self.a.words.say(name_of(a.spec.name) if a is not None else "")
+        self.a.words.say(_about(a, told.a) if a is not None else "")
         work = next((one for one in session.work if one.key == BESIDE), None)
         busy = work is not None and work.state in GOING
         self.b.choice.say(told.b if b is not None else "Compare with…")
@@ -157,7 +157,7 @@ class Sides(View):
             return f"{name} on “{b.main.text[:60]}”" if b.main.text else name
         if kind == "head":
             return name
-        return name if name != told.b else ("capture" if b.path else "checkpoint")
+        return _about(b, told.b)
 
     # --- menus ------------------------------------------------------------------------------------
 
@@ -243,6 +243,13 @@ class Sides(View):
             entry.setChecked(True)
         entry.triggered.connect(lambda: does())
         return entry
+
+
+def _about(capture: Capture, said: str) -> str:
+    """What is not said of a side yet: its model, its activation, or what it was opened from."""
+    known = (name_of(capture.spec.name), activation_of(capture))
+    other = "capture" if capture.path else "checkpoint"
+    return next((one for one in known if elided(one) != said), other)
 
 
 def said_of(work: Work) -> str:

@@ -30,7 +30,8 @@ APART = "nothing is in both"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a request brings: the rows, None where B has no such head; how the texts differ."""
+    """What a request brings: the rows, None where A has none; how the texts differ. alone: B has no
+    such head, and the rows are those of A alone."""
 
     a: Capture
     b: Capture
@@ -39,6 +40,7 @@ class Read:
     display: Display
     of_text: str = ""
     differs: str = ""
+    alone: bool = False
 
 
 class Reader:
@@ -66,9 +68,13 @@ class Reader:
         blank = Read(a, b, None, told, display, *self._said)
         other = counterpart(a, b, chosen.head_id, chosen.beside)
         mine = a.maps[chosen.layer] if chosen.layer < len(a.maps) else None
-        if other is None or mine is None or chosen.head not in mine.heads:
+        if mine is None or chosen.head not in mine.heads:
             return blank
         yield Step(1, 2, "Reading the text’s weights")
+        if other is None:
+            alone = Meeting.of(Alignment(a, a), chosen.head_id, chosen.head_id)
+            pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
+            return replace(blank, pair=pair, alone=True)
         meeting = self._met(known, chosen.head_id, other)
         return replace(blank, pair=rowpair.read(meeting, chosen.query, chosen.key))
 
@@ -146,15 +152,16 @@ class TextsView(View):
         said = (note, result.of_text, result.differs)
         self.head.note.say("      ".join(filter(None, said)))
         self._pair = pair
-        self.rows.setVisible(pair is not None)
         if pair is None:
-            self.words.setText(f"{told.b}: there is no such head to put beside this one.")
+            self.rows.clear()
+            self.words.setText("This layer is not captured yet.")
             return
         limits = result.display.limits
         limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
         follow = self.session.hover is None
-        self.rows.show_rows(pair, rows_of(pair, told), result.display, limit, follow)
-        words = saying.sentence(pair, told)
+        rows = rows_of(pair, told, result.alone)
+        self.rows.show_rows(pair, rows, result.display, limit, follow)
+        words = saying.sentence(pair, told, result.alone)
         self.words.setText(words or f"Click a {asking.unit} to see what it looks at on both sides.")
         self.words.setToolTip(words)
         self.rows.setAccessibleDescription(words)
@@ -188,8 +195,8 @@ class TextsView(View):
             self.session.put(selection=replace(self.session.selection, key=token))
 
 
-def rows_of(pair: RowPair, told: Told) -> tuple[Row, Row, Row]:
-    """The rows of A, of B and of A − B."""
+def rows_of(pair: RowPair, told: Told, alone: bool = False) -> tuple[Row, Row, Row]:
+    """The rows of A, of B and of A − B; alone: B has no such head."""
     edge, signed = pair.meeting.columns, pair.signed
     names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
     one, other = (
@@ -197,6 +204,9 @@ def rows_of(pair: RowPair, told: Told) -> tuple[Row, Row, Row]:
         for side, (letter, name, half) in enumerate(zip("AB", names, (pair.a, pair.b), strict=True))
     )
     third = Row("A − B", pair.names[0], edge.both, signed=True)
+    if alone:
+        lacks = replace(other, told="there is no such head")
+        return one, lacks, replace(third, told="nothing to subtract")
     if not edge.both.any():
         return one, other, replace(third, told=APART)
     if pair.row is not None and pair.difference is None:
