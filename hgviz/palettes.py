@@ -263,6 +263,6 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 __all__ = [
     "CATEGORICAL", "CATEGORICAL_DARK", "NIGHT", "PALETTES", "PAPER", "SCALES", "Ink", "Palette",
-    "Scale", "colours", "even_ticks", "limits_of", "luminance", "paint", "place", "readable", "suited", "ticks",
-    "written",
+    "Scale", "colours", "even_ticks", "limits_of", "luminance", "paint", "place", "readable",
+    "suited", "ticks", "written",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hgviz.core import Capture
     from hgviz.models.model import Model
 
+REPORTS = (".html", ".pdf")
 _TEXT = 60  # characters of an example on a terminal
 
 
@@ -46,9 +48,10 @@ def compare(
         typer.Option(
             "-o",
             "--out",
-            metavar="OUT.json|.csv",
-            callback=ends_in(".json", ".csv"),
-            help="Everything; .csv: the table of heads, or of examples that differ.",
+            metavar="OUT.json|.csv|.html|.pdf",
+            callback=ends_in(".json", ".csv", *REPORTS),
+            help="Everything; .csv: the table of heads, or of examples that differ; .html, .pdf: a "
+            "report of answers, heads, gradients and maps, with --data.",
         ),
     ] = None,
     text_pair: TextPair = None,
@@ -67,19 +70,30 @@ def compare(
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
     ] = None,
+    texts: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="A report looks into the heads of so many texts."),
+    ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Put two models, or two captures, beside each other.
 
     On a text, or as captured: every head that both have, in numbers, and the logits. On --data:
-    which is better, how sure that is, and the examples where they differ. --activation and --off
-    change B. Captures bring their own texts; a checkpoint beside one reads the same.
+    which is better, how sure that is, and the examples where they differ; with -o OUT.html or .pdf
+    all of this and more as one report, whose maps are of --text where it is given. --activation
+    and --off change B. Captures bring their own texts; a checkpoint beside one reads the same.
     """
     from hgviz.store import is_capture
 
     captured = is_capture(a), is_capture(b)
+    reported = out is not None and out.suffix in REPORTS
+    if reported and data is None:
+        raise typer.BadParameter("A report needs --data, on which both answer.")
+    if texts is not None and not reported:
+        raise typer.BadParameter("--texts is for a report: -o OUT.html or OUT.pdf.")
     given = sum(one is not None for one in (text, text_file, data))
+    given -= reported and (text is not None) + (text_file is not None) == 1
     if given > 1 or not (given or any(captured)):
         raise typer.BadParameter("Give exactly one of --text, --text-file and --data.")
     if given and all(captured):
@@ -95,6 +109,12 @@ def compare(
         raise typer.BadParameter("-o names a file that is read; it would be replaced.")
     if data is not None:
         models = _load(a, "A", device), _load(b, "B", device, activation)
+        if reported:
+            shown = (text, text_file)
+            asked = (data, text_column, label_column, off, limit, texts)
+            changes = {"--activation": activation, "--off": off or None}
+            _report(models, (a, b), shown, asked, changes, out, as_json)
+            return
         _answers(models, (data, text_column, label_column, off, limit), out, as_json)
         return
     words = (text, text_file, text_pair, target)
@@ -318,3 +338,41 @@ def _cut(text: str) -> str:
 def _visible(answer: str) -> str:
     """A token of spaces in quotation marks."""
     return answer if answer.strip() else repr(answer)
+
+
+# --- all of it ------------------------------------------------------------------------------------
+
+
+def _report(
+    models: tuple[Model, Model],
+    paths: tuple[Path, Path],
+    shown: tuple[str | None, Path | None],
+    asked: Any,
+    changes: dict[str, str | None],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from hgviz import tasks
+
+    assert out is not None  # compare asks for it
+    data, text_column, label_column, off, limit, texts = asked
+    heads = tasks.heads_from(off, models[1].spec)
+    words = tasks.words_of(*shown)
+    task = tasks.laboratory(*models, data, words, text_column, label_column, heads, limit, texts)
+    found = terminal.run(task, "Measuring")
+    options: dict[str, object] = {
+        "--data": data, "--text": shown[0], "--text-file": shown[1],
+        "--text-column": text_column or None, "--label-column": label_column or None, **changes,
+        "--limit": limit, "--texts": texts, "-o": out,
+    }  # fmt: skip
+    parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
+    command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
+    terminal.run(tasks.report(found, out, command), "Writing")
+    if as_json:
+        print(json.dumps(found.facts(), allow_nan=False))
+        return
+    for line in _verdict(models, found.answers):
+        terminal.say(line)
+    differ = [one.name.replace("_", " ") for one in found.changes if one.differs]
+    terminal.say(f"Heads, on {found.a.texts:,} texts: {', '.join(differ) or 'nothing'} differs.")
+    terminal.say(f"{out}: the report.")

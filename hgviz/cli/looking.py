@@ -141,13 +141,15 @@ def figure(
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
     from hgviz.core import Selection
-    from hgviz.figures import CHARTS, FIGURES, Spec
+    from hgviz.figures import BESIDE, CHARTS, FIGURES, Spec
 
-    kinds = FIGURES | CHARTS
+    kinds = FIGURES | CHARTS | BESIDE
     if kind not in kinds:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(kinds)}.")
-    if len(sources) > 1 and kind != "curve":
+    if len(sources) > 1 and kind not in ("curve", *BESIDE):
         raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
+    if kind == "compare" and len(sources) != 2:
+        raise typer.BadParameter("A figure of kind compare is of two captures: A.h5 B.h5.")
     names = [source.name for source in sources]
     spec = Spec(kind, Selection(layer, head, query), width=width)
     if kind in CHARTS:
@@ -157,6 +159,13 @@ def figure(
         command += ["--width", width, "-o", out.name]
         one = tasks.chart(kind, [_study(source) for source in sources], method or [], axis)
         task = tasks.study_figure(spec, one, out, shlex.join(command))
+    elif kind in BESIDE:
+        command = ["hgviz", "figure", *names, "--kind", kind]
+        command += ["--layer", str(layer), "--head", str(head)] if kind == "compare" else []
+        command += ["--item", str(item)] if item else []
+        command += ["--width", width, "-o", out.name]
+        captures = [_open(source, item) for source in sources]
+        task = tasks.figure_beside(spec, captures, out, shlex.join(command))
     else:
         command = ["hgviz", "figure", *names, "--kind", kind]
         command += ["--layer", str(layer), "--head", str(head)]

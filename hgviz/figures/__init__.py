@@ -11,7 +11,7 @@ from hgviz.core import Capture, HeadId, HgvizError
 from hgviz.figures.spec import FORMATS, WIDTHS, Fact, Spec, format_of, points
 
 if TYPE_CHECKING:
-    from hgviz.figures.charts import Chart
+    from hgviz.figures.document import Drawn
     from hgviz.figures.page import Page
 
 Facts = Mapping[HeadId, Fact]
@@ -54,11 +54,24 @@ def _scores(page: Page, spec: Spec, chart: Any) -> None:
     compose(page, spec, chart)
 
 
+def _three(page: Page, spec: Spec, chart: Any) -> None:
+    from hgviz.figures.three import compose
+
+    compose(page, spec, chart)
+
+
+def _plots(page: Page, spec: Spec, chart: Any) -> None:
+    from hgviz.figures.plots import compose
+
+    compose(page, spec, chart)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of figure: its name, what people call it, and the function that composes it.
 
-    Those of CHARTS are of studies, whose numbers tasks make ready: (page, spec, chart).
+    Those of CHARTS are of studies, those of BESIDE of one or two captures; tasks make their
+    numbers ready: (page, spec, chart).
     """
 
     name: str
@@ -82,6 +95,15 @@ CHARTS: dict[str, Kind] = {
     for row in (
         Kind("curve", "What is lost as heads go", _curve),
         Kind("scores", "What every head is worth", _scores),
+    )
+}
+
+
+BESIDE: dict[str, Kind] = {
+    row.name: row
+    for row in (
+        Kind("compare", "A head of A, of B, and the difference", _three),
+        Kind("activation", "What scores become", _plots),
     )
 }
 
@@ -127,9 +149,9 @@ def draw(
     return _written(page_and_record, Path(path), spec.format)
 
 
-def draw_chart(spec: Spec, chart: Chart, path: str | Path, command: str = "") -> Path:
-    """Write a figure of CHARTS to path and give the path; a .csv has its numbers in place of a
-    picture. command as in draw. Raises HgvizError.
+def draw_chart(spec: Spec, chart: Drawn, path: str | Path, command: str = "") -> Path:
+    """Write a figure of CHARTS or BESIDE to path and give the path; a .csv has its numbers in place
+    of a picture. command as in draw. Raises HgvizError.
     """
     path = Path(path)
     from hgviz.figures import export, provenance
@@ -142,7 +164,7 @@ def draw_chart(spec: Spec, chart: Chart, path: str | Path, command: str = "") ->
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
         page = Page(points(spec.width))
-        CHARTS[spec.kind].compose(page, spec, chart)
+        (CHARTS | BESIDE)[spec.kind].compose(page, spec, chart)
         return page, provenance.record_of_chart(spec, chart.about, command)
 
     return _written(page_and_record, path, spec.format)
@@ -164,6 +186,6 @@ def _written(
 
 
 __all__ = [
-    "CHARTS", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec", "composed", "draw",
-    "draw_chart", "format_of", "points",
+    "BESIDE", "CHARTS", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec",
+    "composed", "draw", "draw_chart", "format_of", "points",
 ]  # fmt: skip

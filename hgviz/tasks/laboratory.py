@@ -141,6 +141,13 @@ def laboratory(
     )  # fmt: skip
 
 
+def words_of(text: str | None, text_file: Path_ | None) -> str:
+    """The text that is given, as such or in a file, "" for none. Errors: HgvizError."""
+    from hgviz.models.text import read_text
+
+    return read_text(text_file) if text_file is not None else text or ""
+
+
 def report(found: Laboratory, out: Path_, command: str = "hgviz compare") -> Task[str]:
     """Write what was measured as a report, .html or .pdf; the same numbers give the same bytes."""
     from hgviz.figures.report import write
@@ -227,4 +234,4 @@ def _pairs(
     return least, alike
 
 
-__all__ = ["REPORTS", "Laboratory", "laboratory", "report"]
+__all__ = ["REPORTS", "Laboratory", "laboratory", "report", "words_of"]
