@@ -29,7 +29,7 @@ def bits_per_byte(capture: Capture) -> float | None:
         every = np.log(np.exp(some - most[:, None]).sum(axis=1)) + most
         total += float((every - some[np.arange(stop - start), ids[start + 1 : stop + 1]]).sum())
     bits = total / np.log(2) / size
-    return bits if np.isfinite(bits) else None
+    return float(bits) if np.isfinite(bits) else None
 
 
 def _bytes(prompt: Prompt) -> int:
@@ -43,7 +43,7 @@ def _bytes(prompt: Prompt) -> int:
     real = spans[1:][spans[1:, 0] >= 0]
     if not len(real):
         return 0
-    start = max(int(real[:, 0].min()), int(spans[0, 1]))
+    start = max(int(spans[0, 1]), 0)  # white space that is in no token was foretold, too
     return len(prompt.text[start : int(real[:, 1].max())].encode(errors="replace"))
 
 

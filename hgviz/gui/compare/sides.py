@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QWidget
 
-from hgviz.core import Capture, Step, Task
+from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.compare import offers
 from hgviz.gui.compare.comparing import BESIDE
@@ -196,6 +197,9 @@ class Sides(View):
                            now is not None and now.kind == "text")  # fmt: skip
         text.setEnabled(bool(session.checkpoint))
         menu.addSeparator()
+        if session.beside is not None and (now is None or now.kind != "head"):
+            part = menu.addMenu(f"Beside head {session.selection.head_id}")
+            self._beside(part, session, session.beside)
         self._entry(menu, "Compare with…", partial(self.asked.emit, "compare_with"))
         nothing = self._entry(menu, "Nothing", partial(self.asked.emit, "compare_nothing"))
         nothing.setEnabled(session.beside is not None)
@@ -233,6 +237,24 @@ class Sides(View):
         if not menu.isEmpty():
             menu.addSeparator()
         self._entry(menu, "Choose a head…", partial(self.wanted.emit, "head"))
+
+    def _beside(self, menu: QMenu, session: Session, b: Capture) -> None:
+        """Which head of B stands beside A's."""
+        chosen = session.selection.beside
+        self._entry(menu, "The head that meets it", partial(self._put, None), chosen is None)
+        menu.addSeparator()
+        for layer in b.spec.layers:
+            known = b.maps[layer.index]
+            if known is None or not known.heads:
+                continue
+            part = menu.addMenu(f"Layer {layer.index}")
+            for number in known.heads:
+                head = HeadId(layer.index, number)
+                self._entry(part, f"Head {head}", partial(self._put, head), chosen == head)
+
+    def _put(self, head: HeadId | None) -> None:
+        if self.session is not None:
+            self.session.put(selection=replace(self.session.selection, beside=head))
 
     def _entry(
         self, menu: QMenu, words: str, does: Callable[[], object], on: bool = False
