@@ -115,6 +115,14 @@ class Compared:
         return None, None
 
     @property
+    def laid(self) -> str:
+        """How the two maps come to have the same cells, in words; "" where they have them."""
+        edges = self.meeting.rows, self.meeting.columns
+        if any(edge.by_token for edge in edges):
+            return f"both spread to {self.meeting.a.query_prompt(self.meeting.head.layer).unit}s"
+        return "" if self.meeting.same else "hatched: not in both"
+
+    @property
     def there(self) -> tuple[There, There, There]:
         """For each of the three the rows and the columns it has anything in; None for all."""
         if self.meeting.same:

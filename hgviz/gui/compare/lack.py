@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.controls import label
@@ -42,9 +42,9 @@ class LackCard(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The hatching, its frame, and plain ground under the words."""
         now, ratio = theme.current(), self.devicePixelRatioF()
-        words = QRectF(self.what.geometry())
+        words = _written(self.what)
         if not self.why.isHidden():
-            words = words.united(QRectF(self.why.geometry()))
+            words = words.united(_written(self.why))
         with QPainter(self) as painter:
             rect = QRectF(self.rect())
             ink.unseen(painter, rect, ratio)
@@ -55,3 +55,10 @@ class LackCard(QWidget):
             painter.setPen(QPen(now.line, 1))
             painter.setBrush(now.pane)
             painter.drawRoundedRect(words.adjusted(-12, -8, 12, 8), 8, 8)
+
+
+def _written(words: QLabel) -> QRectF:
+    """Where the words of a label stand in it."""
+    box = words.geometry()
+    how = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+    return QRectF(words.fontMetrics().boundingRect(box, how, words.text()))

@@ -229,7 +229,8 @@ class CompareView(View):
         self.level.setText(" | ".join(dict.fromkeys(levels)))
         self.level.setVisible(bool(self.level.text()))
         told = sides_of(self.session)
-        self.legend.say(f"red: more with {told.a}, blue: more with {told.b}")
+        legend = f"red: more with {told.a}, blue: more with {told.b}"
+        self.legend.say("  ·  ".join(filter(None, (legend, self._compared.laid))))
 
     # --- what is looked at ------------------------------------------------------------------------
 
@@ -254,7 +255,10 @@ class CompareView(View):
         row, column = self._cell()
         if reveal:
             self.trio.reveal(row, column)
-        self.trio.point(crosses(compared, row, column), cards(compared, row, column))
+        said = cards(compared, row, column)
+        for number, lack in enumerate(compared.lacks, 1):
+            said = said if lack is None else (*said[:number], "", *said[number + 1 :])
+        self.trio.point(crosses(compared, row, column), said)
 
     # --- what people do ---------------------------------------------------------------------------
 

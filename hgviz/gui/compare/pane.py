@@ -17,11 +17,12 @@ from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.tiles import Tiles
 from hgviz.gui.views.viewport import Along, Viewport
 
-TOP, BOTTOM = 71, 52  # logical px: the words above a map; the bar, its values, a note
+TOP, LOW_TOP = 71, 42  # logical px for the words above a map, in high windows and in low ones
+BOTTOM = 52  # the bar, its values, a note
 LEFT, BARE = 88, 8  # left of a map with words for its rows, and without
 RIGHT, GAP = 46, 3  # its gutter, and what is free beside that
-BAR = 10  # high, and as far from the map
-BELOW = 36  # px from the map to what is noted beneath the bar
+BAR = 9  # high, and as far from the map
+BELOW = 35  # px from the map to what is noted beneath the bar
 
 Bools = NDArray[np.bool_]
 
@@ -38,6 +39,7 @@ class Pane(Canvas):
         self.written = written
         self.there: tuple[Bools, Bools] | None = None
         self.space = 8, 8
+        self.most = 0.0  # the largest sum of a row in all three
         self.small_map = False  # whether the whole is shown in a corner
         self.turned: Callable[[Viewport], None] = self.turn
         self.top, self.below = TOP, BELOW
@@ -123,7 +125,8 @@ class Pane(Canvas):
         """The gutter at the right, the colour bar beneath."""
         assert self.scene is not None
         if self.scene.mass is not None and self.view is not None:
-            gutter.draw(painter, self._gutter(), self.view.down, self._ratio, self.scene.mass)
+            along, mass = self.view.down, self.scene.mass
+            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most)
         bar = QRectF(rect.left(), rect.bottom() + BAR, rect.width(), BAR)
         ink.flat_bar(painter, bar, self.scene)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
@@ -20,11 +21,11 @@ from hgviz.gui.views.tiles import Tiles
 from hgviz.gui.views.viewport import Viewport
 
 NAMES = ("A", "B", "A − B")
-SEAT = 36  # px over each map
+SEAT = 34  # px over each map
+LOW = 430  # px of height: the words above the maps give way
 ROOMIER = 48  # px more than that where maps leave room
 SIGN = 28  # px between a gutter and the next map, with a sign in it
 BLINK = 500  # ms that A or B is shown
-MARGIN = 16
 SMALLEST = 64  # px of a map
 
 
@@ -71,8 +72,10 @@ class Trio(QWidget):
         there: what each of the three has anything in. worded_b: whether the rows of B are called
         otherwise than those of A.
         """
+        masses = [one.mass for one in scenes if one.mass is not None]
+        most = max((float(np.abs(one).max(initial=0)) for one in masses), default=0.0)
         for one, has in zip(self.panes, there, strict=True):
-            one.there = has
+            one.there, one.most = has, most
         self._scenes = tuple(scenes)
         if worded_b != self._worded_b:
             self._worded_b = worded_b
@@ -93,12 +96,13 @@ class Trio(QWidget):
         self.moved.emit()
 
     def lack(self, b: Lack, least: Lack) -> None:
-        """Say in the places of B and of A − B why they are not there."""
-        for card, lack in zip(self._lacks, (b, least), strict=True):
+        """Say in the places of B and of A − B why they are not there; a card hides all of one."""
+        for one, card, lack in zip(self.panes[1:], self._lacks, (b, least), strict=True):
+            card.setVisible(lack is not None)
             if lack is not None:
                 card.say(*lack)
-            card.setVisible(lack is not None)
-            card.raise_()
+                one.scene = None
+                one.update()
 
     def fit(self) -> None:
         """The whole maps."""
@@ -148,16 +152,16 @@ class Trio(QWidget):
         for number, (one, seat, corner) in enumerate(
             zip(self.panes, self.seats, corners, strict=True)
         ):
-            one.worded = self._has_words(number, corners)
+            one.worded, one.top = self._has_words(number, corners), self._top
             one.space = max(8, int(side * ratio)), max(8, int(side * ratio))
             left = one.left
             one.setGeometry(
                 corner.x() - left, corner.y() + SEAT,
-                left + side + pane.RIGHT, pane.TOP + side + pane.BOTTOM,
+                left + side + pane.RIGHT, self._top + side + pane.BOTTOM,
             )  # fmt: skip
             seat.setGeometry(corner.x(), corner.y(), side + pane.RIGHT - 8, SEAT)
         for card, one in zip(self._lacks, self.panes[1:], strict=True):
-            card.setGeometry(one.left, pane.TOP, side + pane.RIGHT - 8, side)
+            card.setGeometry(one.left, one.top, side, side)
         self._place_signs(side, corners)
         view = self.view
         if view is not None and self._scenes:
@@ -188,11 +192,16 @@ class Trio(QWidget):
         width = (self.width() - pane.LEFT - between - 2 * pane.RIGHT) // 2
         side = self._square(width, self.height() // 2)
         left = pane.LEFT + side + pane.RIGHT + between
-        down = SEAT + pane.TOP + side + pane.BOTTOM
+        down = SEAT + self._top + side + pane.BOTTOM
         return side, (QPoint(pane.LEFT, 0), QPoint(left, 0), QPoint(pane.LEFT, down))
 
     def _square(self, width: int, height: int) -> int:
-        return max(SMALLEST, min(width, height - SEAT - pane.TOP - pane.BOTTOM))
+        return max(SMALLEST, min(width, height - SEAT - self._top - pane.BOTTOM))
+
+    @property
+    def _top(self) -> int:
+        """Px for the words above each map."""
+        return pane.LOW_TOP if self.height() < LOW else pane.TOP
 
     def _has_words(self, number: int, corners: tuple[QPoint, ...]) -> bool:
         """A names its rows, B where they are others, A − B where it stands at the left."""
@@ -205,8 +214,8 @@ class Trio(QWidget):
         for number, (sign, one) in enumerate(zip(self._signs, self.panes[1:], strict=True)):
             sign.setVisible(not self.blinking and (one is self.panes[1] or not one.worded))
             before = self.panes[number].geometry().right() - pane.GAP
-            x = (before + one.x() + one.left - sign.width()) // 2
-            sign.move(x, one.y() + pane.TOP + side // 2 - sign.height() // 2)
+            x = (before + one.x() + (0 if one.worded else pane.BARE) - sign.width()) // 2
+            sign.move(x, one.y() + self._top + side // 2 - sign.height() // 2)
 
     def _fitted(self, shape: tuple[int, int]) -> Viewport:
         return Viewport.fitted(shape, self.panes[0].space, self.devicePixelRatioF())

@@ -13,10 +13,13 @@ from hgviz.gui.views.viewport import Along
 WIDE = 30  # logical px
 
 
-def draw(painter: QPainter, box: QRectF, along: Along, ratio: float, mass: Floats) -> None:
+def draw(
+    painter: QPainter, box: QRectF, along: Along, ratio: float, mass: Floats, most: float = 0.0
+) -> None:
     """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
 
-    Where rows are finer than pixels the mean of those that share one is drawn.
+    Where rows are finer than pixels the mean of those that share one is drawn. most: what fills a
+    half, where other maps have more.
     """
     first, last = along.shown()
     step = max(1, round(1 / along.scale))
@@ -26,7 +29,7 @@ def draw(painter: QPainter, box: QRectF, along: Along, ratio: float, mass: Float
     rows = [(box.top() + a / ratio, box.top() + b / ratio) for a, b in edges]
     counts = np.diff(np.append(starts, last))
     means = np.asarray(sums / counts[:, None], np.float32)
-    ink.mass_gutter(painter, box, rows, means, float(np.abs(mass).max()))
+    ink.mass_gutter(painter, box, rows, means, max(most, float(np.abs(mass).max())))
 
 
 def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:
