@@ -46,7 +46,7 @@ class Recipe:
         if self.signed and any(clash):
             taken = ("the largest or smallest head", "another residual share", "mass from nothing")
             raise HgvizError(
-                f"the signed product has no {taken[clash.index(True)]}",
+                f"the signed product does not go with {taken[clash.index(True)]}",
                 "it is the product of A + I, where A is the mean of the heads and nothing is "
                 "divided",
                 "Leave one of the two out",

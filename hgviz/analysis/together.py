@@ -28,21 +28,52 @@ NAME = "all maps"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together:
-    """All maps of a capture composed to one, and the mean of what its rows took which way.
+    """All maps of a capture composed to one, and which way what its rows are made of took.
 
     capture: of a single layer with a single head, whose map this is. Where a decoder reads another
-    text, the keys are the source's tokens, then the target's. first: the first row there is; rows
-    before it and after the last are not a number.
+    text, the keys are the source's tokens, then the target's. of: the capture that was composed.
     """
 
     capture: Capture
     recipe: Recipe
     way: Composed
+    of: Capture
 
-    @property
-    def weights(self) -> Floats:
-        """(rows, columns)"""
-        return self.way.weights
+    def told(self, row: int | None = None) -> Capture:
+        """The same as a capture that says of itself which way a row took, None for all of them."""
+        (layer,) = self.capture.spec.layers
+        if said := ways(self.of, self.way, row):
+            layer = replace(layer, name=f"{layer.name}; {said}")
+        spec = replace(self.capture.spec, layers=(layer,))
+        return replace(self.capture, spec=spec, path=self.of.path)
+
+
+def ways(capture: Capture, way: Composed, row: int | None = None) -> str:
+    """In a sentence how much of a row, or of all on average, took the long way; "" for one level.
+
+    way has the rows it is asked about, the first of them is row 0 of its own.
+    """
+    prompt = capture.main
+    of = "Of an answer, on average" if row is None else f"Of the answer at {prompt.unit} {row:,}"
+    at = slice(None) if row is None else slice(row, row + 1)
+    said = []
+    for number, one in enumerate(way.crossings):
+        label = capture.spec.levels[number + 1].label
+        both = (one.copied[at], "copied back"), (one.looked_up[at], "looked up")
+        parts = [f"{_percent(part)} {name}" for part, name in both if part.any()]
+        more = f" ({', '.join(parts)})" if len(parts) > 1 else ""
+        said.append(f"{_percent(one.through[at])} took the way through {label}{more}")
+    if way.source is not None:
+        said.append(f"{_percent(way.source[at])} comes from the source")
+    if way.nothing is not None and way.nothing[at].mean() > 1e-6:
+        said.append(f"{_percent(way.nothing[at])} from nothing, such as zeros of the causal shift")
+    return f"{of}, {'; '.join(said)}." if said else ""
+
+
+def _percent(part: Floats) -> str:
+    """Of the mean: 46 %, 0.4 %."""
+    value = 100 * float(np.mean(part))
+    return "0 %" if value == 0 else "<0.1 %" if value < 0.1 else f"{value:.{int(value < 1)}f} %"
 
 
 def together(
@@ -58,7 +89,7 @@ def together(
         yield Step(start, last, "composing all maps")
         parts.append(rollout.composed((start, min(start + ROWS, last))))
     way = _joined(parts)
-    return Together(as_capture(capture, way.weights, recipe), recipe, way)
+    return Together(as_capture(capture, way.weights, recipe), recipe, way, capture)
 
 
 def as_capture(capture: Capture, weights: Floats, recipe: Recipe) -> Capture:
@@ -116,4 +147,4 @@ def _joined(parts: list[Composed]) -> Composed:
     )  # fmt: skip
 
 
-__all__ = ["NAME", "Crossing", "Together", "as_capture", "joined", "together"]
+__all__ = ["NAME", "Together", "as_capture", "joined", "together", "ways"]

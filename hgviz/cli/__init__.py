@@ -10,7 +10,7 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import comparing, habits, looking, making, pruning, removing
+from hgviz.cli import comparing, composing, explaining, habits, looking, making, pruning, removing
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -20,8 +20,9 @@ VERBS = (
     making.capture,
     looking.map_,
     looking.logits,
-    looking.rollout,
+    composing.rollout,
     habits.heads,
+    explaining.attribute,
     making.evaluate,
     pruning.importance,
     pruning.curve,

@@ -12,15 +12,20 @@ import typer
 from hgviz import terminal
 from hgviz.cli.options import (
     AsJson,
+    Fuse,
     Head,
     ItemNumber,
     Layer,
     Npy,
+    OfHeads,
+    Residual,
     Rows,
+    Signed,
     Source,
     Window,
     ends_in,
     interval,
+    recipe_of,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +83,7 @@ def map_(
     item: ItemNumber = 0,
 ) -> None:
     """Write the weights of one head, queries down and keys across, in float32."""
-    found = _map(_open(source, item), layer, head)
+    found = _map(open_item(source, item), layer, head)
     for name, asked, size in zip(("row", "column"), (rows, columns), found.shape[1:], strict=True):
         _require_within(name, asked, size)
     terminal.write(out, found.read(head, rows, columns, zoom, reduce))
@@ -88,7 +93,7 @@ def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
     """Write what the model gave: logits, or the last hidden states where it has no head."""
     from hgviz.core import HgvizError
 
-    opened = _open(source, item)
+    opened = open_item(source, item)
     if opened.logits is None:
         raise HgvizError(
             f"{source} holds no logits",
@@ -98,23 +103,15 @@ def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
     terminal.write(out, opened.logits)
 
 
-def rollout(source: Source, out: Npy, rows: Rows = None, item: ItemNumber = 0) -> None:
-    """Write all maps composed: how much of each token reaches each token."""
-    from hgviz import tasks
-
-    limits = (rows.start, rows.stop) if rows else None
-    terminal.write(
-        out, terminal.run(tasks.rollout(_open(source, item), limits), "Composing the maps")
-    )
-
-
 def figure(
     sources: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="A capture, or studies (.h5).")
     ],
     kind: Annotated[
         str,
-        typer.Option(metavar="K", help="Of a capture map, wall, levels; of studies curve, scores."),
+        typer.Option(
+            metavar="K", help="Of a capture map, wall, levels, rollout; of studies curve, scores."
+        ),
     ],
     out: Annotated[
         Path,
@@ -137,13 +134,17 @@ def figure(
         Literal["heads", "parameters", "flops", "time"],
         typer.Option(help="What curves are drawn over; time: of hgviz curve --time."),
     ] = "heads",
+    fuse: Fuse = "mean",
+    heads: OfHeads = "",
+    residual: Residual = 0.5,
+    signed: Signed = False,
 ) -> None:
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
-    from hgviz.core import Selection
-    from hgviz.figures import BESIDE, CHARTS, FIGURES, Spec
+    from hgviz.core import Selection, replace
+    from hgviz.figures import BESIDE, CHARTS, COMPOSED, FIGURES, Spec
 
-    kinds = FIGURES | CHARTS | BESIDE
+    kinds = FIGURES | COMPOSED | CHARTS | BESIDE
     if kind not in kinds:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(kinds)}.")
     if len(sources) > 1 and kind not in ("curve", *BESIDE):
@@ -164,15 +165,19 @@ def figure(
         command += ["--layer", str(layer), "--head", str(head)] if kind == "compare" else []
         command += ["--item", str(item)] if item else []
         command += ["--width", width, "-o", out.name]
-        captures = [_open(source, item) for source in sources]
+        captures = [open_item(source, item) for source in sources]
         task = tasks.figure_beside(spec, captures, out, shlex.join(command))
     else:
         command = ["hgviz", "figure", *names, "--kind", kind]
         command += ["--layer", str(layer), "--head", str(head)]
         command += [] if query is None else ["--query", str(query)]
         command += ["--item", str(item)] if item else []
+        capture = open_item(sources[0], item)
+        if kind == "rollout":
+            spec = replace(spec, recipe=recipe_of(capture, fuse, heads, residual, signed))
+            command += spec.recipe.options
         command += ["--width", width, "-o", out.name]
-        task = tasks.figure(spec, _open(sources[0], item), out, shlex.join(command))
+        task = tasks.figure(spec, capture, out, shlex.join(command))
     terminal.say(f"{terminal.run(task, 'Drawing')}: {kinds[kind].label.lower()}.")
 
 
@@ -182,7 +187,8 @@ def selftest(context: typer.Context) -> int:
     return window.selftest()
 
 
-def _open(path: Path, item: int) -> Capture:
+def open_item(path: Path, item: int) -> Capture:
+    """A text of a capture, as it lies in its file."""
     from hgviz.core import HgvizError
     from hgviz.store import is_capture, open_capture
 

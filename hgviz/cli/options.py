@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from hgviz.core import Capture
+    from hgviz.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +92,30 @@ Npy = Annotated[
     Path,
     typer.Option("-o", "--out", metavar="OUT.npy", callback=ends_in(".npy"), help="Where to."),
 ]
+Fuse = Annotated[
+    Literal["mean", "max", "min"],
+    typer.Option(help="What the heads of a layer become: their mean, the largest, the smallest."),
+]
+OfHeads = Annotated[
+    str,
+    typer.Option("--heads", metavar="3.5,4.*", help="Only these count in their layers."),
+]
+Residual = Annotated[
+    float,
+    typer.Option(metavar="A", help="How much of every sum is the residual path, 0 to 1."),
+]
+Signed = Annotated[
+    bool,
+    typer.Option("--signed", help="Weights below zero stay so: the product of A + I, undivided."),
+]
+
+
+def recipe_of(
+    capture: Capture, fuse: str, heads: str, residual: float, signed: bool, nothing: bool = False
+) -> Recipe:
+    """What the options ask for. Errors: HgvizError for what cannot be."""
+    from hgviz.core import heads_named
+    from hgviz.recipe import Recipe
+
+    named = tuple(sorted(heads_named(heads, capture.spec.layers)))
+    return Recipe(fuse, named, residual, nothing, signed)  # type: ignore[arg-type]

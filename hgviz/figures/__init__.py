@@ -42,6 +42,12 @@ def _links(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     compose(page, spec, capture, facts)
 
 
+def _rollout(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+    from hgviz.figures.rollout import compose
+
+    compose(page, spec, capture, facts)
+
+
 def _curve(page: Page, spec: Spec, chart: Any) -> None:
     from hgviz.figures.curve import compose
 
@@ -70,8 +76,9 @@ def _plots(page: Page, spec: Spec, chart: Any) -> None:
 class Kind:
     """One kind of figure: its name, what people call it, and the function that composes it.
 
-    Those of CHARTS are of studies, those of BESIDE of one or two captures; tasks make their
-    numbers ready: (page, spec, chart).
+    Those of COMPOSED are of captures whose maps tasks have made one, those of CHARTS are of
+    studies, those of BESIDE of one or two captures; tasks make their numbers ready: (page, spec,
+    chart).
     """
 
     name: str
@@ -88,6 +95,9 @@ FIGURES: dict[str, Kind] = {
         Kind("levels", "One token through all levels", _levels),
     )
 }
+
+
+COMPOSED: dict[str, Kind] = {"rollout": Kind("rollout", "All maps composed", _rollout)}
 
 
 CHARTS: dict[str, Kind] = {
@@ -113,17 +123,18 @@ def composed(spec: Spec, capture: Capture, facts: Facts | None = None) -> Page:
 
     Raises HgvizError for an unknown kind or width, and for a capture that lacks what is shown.
     """
-    if spec.kind not in FIGURES:
+    kinds = FIGURES | COMPOSED
+    if spec.kind not in kinds:
         raise HgvizError(
             f"there is no kind of figure named {spec.kind!r}",
-            f"the kinds are {', '.join(FIGURES)}",
+            f"the kinds are {', '.join(kinds)}",
             "Choose one of these",
         )
     width = points(spec.width)
     from hgviz.figures.page import Page
 
     page = Page(width)
-    FIGURES[spec.kind].compose(page, spec, capture, facts or {})
+    kinds[spec.kind].compose(page, spec, capture, facts or {})
     return page
 
 
@@ -186,6 +197,6 @@ def _written(
 
 
 __all__ = [
-    "BESIDE", "CHARTS", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec",
+    "BESIDE", "CHARTS", "COMPOSED", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec",
     "composed", "draw", "draw_chart", "format_of", "points",
 ]  # fmt: skip

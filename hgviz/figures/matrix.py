@@ -11,6 +11,7 @@ from hgviz.core import Capture, Map
 from hgviz.figures import Facts, style, sums
 from hgviz.figures.frame import (
     activation_of,
+    footnotes,
     heading,
     legend,
     level_name,
@@ -64,8 +65,19 @@ class Layout:
         return self.cell * self.columns, self.cell * self.rows
 
 
-def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    """Place the map of the selected head on the page."""
+def compose(
+    page: Page,
+    spec: Spec,
+    capture: Capture,
+    facts: Facts,
+    *,
+    named: tuple[str, str] | None = None,
+    told: tuple[str, ...] = (),
+) -> None:
+    """Place the map of the selected head on the page.
+
+    named: what it is called in place of the head, and what is said beside; told: lines below it.
+    """
     chosen = spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     off = chosen.head_id in capture.off
@@ -73,7 +85,8 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     weights = one.read(chosen.head, zoom=zoom)
     signed = signed_head(capture, chosen.layer, chosen.head)
     shades = shades_of(spec.display, signed, [weights])
-    top = _title(page, spec, capture, facts)
+    name = None if spec.title is not None else named
+    top = _title(page, spec, capture, facts) if name is None else heading(page, *name)
     roomy = page.width >= sums.NARROWEST
     beside = sums.ROOM if signed and roomy and not off else 0.0
     at = _layout(page, spec, capture, one, beside + bar_width(shades), top)
@@ -96,7 +109,8 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
         notes.append(reduced(zoom))
         page.notes.append(reduced(zoom))
     left, below = at.x - at.left, sums.BELOW if beside else 0.0
-    page.close(legend(page, notes, left, at.y + at.size[1] + below + 6, page.width - left) + 2)
+    end = legend(page, notes, left, at.y + at.size[1] + below + 6, page.width - left)
+    page.close((footnotes(page, told, left, end) if told else end) + 2)
 
 
 def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:

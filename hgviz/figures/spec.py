@@ -9,6 +9,7 @@ from typing import Protocol
 
 from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.maps.linking import Linking
+from hgviz.recipe import Recipe
 
 POINTS = 72.0  # per inch
 UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}
@@ -41,7 +42,7 @@ class Spec:
 
     format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
     all levels, the head of each stage; a stage that has none here shows its clearest. links: which
-    links a figure of kind links has.
+    links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
     """
 
     kind: str = "map"
@@ -52,6 +53,7 @@ class Spec:
     title: str | None = None
     heads: tuple[HeadId, ...] = ()
     links: Linking = field(default_factory=Linking)
+    recipe: Recipe = field(default_factory=Recipe)
 
 
 class Fact(Protocol):

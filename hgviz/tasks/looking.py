@@ -1,4 +1,4 @@
-"""What is made of a capture or a study: measures, compositions, figures, the model it is of."""
+"""What is made of a capture or a study: measures, figures, the model it is of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.tasks.composing import together
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     return (yield from heads.measure(capture))
 
 
-def rollout(capture: Capture, rows: tuple[int, int] | None = None) -> Task[Floats]:
-    """All maps composed into one token-to-token map, models.md A.8."""
-    from hgviz.analysis import resolution
-
-    yield Step(0, 1, "composing all maps")
-    return resolution.rollout(capture, rows)
-
-
 def figure(
     spec: Spec,
     capture: Capture,
@@ -42,6 +35,12 @@ def figure(
 
     if not facts and spec.kind == "levels":
         facts = yield from measure(capture)
+    if spec.kind == "rollout":
+        query = spec.selection.query
+        if capture.target is not None:  # a key is a token of one text, a column one of two
+            spec = replace(spec, selection=replace(spec.selection, key=None))
+        within = query is not None and 0 <= query < len(capture.main)
+        capture = (yield from together(capture, spec.recipe)).told(query if within else None)
     yield Step(0, 1, f"drawing {Path(path).name}")
     return str(figures.draw(spec, capture, path, facts=facts, command=command))
 

@@ -186,7 +186,7 @@ def test_choices_that_cannot_be_are_said_in_a_line():
         with pytest.raises(HgvizError):
             Recipe(**wrong)
     for wrong in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True}):
-        with pytest.raises(HgvizError, match="signed product has no"):
+        with pytest.raises(HgvizError, match="does not go with"):
             Recipe(signed=True, **wrong)
     capture = hourglass(letters(TEXT[:12]), (1, 2))
     with pytest.raises(HgvizError, match=r"head 9\.0 cannot be counted"):

@@ -1,0 +1,63 @@
+"""All maps as one, from a terminal: the product, and the flow through it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.looking import open_item
+from hgviz.cli.options import (
+    Fuse,
+    ItemNumber,
+    Npy,
+    OfHeads,
+    Residual,
+    Rows,
+    Signed,
+    Source,
+    recipe_of,
+)
+
+
+def rollout(
+    source: Source,
+    out: Npy,
+    rows: Rows = None,
+    item: ItemNumber = 0,
+    fuse: Fuse = "mean",
+    heads: OfHeads = "",
+    residual: Residual = 0.5,
+    nothing: Annotated[
+        bool,
+        typer.Option("--nothing", help="A last column for what comes from no token."),
+    ] = False,
+    signed: Signed = False,
+    norms: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Pool by the norms of this model's linear maps."),
+    ] = None,
+    flow: Annotated[
+        bool,
+        typer.Option("--flow", help="The largest flow to each token alone; needs --rows."),
+    ] = False,
+) -> None:
+    """Write all maps composed: how much of each token reaches each token."""
+    from hgviz import tasks
+
+    if flow and rows is None:
+        raise typer.BadParameter("--flow takes seconds for each row: name some with --rows A:B.")
+    capture = open_item(source, item)
+    recipe = recipe_of(capture, fuse, heads, residual, signed, nothing)
+    if norms is not None:
+        recipe = terminal.run(tasks.with_norms(recipe, capture, norms), "Reading the model")
+    limits = (rows.start, rows.stop) if rows else None
+    if flow:
+        assert limits is not None
+        task = tasks.attention_flow(capture, limits, recipe)
+        terminal.write(out, terminal.run(task, "Measuring the flow"))
+    else:
+        task = tasks.rollout(capture, limits, recipe)
+        terminal.write(out, terminal.run(task, "Composing the maps"))

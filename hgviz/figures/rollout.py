@@ -1,0 +1,30 @@
+"""All maps composed to one: the answer down, the tokens it comes from across."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hgviz.core import Capture, HgvizError
+from hgviz.figures import Facts, matrix
+from hgviz.figures.page import Page
+from hgviz.figures.spec import Spec
+
+STANDS_FOR = "all maps"  # what the one layer of a composed capture is called
+
+
+def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+    """Place the one map of a composed capture on the page. Errors: HgvizError for any other."""
+    layers = capture.spec.layers
+    if len(layers) != 1 or not layers[0].name.startswith(STANDS_FOR):
+        raise HgvizError(
+            "this capture is not composed",
+            "a figure of all maps is drawn of what composing them gave",
+            "Compose it first: tasks.figure does so",
+        )
+    name, _, rest = layers[0].name.partition(": ")
+    how, _, ways = rest.partition("; ")
+    chosen = replace(spec.selection, layer=0, head=0)
+    matrix.compose(
+        page, replace(spec, selection=chosen), capture, facts,
+        named=(f"{name.capitalize()} composed", how), told=(ways,) if ways else (),
+    )  # fmt: skip

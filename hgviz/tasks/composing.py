@@ -1,0 +1,65 @@
+"""All maps as one: the product, the flow through them, and both as a capture that can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz.core import Capture, Floats, HgvizError, Step, Task, replace
+from hgviz.recipe import Recipe
+from hgviz.tasks.opening import Path_, load
+
+if TYPE_CHECKING:
+    from hgviz.analysis.together import Together
+
+
+def rollout(
+    capture: Capture, rows: tuple[int, int] | None = None, recipe: Recipe | None = None
+) -> Task[Floats]:
+    """All maps composed into one token-to-token map, models.md A.8."""
+    from hgviz.analysis import resolution
+
+    yield Step(0, 1, "composing all maps")
+    return resolution.rollout(capture, rows, recipe)
+
+
+def attention_flow(
+    capture: Capture, rows: tuple[int, int], recipe: Recipe | None = None
+) -> Task[Floats]:
+    """How much can flow at most from some tokens' answers to each token."""
+    from hgviz.analysis import network
+
+    return (yield from network.attention_flow(capture, rows, recipe))
+
+
+def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
+    """All maps composed, as a capture of one head, and what takes the long way."""
+    from hgviz.analysis import together as composing
+
+    return (yield from composing.together(capture, recipe))
+
+
+def with_norms(recipe: Recipe, capture: Capture, checkpoint: Path_) -> Task[Recipe]:
+    """The recipe, pooling by the norms of the checkpoint's weights where these are a linear map.
+
+    Errors: HgvizError for another checkpoint than the one captured, and for one that pools by the
+    mean everywhere.
+    """
+    from hgviz.models.pooling import pooling_norms
+
+    model = yield from load(checkpoint, "cpu")
+    name = Path(checkpoint).name
+    if model.spec.digest != capture.spec.digest:
+        raise HgvizError(
+            f"{name} is not the model of this capture",
+            "its weights are others",
+            "Choose the checkpoint it was captured with",
+        )
+    norms = pooling_norms(model)
+    if not any(norms):
+        raise HgvizError(
+            f"{name} pools by no linear map",
+            "it takes the mean of each group, or does not shorten at all",
+            "Leave the norms out",
+        )
+    return replace(recipe, pooling=norms)
