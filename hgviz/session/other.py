@@ -27,8 +27,3 @@ class Other:
     text: str = ""
     second: str = ""
     off: Off = frozenset()
-
-    @property
-    def follows(self) -> bool:
-        """Whether it is made anew for every text of A."""
-        return self.kind != "text"
