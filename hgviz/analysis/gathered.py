@@ -178,13 +178,14 @@ class _Best:
         self._rows = np.take_along_axis(rows, order[..., None], 1)
 
     def of(self, head: int) -> tuple[Example, ...]:
-        return tuple(
+        found = [
             Example(int(text), int(query), int(key) if key >= 0 else None, float(share))
             for value, share, (text, query, key) in zip(
                 self._values[head], self._shares[head], self._rows[head], strict=True
             )
             if value > 0
-        )
+        ]
+        return tuple(sorted(found, key=lambda one: -one.share))
 
 
 def counting(tally: Tally) -> Bools:

@@ -150,7 +150,8 @@ def _diagonals(values: Array) -> Array:
     wide[:, :columns] = values[::-1]
     # read with rows shorter by one, each row moves one place to the right
     skewed = wide.ravel()[: rows * (rows + columns - 1)].reshape(rows, rows + columns - 1)
-    return skewed.sum(0)
+    found: Array = skewed.sum(0)
+    return found
 
 
 def _along(kernel: Array, rows: slice, columns: int) -> Array:

@@ -31,6 +31,8 @@ from hgviz.resources import resource
 from hgviz.session import Session, step_item
 
 if TYPE_CHECKING:
+    from hgviz.analysis.gathered import Example
+    from hgviz.analysis.habits import Habits
     from hgviz.figures import Spec
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.window import Window
@@ -129,6 +131,28 @@ class Commands(Stepping, PruneCommands, CompareCommands):
         self.session.put(**fields)
         if not found.facts and capture.complete:
             self.capturing.measure()
+
+    def show_example(self, head: HeadId, example: Example) -> None:
+        """Open the text of an example, with its query and key chosen in a head."""
+        capture = self.session.capture
+        if capture is not None and example.text == capture.item:
+            self._show_example(head, example)
+        else:
+            task = opening.look(capture.path, example.text)
+            done = partial(self._show_example_in, head, example)
+            self.working.start(self.lanes.files, "open", "Opening a text", task, done)
+
+    def _show_example_in(self, head: HeadId, example: Example, found: opening.Found) -> None:
+        self._show_item(found)
+        self._show_example(head, example)
+
+    def _show_example(self, head: HeadId, example: Example) -> None:
+        chosen = {"layer": head.layer, "head": head.head}
+        self.session.select(**chosen, query=example.query, key=example.key)
+
+    def take_habits(self, habits: Habits) -> None:
+        """Keep what was found of all heads: other panes show it, too."""
+        self.session.put(habits=habits)
 
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""

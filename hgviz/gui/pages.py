@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.docks import DockColumn, DockTabs
+from hgviz.gui.heads.view import HeadsView
 from hgviz.gui.looks import Looks
 from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
@@ -36,6 +37,7 @@ class InspectPage(QWidget):
         self.hourglass, self.strip = HourglassView(), TextStrip()
         self.looks: tuple[View, ...] = tuple(look() for look in LOOKS)
         self.map = next(one for one in self.looks if isinstance(one, MapView))
+        self.heads = next(one for one in self.looks if isinstance(one, HeadsView))
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
         self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))

@@ -64,6 +64,8 @@ class Program:
         self.compare.join(self.commands)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
+        self.inspect.heads.example.connect(self.commands.show_example)
+        self.inspect.heads.found.connect(self.commands.take_habits)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
         self._listing.timeout.connect(self._list_jobs)

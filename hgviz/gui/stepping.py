@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hgviz.gui import opening
-from hgviz.gui.panels.table import HeadTable
 from hgviz.session import Session, step_head, step_layer, step_level, step_token
 
 if TYPE_CHECKING:
@@ -22,11 +21,23 @@ class Stepping:
 
     def table(self) -> None:
         """List every number of every head, to sort."""
-        HeadTable(self.session, self.window).show()
+        self.look_heads()
+
+    def look_map(self) -> None:
+        """Show the map of the head."""
+        self.session.put(mode="inspect", look="map")
+
+    def look_links(self) -> None:
+        """Show what tokens are linked with by the strongest weights."""
+        self.session.put(mode="inspect", look="links")
 
     def look_neurons(self) -> None:
         """Show how the weights of one query come about."""
         self.session.put(mode="inspect", look="neurons")
+
+    def look_heads(self) -> None:
+        """All heads as points and in a table."""
+        self.session.put(mode="inspect", look="heads")
 
     def next_head(self) -> None:
         """One head to the right."""

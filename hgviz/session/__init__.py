@@ -28,6 +28,7 @@ from hgviz.session.walking import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
     from hgviz.analysis.orders import Key
     from hgviz.analysis.trial import Trial
@@ -40,7 +41,7 @@ FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
-    "other",
+    "other", "habits", "shade",
 )  # fmt: skip
 
 
@@ -68,7 +69,8 @@ class Session:
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
     stepped: another text of the same corpus. beside: a second capture, B, to compare with;
-    other: how it comes to be from the one at hand.
+    other: how it comes to be from the one at hand. habits: what is known of all heads in depth, of
+    this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what was off before. data: the file a model is tried on; trial: what it scored there
@@ -88,6 +90,8 @@ class Session:
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}
         self.facts: Mapping[HeadId, HeadFacts] = {}
+        self.habits: Habits | None = None
+        self.shade = ""
         self.display = Display()
         self.off: Off = frozenset()
         self.mode: Mode = "inspect"
@@ -211,6 +215,8 @@ class Session:
             self.grew = goes_on(old, new)
             same = (old.path, old.spec) == (new.path, new.spec)
             self.stepped = same and bool(new.items) and not self.grew
+        if "habits" not in fields and not (self.stepped and self.habits and self.habits.texts > 1):
+            self.habits = None
         if not self.grew and "written" not in fields:
             self.written = None if new is None else first_written(new)
         if new is None:

@@ -162,8 +162,13 @@ def measured(metric: str, value: float) -> str:
     """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
     if value != value:
         return "–"
-    if metric == "distance":
-        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    if metric == "offset":
+        return f"{value:+,.0f}".replace("-", "−") if value else "0"
+    if metric in ("distance", "centre", "width"):
+        near = abs(value) < 10
+        return (f"{value:.1f}" if near else f"{value:,.0f}").replace("-", "−")
+    if metric == "variance":
+        return f"{value:.2g}"
     return words.weight(value)
 
 

@@ -49,7 +49,7 @@ class WorthPanel(View):
         self._column = QVBoxLayout(self.content)
         self._column.setContentsMargins(8, 6, 8, 6)
         self._column.setSpacing(1)
-        self._all = Button("All heads in a table…", "table", kind="link", weight=400)
+        self._all = Button("All heads in a table", "table", kind="link", weight=400)
         self._all.clicked.connect(self._ask_for_table)
         for _ in range(WORTH):
             row = WorthRow()

@@ -10,7 +10,6 @@ from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
 from hgviz.core import HeadId, Selection
 from hgviz.gui.panels.heads import HeadPanel, measured
 from hgviz.gui.panels.looks import LooksPanel
-from hgviz.gui.panels.table import HeadTable
 from hgviz.gui.panels.worth import WorthPanel
 from tests.gui.viewing import picture, session_of, showing
 
@@ -99,33 +98,6 @@ def test_heads_worth_a_look_are_four_and_open(session, qtbot):
         assert (picture(view.rows[0]) != before).any()
 
 
-def test_the_table_holds_every_head_and_opens_one(session):
-    with showing(WorthPanel, session, 304, 320) as view:
-        table = HeadTable(session, view)
-        table.show()
-        assert table.model.rowCount() == len(session.facts)
-        focus = 5
-        table.table.sortByColumn(focus, _order(descending=True))
-        best = max(session.facts.values(), key=lambda one: one.metrics["focus"])
-        first = table.table.model().index(0, 0)
-        assert first.data() == str(best.head) or first.siblingAtColumn(focus).data() == measured(
-            "focus", best.metrics["focus"]
-        )
-        table.choose(first)
-        assert str(session.selection.head_id) == first.data()
-        table.close()
-
-
-def test_the_table_sorts_heads_by_number(session):
-    with showing(WorthPanel, session, 304, 320) as view:
-        table = HeadTable(session, view)
-        table.show()
-        shown = [table.table.model().index(row, 0).data() for row in range(14)]
-        assert shown[:7] == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "1.0"]
-        assert shown[12] == "2.0"
-        table.close()
-
-
 def test_a_partial_capture_lists_what_is_there(capture, session):
     part = replace(
         capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
@@ -134,9 +106,3 @@ def test_a_partial_capture_lists_what_is_there(capture, session):
     session.put(selection=Selection(12, 0, 3))
     with showing(LooksPanel, session, 304, 240) as view:
         assert not view.content.isVisible()
-
-
-def _order(descending):
-    from PySide6.QtCore import Qt
-
-    return Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder

@@ -1,0 +1,222 @@
+"""What one head shows, with the evidence, and the rows in which it shows that most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHBoxLayout,
+    QListView,
+    QScrollArea,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from hgviz.analysis.gathered import Example, Passage
+from hgviz.analysis.heads import HeadFacts
+from hgviz.core import HeadId
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.views import naming, words
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QPersistentModelIndex
+
+    Index = QModelIndex | QPersistentModelIndex
+
+ROW, PAD = 28, 16  # px
+SHARE, TEXT = 44, 56  # px: the share at the right, the number of the text at the left
+CONTEXT = 24  # characters on either side
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class Deeds(QWidget):
+    """The chosen head: its sentence, everything it shows, the head most like it, examples."""
+
+    opened = Signal(object)  # Example
+    picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = Words(factor=1.08, weight=600)
+        self.like = Button("", kind="link", weight=400)
+        self.like.setToolTip("Go to the head whose rows are most like this one's")
+        self.like.clicked.connect(self._go)
+        self._nearest: HeadId | None = None
+        top = QHBoxLayout()
+        top.setContentsMargins(PAD, 6, PAD - 4, 0)
+        top.addWidget(self.sentence, 1)
+        top.addWidget(self.like)
+        self.shown = label(factor=0.92, kind="secondary")
+        self.shown.setWordWrap(True)
+        self.shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.shown.setContentsMargins(PAD, 0, PAD, 2)
+        self.title = Words(factor=0.92, weight=600)
+        self.title.setContentsMargins(PAD, 2, PAD, 0)
+        self.examples = QListView()
+        self.rows = Rows()
+        self.examples.setModel(self.rows)
+        self.examples.setItemDelegate(RowPainter(self.examples))
+        self.examples.setUniformItemSizes(True)
+        self.examples.setMouseTracking(True)
+        self.examples.setFrameShape(QFrame.Shape.NoFrame)
+        self.examples.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.examples.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.examples.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.examples.setAccessibleName("Where this head does it most")
+        self.examples.clicked.connect(self._open)
+        self.examples.activated.connect(self._open)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 0, 6)
+        column.setSpacing(2)
+        column.addLayout(top)
+        for one in (self.shown, self.title, self.examples):
+            column.addWidget(one)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inside.setProperty("kind", "pane")
+        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(area)
+        self.setMinimumHeight(96)
+
+    def sizeHint(self) -> QSize:
+        """A few examples."""
+        return QSize(400, 190)
+
+    def show_head(self, facts: HeadFacts | None, many: bool) -> None:
+        """Say what is known of a head; many: of several texts."""
+        for one in (self.shown, self.title, self.examples, self.like):
+            one.setVisible(facts is not None)
+        if facts is None:
+            self.sentence.say("Not measured: this head's layer is not captured")
+            return
+        self.sentence.say(f"{facts.head}: {facts.sentence}")
+        told = [f"{one.words}: {one.evidence}" for one in facts.named] or [facts.evidence]
+        self.shown.setText("\n".join(told))
+        self._nearest = facts.nearest
+        self.like.setVisible(facts.nearest is not None)
+        apart = words.weight(facts.metrics["nearest"]) if facts.nearest is not None else ""
+        self.like.setText(f"Most like {facts.nearest}, {apart} apart")
+        self.title.setVisible(bool(facts.examples))
+        self.title.say("Where it does so most" if facts.finder else "Where it is most focused")
+        self.rows.take(facts.examples, many)
+        self.examples.setFixedHeight(ROW * len(facts.examples))
+
+    def _open(self, index: Index) -> None:
+        self.opened.emit(self.rows.examples[index.row()])
+
+    def _go(self) -> None:
+        if self._nearest is not None:
+            self.picked.emit(self._nearest)
+
+
+class Rows(QAbstractListModel):
+    """The examples of a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.examples: tuple[Example, ...] = ()
+        self.many = False
+
+    def take(self, examples: tuple[Example, ...], many: bool) -> None:
+        """Hold those of another head."""
+        self.beginResetModel()
+        self.examples, self.many = examples, many
+        self.endResetModel()
+
+    def rowCount(self, parent: Any = None) -> int:
+        """How many there are."""
+        return 0 if parent is not None and parent.isValid() else len(self.examples)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """A sentence, for screen readers and as a tooltip; the example for the painter."""
+        one = self.examples[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            where = f"Text {one.text + 1:,}: " if self.many else ""
+            share = words.weight(one.share)
+            looks = naming.shown(one.to[1]) if one.key is not None else "no token"
+            return f"{where}{naming.shown(one.at[1])} looks at {looks}, share {share}"
+        return one if role == Qt.ItemDataRole.UserRole else None
+
+
+class RowPainter(QStyledItemDelegate):
+    """Text number, the query in its place, what it looks at in its own, the share."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """All rows are equally high."""
+        return QSize(100, ROW)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw one row."""
+        one, model = index.data(Qt.ItemDataRole.UserRole), index.model()
+        assert isinstance(one, Example) and isinstance(model, Rows)
+        now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.hover)
+            painter.drawRoundedRect(box, 6, 6)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(now.press, 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
+        box = box.adjusted(8, 0, -8, 0)
+        painter.setFont(theme.font(0.85))
+        painter.setPen(now.secondary)
+        if model.many:
+            painter.drawText(box, LEFT, f"text {one.text + 1:,}")
+            box.setLeft(box.left() + TEXT)
+        painter.setFont(theme.font(0.92, 600))
+        painter.setPen(now.text)
+        painter.drawText(box, RIGHT, words.weight(one.share))
+        box.setRight(box.right() - SHARE)
+        arrow = 22
+        half = (box.width() - arrow) // 2
+        _quote(painter, QRect(box.left(), box.top(), half, box.height()), one.at)
+        painter.setFont(theme.font())
+        painter.setPen(now.secondary)
+        middle = QRect(box.left() + half, box.top(), arrow, box.height())
+        painter.drawText(middle, Qt.AlignmentFlag.AlignCenter, "→")
+        to = one.to if one.key is not None else ("", "no token", "")
+        _quote(painter, QRect(middle.right(), box.top(), half, box.height()), to)
+        painter.restore()
+
+
+def _quote(painter: QPainter, box: QRect, passage: Passage) -> None:
+    """A passage whose middle stands in the middle of a box, cut at both ends."""
+    now = theme.current()
+    before, it, after = (naming.shown(one, 2 * CONTEXT).replace("·", " ") for one in passage)
+    it = naming.shown(passage[1], CONTEXT)
+    plain, bold = theme.mono(0.92), theme.mono(0.92, 700)
+    wide = min(QFontMetrics(bold).horizontalAdvance(it) + 6, box.width())
+    side = (box.width() - wide) // 2
+    chip = QRect(box.left() + side, box.top() + 4, wide, box.height() - 8)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(now.hover)
+    painter.drawRoundedRect(chip, 3, 3)
+    painter.setFont(bold)
+    painter.setPen(now.text)
+    painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, it)
+    metrics = QFontMetrics(plain)
+    painter.setFont(plain)
+    painter.setPen(now.secondary)
+    first = metrics.elidedText(before, Qt.TextElideMode.ElideLeft, max(0, side - 3))
+    last = metrics.elidedText(after, Qt.TextElideMode.ElideRight, max(0, side - 3))
+    painter.drawText(QRect(box.left(), box.top(), side - 3, box.height()), RIGHT, first)
+    painter.drawText(QRect(chip.right() + 4, box.top(), side - 3, box.height()), LEFT, last)

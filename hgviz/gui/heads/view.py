@@ -1,0 +1,307 @@
+"""The look All heads: every head over two metrics, in a table, and what the chosen one is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+
+from hgviz import tasks
+from hgviz.analysis.habits import Habits
+from hgviz.analysis.heads import METRICS, HeadFacts, applying
+from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
+from hgviz.gui.controls import Button, PaneHead, Picker, Segments, label
+from hgviz.gui.heads.deeds import Deeds
+from hgviz.gui.heads.scatter import Cloud, Point, Scatter
+from hgviz.gui.heads.table import HeadsTable
+from hgviz.gui.panels.heads import measured
+from hgviz.gui.views import words
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.gui.heads.deeds import Example
+    from hgviz.session import Session
+
+AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked for
+TALL, WIDE = 560, 940  # px: from which on all parts stand below, or beside, each other
+AXES = ("distance", "focus")  # what is across and up at first
+PARTS = (("scatter", "Picture", ""), ("table", "Table", ""), ("deeds", "This head", ""))
+ONE, ALL = "text", "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a request found: habits, of one text or of all, and whether they are whole."""
+
+    habits: Habits
+    scope: str
+    whole: bool = True
+
+
+class HeadsView(View):
+    """All heads as points and as rows; what the chosen one is for, and where it shows that."""
+
+    name: ClassVar[str] = "heads"
+    title: ClassVar[str] = "All heads"
+    icon: ClassVar[str] = "table"
+    needs: ClassVar[tuple[str, ...]] = ("capture", "facts")
+    watches: ClassVar[tuple[str, ...]] = ("selection", "hover")
+    lane = "facts"
+    empty = (
+        "No head is measured yet",
+        "Capture a text; what every head does on it stands here then.",
+    )
+    empty_actions = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+
+    found = Signal(object)  # Habits that are whole
+    example = Signal(object, object)  # HeadId, Example
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.known: Known | None = None
+        self._of: tuple[object, ...] = ()
+        self._deep: Capture | None = None  # a long text that is to be measured in depth
+        self.head = PaneHead(self.title)
+        self.parts = Segments(PARTS)
+        self.parts.chosen.connect(self._arrange)
+        self.scope = Segments(((ONE, "This text", ""), (ALL, "All texts", "")))
+        self.scope.chosen.connect(self._rescoped)
+        self.more = Button("Measure in depth", "table")
+        self.more.setToolTip("Also find kernels of distance and the heads most like each other")
+        self.more.clicked.connect(self._deepen)
+        self.head.add(self.more, self.scope, self.parts)
+        self.across, self.up = Picker(), Picker()
+        for one, said in ((self.across, "What is across"), (self.up, "What is up")):
+            one.setAccessibleName(said)
+            one.setToolTip(said)
+            one.setMinimumWidth(90)
+            one.currentIndexChanged.connect(self._redraw)
+        bar = QHBoxLayout()
+        bar.setContentsMargins(16, 0, 16, 0)
+        bar.setSpacing(8)
+        for said, one in (("Across", self.across), ("Up", self.up)):
+            bar.addWidget(label(said, factor=0.92, kind="secondary"))
+            bar.addWidget(one, 1)
+        self.picture, self.table, self.deeds = Scatter(), HeadsTable(), Deeds()
+        self.plot = QWidget()
+        column = QVBoxLayout(self.plot)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addLayout(bar)
+        column.addWidget(self.picture, 1)
+        self.beside = _splitter(Qt.Orientation.Vertical, self.table, self.deeds)
+        self.whole = _splitter(Qt.Orientation.Vertical, self.plot, self.beside)
+        self.whole.setSizes([320, 330])
+        self.beside.setSizes([180, 170])
+        self.note = label(factor=0.85, kind="secondary")
+        self.note.setWordWrap(True)
+        self.note.setContentsMargins(16, 2, 16, 4)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.whole, 1)
+        column.addWidget(self.note)
+        for part in (self.picture, self.table, self.deeds):
+            part.picked.connect(self._pick)
+        for part in (self.picture, self.table):
+            part.entered.connect(self._enter)
+        self.picture.hovered.connect(self._hover)
+        self.deeds.opened.connect(self._open)
+        self.setFocusProxy(self.picture)
+        self._arrange()
+
+    # --- the view ---------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Known] | None:
+        """What every head does on this text, or over all of them; at once what is known already."""
+        capture = session.capture
+        if capture is None or not (session.facts or capture.complete):
+            return None
+        many = len(capture.items) > 1
+        self.scope.setVisible(many)
+        scope = self.scope.choice if many else ONE
+        of = (scope, capture.path, capture.spec.digest) if scope == ALL else (scope, capture)
+        if self.known is not None and self.known.whole and of == self._of:
+            return _again(self.known)
+        self._of = of
+        at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
+        if scope == ALL:
+            return _over_all(capture)
+        if len(capture.main) > AT_ONCE and self._deep is not capture:
+            return _again(Known(at_hand, ONE, whole=False)) if session.facts else None
+        return _in_depth(capture, at_hand)
+
+    def draw(self, result: Known) -> None:
+        """Fill the picture, the table and what is said."""
+        assert self.session is not None  # results come while it is bound
+        new = self.known is None or self.known.habits is not result.habits
+        self.known = result
+        habits, spec = result.habits, result.habits.spec
+        self._fill(habits)
+        self.table.show_heads(habits.facts, spec, self._unit)
+        self._redraw()
+        heads = words.counted(len(habits.facts), "head")
+        on = "this text" if habits.texts == 1 else words.counted(habits.texts, "text")
+        so_far = "" if result.whole or result.scope == ONE else ", so far"
+        self.head.note.say(f"{heads} on {on}{so_far}")
+        notes = "; ".join(habits.notes)
+        self.note.setText(f"{notes[:1].upper()}{notes[1:]}")
+        self.note.setVisible(bool(notes))
+        capture = self.session.capture
+        long = capture is not None and len(capture.main) > AT_ONCE and result.scope == ONE
+        self.more.setVisible(long and not result.whole)
+        self.noticed("selection")
+        if new and result.whole:
+            self.found.emit(habits)
+
+    def noticed(self, name: str) -> None:
+        """Mark the chosen head and the one pointed at, at once."""
+        if self.session is None or self.known is None:
+            return
+        if name in ("selection", "hover"):
+            chosen, hover = self.session.selection.head_id, self.session.hover
+            self.picture.mark(chosen, hover.head_id if hover is not None else None)
+        if name == "selection":
+            self.table.mark(chosen)
+            facts = self.known.habits.facts.get(chosen)
+            self.deeds.show_head(facts, self.known.habits.texts > 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other sizes have room for other parts."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _unit(self) -> str:
+        capture = self.session.capture if self.session is not None else None
+        return capture.main.unit if capture is not None else "letter"
+
+    def _fill(self, habits: Habits) -> None:
+        """Offer the metrics that say something of these heads; choices stay where they can."""
+        names = applying(one.metrics for one in habits.facts.values())
+        for picker, first in zip((self.across, self.up), AXES, strict=True):
+            now = picker.currentData() or first
+            titles = [METRICS[name].named(self._unit) for name in names]
+            if [picker.itemText(at) for at in range(picker.count())] == titles:
+                continue
+            with QSignalBlocker(picker):
+                picker.clear()
+                for name, title in zip(names, titles, strict=True):
+                    picker.addItem(title, name)
+                    described = METRICS[name].description.format(unit=self._unit)
+                    picker.setItemData(picker.count() - 1, described, Qt.ItemDataRole.ToolTipRole)
+                picker.setCurrentIndex(max(0, picker.findData(now)))
+
+    def _redraw(self) -> None:
+        if self.known is None:
+            return
+        across, up = self.across.currentData(), self.up.currentData()
+        if across is None or up is None:
+            self.picture.show_cloud(Cloud())
+            return
+        spec = self.known.habits.spec
+        points = tuple(
+            Point(
+                head, one.metrics[across], one.metrics[up], one.level, one.kind == "self",
+                self._said(one, across, up, spec),
+            )
+            for head, one in sorted(self.known.habits.facts.items())
+            if across in one.metrics and up in one.metrics
+        )  # fmt: skip
+        levels = tuple(words.level(spec, number) for number in range(len(spec.levels)))
+        self.picture.show_cloud(
+            Cloud(points, self.across.currentText(), self.up.currentText(), levels)
+        )
+
+    def _said(self, facts: HeadFacts, across: str, up: str, spec: ModelSpec) -> str:
+        numbers = [
+            f"{METRICS[name].named(self._unit)}: {measured(name, facts.metrics[name])}"
+            for name in dict.fromkeys((across, up))
+        ]
+        level = words.ends(spec, facts.head.layer)
+        name = f"Head {facts.head}, {level}" if level else f"Head {facts.head}"
+        return "\n".join([name, facts.role or "no single role", *numbers])
+
+    def _arrange(self, *_: object) -> None:
+        """All parts where there is room; else the one that is chosen."""
+        wide, tall = self.width() >= WIDE, self.height() >= TALL
+        way = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        if self.whole.orientation() != way:
+            self.whole.setOrientation(way)
+        all_of_it = tall or (wide and self.height() >= TALL * 0.6)
+        self.parts.setVisible(not all_of_it)
+        chosen = self.parts.choice
+        self.plot.setVisible(all_of_it or chosen == "scatter")
+        self.table.setVisible(all_of_it or chosen == "table")
+        self.deeds.setVisible(all_of_it or chosen == "deeds")
+        self.beside.setVisible(all_of_it or chosen != "scatter")
+
+    def _rescoped(self, scope: str) -> None:
+        self.refresh()
+
+    def _deepen(self) -> None:
+        self._deep = self.session.capture if self.session is not None else None
+        self.refresh()
+
+    def _pick(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
+
+    def _hover(self, head: HeadId | None) -> None:
+        if self.session is None:
+            return
+        now = self.session.at(head) if head is not None else None
+        if now != self.session.hover:
+            self.session.put(hover=now)
+
+    def _enter(self) -> None:
+        self.asked.emit("look_map")
+
+    def _open(self, example: Example) -> None:
+        if self.session is not None:
+            self.example.emit(self.session.selection.head_id, example)
+
+
+def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
+    out = QSplitter(way)
+    out.setHandleWidth(1)
+    out.setChildrenCollapsible(False)
+    for one in widgets:
+        out.addWidget(one)
+    return out
+
+
+def _again(known: Known) -> Task[Known]:
+    yield Step(1, 1)
+    return known
+
+
+def _in_depth(capture: Capture, at_hand: Habits) -> Task[Known]:
+    """What is known of the text at once, and everything when it is measured."""
+    if at_hand.facts:
+        yield Step(0, 1, "measuring heads", Known(at_hand, ONE, whole=False))
+    found = yield from _carried(tasks.habits(capture, alone=True), ONE)
+    return found
+
+
+def _over_all(capture: Capture) -> Task[Known]:
+    found = yield from _carried(tasks.habits(capture), ALL)
+    return found
+
+
+def _carried(task: Task[Habits], scope: str) -> Task[Known]:
+    """A task whose values are Known; what is found so far is not whole."""
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            return Known(end.value, scope)
+        if isinstance(step.value, Habits):
+            step = Step(step.done, step.total, step.note, Known(step.value, scope, whole=False))
+        yield step
