@@ -119,7 +119,7 @@ class _Measuring:
         mass = sizes.sum(1, dtype=float)
         peak = sizes.max(1, initial=0).astype(float)
         logs = np.einsum("rk,rk->r", sizes, np.log(np.maximum(sizes, 1e-30)), dtype=float)
-        below = -np.minimum(weights, 0).sum(1, dtype=float)
+        below = np.maximum(-weights, 0).sum(1, dtype=float)
         total = weights.sum(1, dtype=float)
         self.parts.append(np.stack([mass, entropy_of(mass, logs), below, total, peak]))
         # a row without weight has no largest one that others could be near

@@ -44,7 +44,7 @@ class Facts:
             return cls(0.0, top, 0.0, 0.0, 0.0)
         shares = sizes[sizes > 0] / mass
         spread = float(np.exp(-(shares * np.log(shares)).sum()))
-        below = float(-np.minimum(weights, 0).sum(dtype=float)) / mass
+        below = float(np.maximum(-weights, 0).sum(dtype=float)) / mass
         return cls(mass, top, float(sizes[top]) / mass, spread, below)
 
 
@@ -81,7 +81,8 @@ def _does(facts: Facts, half: Half, names: Names, pair: RowPair) -> str:
         said = f"weighs {key} most, {with_sign(float(half.weights[facts.top]))}"
         if facts.share < MUCH:
             said = f"spreads over about {_many(facts.spread, pair)}"
-        return f"{said}, and {percent(facts.negative)} of its mass is negative"
+        below = f", and {percent(facts.negative)} of its mass is negative"
+        return said + (below if facts.negative else "")
     if facts.share >= MUCH:
         return f"puts {percent(facts.share)} of its weight on {key}"
     return (
