@@ -107,6 +107,10 @@ def compare(
     read = [one for one in (text_file, data, a, b) if one is not None and one.exists()]
     if out is not None and out.exists() and any(one.samefile(out) for one in read):
         raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+    if out is not None and reported:
+        from hgviz import tasks
+
+        tasks.require_report(out)
     if data is not None:
         models = _load(a, "A", device), _load(b, "B", device, activation)
         if reported:

@@ -12,21 +12,25 @@ from hgviz.figures.document import Document
 FORMATS = (".html", ".pdf")
 
 
+def require(path: Path) -> None:
+    """Errors: HgvizError where no report of this name can be written, known before it is made."""
+    if path.suffix.lower() not in FORMATS:
+        raise HgvizError(
+            f"a report cannot be written as {path.suffix.lower() or path.name!r}",
+            "it is a page to read (.html) or to print (.pdf)",
+            "Give the file a name that ends in one of these",
+        )
+    export.require_folder(path)
+
+
 def write(report: Document, path: Path, command: str) -> Path:
     """Write a report and give its path. The same report gives the same bytes, whole or not at all.
 
     command: what makes it again; names of folders are left out of it. Errors: HgvizError.
     """
-    form = path.suffix.lower()
-    if form not in FORMATS:
-        raise HgvizError(
-            f"a report cannot be written as {form or path.name!r}",
-            "it is a page to read (.html) or to print (.pdf)",
-            "Give the file a name that ends in one of these",
-        )
+    require(path)
     from hgviz.figures import html, sheets
 
-    export.require_folder(path)
     record = {
         "program": f"hgviz {hgviz.__version__}",
         "kind": "report",
@@ -35,6 +39,6 @@ def write(report: Document, path: Path, command: str) -> Path:
     }
     record = {name: provenance.plain(value) for name, value in record.items() if value}
     with style.dressed():
-        content = (html if form == ".html" else sheets).written(report, record)
+        content = (html if path.suffix.lower() == ".html" else sheets).written(report, record)
     export.write(path, {path.name: content})
     return path

@@ -85,8 +85,13 @@ def _short(value: float) -> str:
     if not np.isfinite(value):
         return "–"
     size = abs(value)
-    words = f"{size:.3g}" if size >= 0.001 or size == 0 else f"{size:.1e}"
-    return ("−" if value < 0 and float(words) else "") + words.replace("e-0", "e−")
+    if abs(size - round(size)) < 1e-6 or size >= 1000:
+        words = f"{size:,.0f}"
+    elif size < 1e-4:
+        words = f"{size:.1e}".replace("e-0", "e−")
+    else:
+        words = f"{size:#.3g}".rstrip(".")
+    return f"−{words}" if value < 0 and words != "0" else words
 
 
 def _key(page: Page, chart: Strips, base: float) -> None:

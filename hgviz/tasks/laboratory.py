@@ -141,6 +141,13 @@ def laboratory(
     )  # fmt: skip
 
 
+def require_report(out: Path_) -> None:
+    """Errors: HgvizError where no report can be written to a file, before anything is measured."""
+    from hgviz.figures.report import require
+
+    require(Path(out))
+
+
 def words_of(text: str | None, text_file: Path_ | None) -> str:
     """The text that is given, as such or in a file, "" for none. Errors: HgvizError."""
     from hgviz.models.text import read_text
@@ -234,4 +241,4 @@ def _pairs(
     return least, alike
 
 
-__all__ = ["REPORTS", "Laboratory", "laboratory", "report", "words_of"]
+__all__ = ["REPORTS", "Laboratory", "laboratory", "report", "require_report", "words_of"]

@@ -114,7 +114,7 @@ def _sentence(found: Laboratory, one: Change) -> str:
         "rank": f"Maps of B have a {'higher' if up else 'lower'} effective rank: {both} of what "
                 "their size allows.",
         "apart": f"Heads of one layer are {'less' if up else 'more'} alike in B: distance {both}.",
-        "slope": f"A score moves the log odds {'more' if up else 'less'} in B: {both} nats.",
+        "slope": f"A score moves the log odds {'more' if up else 'less'} in B: {both}, nats.",
         "small": f"{'More' if up else 'Fewer'} slopes have vanished in B: {both}.",
         "passed": f"B's activation lets {'more' if up else 'less'} of the slope through: {both}.",
     }  # fmt: skip
@@ -431,6 +431,8 @@ def _how(found: Laboratory) -> list[Block]:
         "the text above from captures of both models.",
         "Accuracy: Wilson's interval. Its difference: Bonett and Price's. Means over texts: the "
         "normal one. Effective rank: Roy and Vetterli (2007).",
+        f"Whether a model was trained on any of {found.data} is not known here; a fair score needs "
+        "data that neither has seen.",
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
     ]  # fmt: skip
     return [Heading("How this was measured"), Points(tuple(points))]
