@@ -206,6 +206,7 @@ ACTIONS = (
     Action("look_map", "Map", "table", ("Alt+1",), "View", _capture, 4),
     Action("look_links", "Links", "follow", ("Alt+2",), "View", _capture, 4),
     Action("look_neurons", "Neurons", "table", ("Alt+3",), "View", _capture, 4),
+    Action("look_across", "Across levels", "hourglass", ("Alt+5",), "View", _capture, 4),
     Action("look_heads", "All heads", "table", ("Alt+6",), "View", _capture, 4),
     Action("next_head", "Next head", "arrow-right", ("L",), "Heads", _model),
     Action("last_head", "Head before", "arrow-left", ("H",), "Heads", _model),

@@ -35,6 +35,10 @@ class Stepping:
         """Show how the weights of one query come about."""
         self.session.put(mode="inspect", look="neurons")
 
+    def look_across(self) -> None:
+        """Show all levels composed."""
+        self.session.put(look="across", mode="inspect")
+
     def look_heads(self) -> None:
         """All heads as points and in a table."""
         self.session.put(mode="inspect", look="heads")

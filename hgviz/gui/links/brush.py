@@ -1,0 +1,365 @@
+"""How links are painted: one pass over what is in view."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen
+
+from hgviz.gui import theme
+from hgviz.gui.links.inks import Strands
+from hgviz.gui.links.plan import HEAD, LINE, MORE, PAD, Plan
+from hgviz.gui.links.scene import Scene, amount, label
+from hgviz.gui.views import ink
+from hgviz.maps.linking import Links
+from hgviz.maps.sides import Side
+
+THIN, THICK = 0.8, 6.0  # px
+PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
+NEGATIVE = [3.0, 2.0]  # in widths of a line
+FAR = 3000.0  # px beyond which no curve is drawn true
+ALL = 0.6  # of that, where all queries have links
+TAGGED = 8  # heads at most that have their number on a link
+STRAND = 2  # beside the sides of queries and keys: the name of a head
+MOST = 4000  # links that are painted, the strongest
+STEP = 3.0  # px between strands that end at one key
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+CENTRE = Qt.AlignmentFlag.AlignCenter
+
+
+class Brush:
+    """One painting. hot: the side and place under the pointer."""
+
+    def __init__(
+        self,
+        painter: QPainter,
+        scene: Scene,
+        plan: Plan,
+        hot: tuple[int, int] | None,
+        focused: bool,
+    ) -> None:
+        self.painter, self.scene, self.plan, self.hot = painter, scene, plan, hot
+        self.focused = focused
+        self.theme = theme.current()
+        self.views = plan.shown(0), plan.shown(1)
+
+    def paint(self) -> None:
+        """Links first, then what they link."""
+        painter, plan = self.painter, self.plan
+        painter.save()
+        along = QRectF(plan.start, 0, plan.room, 1e5) if plan.across else QRectF(
+            0, plan.start, 1e5, plan.room)  # fmt: skip
+        painter.setClipRect(along)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._links()
+        self._texts()
+        self._numbers()
+        painter.restore()
+        self._heads()
+        self._stubs()
+
+    # --- links ------------------------------------------------------------------------------------
+
+    def _links(self) -> None:
+        scene, plan = self.scene, self.plan
+        found: list[tuple[bool, float, float, int, int, int]] = []
+        for links in filter(None, (scene.links, scene.hot)):
+            peak = max(scene.links.peak, links.peak) or 1.0
+            for place, many in links.strands.items():
+                for number, strand in enumerate(many):
+                    for key, weight in zip(
+                        strand.keys.tolist(), strand.weights.tolist(), strict=True
+                    ):
+                        front = self._in_front(place, key, number, links)
+                        found.append((front, abs(weight) / peak, weight, number, place, key))
+        found.sort(key=lambda one: one[:2])
+        strands = len(scene.strands)
+        step = min(STEP, 14 / max(1, strands))
+        for front, part, weight, number, place, key in found[-MOST:]:
+            if not self._near(place, key):
+                continue
+            beside = step * (number - (strands - 1) / 2)
+            self._link(plan, place, key, weight, part, scene.strands[number], beside, front)
+        if 1 < strands <= TAGGED and scene.chosen:
+            self._tags(found, step)
+
+    def _tags(self, found: list[tuple[bool, float, float, int, int, int]], step: float) -> None:
+        """The number of every head, on the strongest of its links whose middle is in view."""
+        painter, tagged, placed = self.painter, set[int](), list[QRectF]()
+        painter.setFont(theme.font(0.85, 600))
+        metrics = painter.fontMetrics()
+        count = len(self.scene.strands)
+        for front, _, _, number, place, key in reversed(found[-MOST:]):
+            if number in tagged or not front or not self._near(place, key):
+                continue
+            a, b = self.plan.end(0, place), self.plan.end(1, key)
+            beside = step * (number - (count - 1) / 2)
+            part = (number + 1) / (count + 1)  # side by side along curves of one course
+            at = _on_curve(a, b, beside, part, self.plan.across)
+            name = self.scene.strands[number].name
+            box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
+            box.moveCenter(at)
+            along = at.x() if self.plan.across else at.y()
+            inside = self.plan.start < along < self.plan.start + self.plan.room
+            if not inside or any(box.intersects(other) for other in placed):
+                continue
+            tagged.add(number)
+            placed.append(box)
+            painter.setPen(QPen(self.scene.strands[number].above, 1.2))
+            painter.setBrush(self.theme.pane)
+            painter.drawRoundedRect(box, 5, 5)
+            painter.setPen(self.theme.text)
+            painter.drawText(box, CENTRE, name)
+
+    def _in_front(self, place: int, key: int, number: int, links: Links) -> bool:
+        """Whether a link is one of those looked at; all are where nothing is pointed at."""
+        if self.hot is None:
+            return links is self.scene.shown
+        side, at = self.hot
+        if side == STRAND:
+            return number == at and links is self.scene.shown
+        if side == 0 and at not in links.strands and self.scene.hot is None:
+            return True
+        return (place if side == 0 else key) == at
+
+    def _near(self, place: int, key: int) -> bool:
+        """Whether any of a link can be in view."""
+        a, b = self.plan.along(0, place), self.plan.along(1, key)
+        return max(a, b) >= self.plan.start and min(a, b) <= self.plan.start + self.plan.room
+
+    def _link(
+        self,
+        plan: Plan,
+        place: int,
+        key: int,
+        weight: float,
+        part: float,
+        strand: Strands,
+        beside: float,
+        front: bool,
+    ) -> None:
+        a, b = plan.end(0, place), plan.end(1, key)
+        if plan.across:
+            b.setX(b.x() + beside)
+            a, b = _held(a, b, True)
+            bend = QPointF(0, (b.y() - a.y()) / 2)
+        else:
+            b.setY(b.y() + beside)
+            a, b = _held(a, b, False)
+            bend = QPointF((b.x() - a.x()) / 2, 0)
+        path = QPainterPath(a)
+        path.cubicTo(a + bend, b - bend, b)
+        colour = strand.below if weight < 0 else strand.above
+        alpha = (PALE + (FULL - PALE) * part) if front else BACK
+        alpha *= (0.35 if strand.off else 1.0) * (1.0 if self.scene.chosen else ALL)
+        pen = QPen(ink.faint(colour, alpha), THIN + (THICK - THIN) * part)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if weight < 0:
+            pen.setDashPattern(NEGATIVE)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.setPen(pen)
+        self.painter.drawPath(path)
+
+    # --- texts ------------------------------------------------------------------------------------
+
+    def _texts(self) -> None:
+        scene, links = self.scene, self.scene.links
+        linked = {int(key) for many in scene.shown.strands.values() for one in many
+                  for key in one.keys}  # fmt: skip
+        for side, of in enumerate((links.queries, links.keys)):
+            for place in range(*self.views[side]):
+                box = self.plan.box(side, place)
+                chosen = side == 0 and place in scene.chosen
+                key = side == 1 and place == scene.key
+                hot = self.hot == (side, place)
+                self._unit(of, place, side, box, chosen, key, hot, side == 1 and place in linked)
+
+    def _unit(
+        self, of: Side, place: int, side: int, box: QRectF, chosen: bool, key: bool, hot: bool,
+        linked: bool,
+    ) -> None:  # fmt: skip
+        painter, now = self.painter, self.theme
+        inner = box.adjusted(1, 1, -1, -1)
+        if chosen or hot:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.mark_tint if chosen else now.hover)
+            painter.drawRoundedRect(inner, 4, 4)
+        if chosen or key:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
+            painter.drawRoundedRect(inner, 4, 4)
+        none = bool(of.special[of.shown[place]])
+        bold = chosen or linked
+        painter.setFont(theme.mono(0.92 if none else 1.0, 600 if bold else 400))
+        quiet = none or (side == 1 and self.scene.chosen and not linked)
+        colour = now.mark_text if chosen else now.secondary if quiet else now.text
+        painter.setPen(colour)
+        room = box.width() - 8
+        text = label(of, place)
+        metrics = painter.fontMetrics()
+        if metrics.horizontalAdvance(text) > room:
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
+        where = CENTRE if self.plan.across else RIGHT if side == 0 else LEFT
+        painter.drawText(box.adjusted(4, 0, -4, 0), where, text)
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def _numbers(self) -> None:
+        scene, plan = self.scene, self.plan
+        links = scene.shown
+        if not scene.chosen and scene.hot is None:
+            links = self._pointed() or links
+            if links is scene.links and self.hot is None:
+                return
+        painter = self.painter
+        painter.setFont(theme.font(0.85))
+        first, last = self.views[1]
+        for number in range(plan.columns):
+            keys = {
+                int(key) for many in links.strands.values() for key in many[number].keys
+                if first <= key < last
+            }  # fmt: skip
+            end = -1.0
+            for place in sorted(keys):
+                value = float(links.joint[number, place])
+                said = amount(value, links.signed, 3 if links.values else 2)
+                box = self._number_box(number, place)
+                if plan.across:  # numbers that would run into each other are left out
+                    wide = QFontMetricsF(painter.font()).horizontalAdvance(said)
+                    if box.center().x() - wide / 2 < end + 3:
+                        continue
+                    end = box.center().x() + wide / 2
+                    box = QRectF(box.center().x() - wide / 2 - 1, box.top(), wide + 2, box.height())
+                painter.setPen(self.theme.text)
+                painter.drawText(box, CENTRE if plan.across else RIGHT, said)
+        self._into()
+
+    def _pointed(self) -> Links | None:
+        """Of all queries in view, the one under the pointer."""
+        if self.hot is None or self.hot[0] != 0 or self.hot[1] not in self.scene.links.strands:
+            return None
+        one = self.scene.links
+        strands = one.strands[self.hot[1]]
+        joint = np.zeros_like(one.joint)
+        for number, strand in enumerate(strands):
+            joint[number, strand.keys] = strand.weights
+        return Links(one.queries, one.keys, one.heads, one.fuse, {self.hot[1]: strands}, joint,
+                     one.signed, one.values)  # fmt: skip
+
+    def _into(self) -> None:
+        """Beside the queries, what each gives the key under the pointer."""
+        if self.hot is None or self.hot[0] != 1 or len(self.scene.strands) != 1:
+            return
+        painter, plan, key = self.painter, self.plan, self.hot[1]
+        painter.setFont(theme.font(0.85))
+        for place, (strand, *_) in self.scene.links.strands.items():
+            at = np.flatnonzero(strand.keys == key)
+            if not len(at) or not self.views[0][0] <= place < self.views[0][1]:
+                continue
+            said = amount(float(strand.weights[at[0]]), self.scene.links.signed)
+            box = plan.box(0, place)
+            wide = painter.fontMetrics().horizontalAdvance(said) + 8
+            if plan.across:
+                box = QRectF(box.center().x() - wide / 2, box.bottom() + 1, wide, 16)
+            else:
+                box = QRectF(box.right() + 3, box.top() + 2, wide, box.height() - 4)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ink.faint(self.theme.pane, 0.9))
+            painter.drawRoundedRect(box, 4, 4)
+            painter.setPen(self.theme.text)
+            painter.drawText(box, CENTRE, said)
+
+    def _number_box(self, number: int, place: int) -> QRectF:
+        box = self.plan.box(1, place)
+        if self.plan.across:
+            return QRectF(box.left(), self.plan.numbers + LINE * number, box.width(), LINE)
+        left = self.plan.numbers + self.plan.column * number
+        return QRectF(left, box.top(), self.plan.column - 6, box.height())
+
+    # --- what the columns are ---------------------------------------------------------------------
+
+    def _heads(self) -> None:
+        painter, plan, now = self.painter, self.plan, self.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(0.85, 600))
+        painter.setPen(now.secondary)
+        for side, title in enumerate(self.scene.titles):
+            low, high = plan.sides[side]
+            if plan.across:
+                painter.drawText(QRectF(PAD, low, plan.start - PAD, high - low), LEFT, title)
+            else:
+                box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
+                if side == 0:
+                    box = QRectF(high - 64, 0, 60, HEAD)
+                painter.drawText(box, LEFT if side else RIGHT, title)
+        for number, strand in enumerate(self.scene.strands[: plan.columns]):
+            if plan.across:
+                box = QRectF(PAD, plan.numbers + LINE * number, plan.start - PAD, LINE)
+                self._swatch(strand, QPointF(PAD, box.center().y()))
+                painter.drawText(box.adjusted(20, 0, 0, 0), LEFT, _named(strand))
+            else:
+                box = QRectF(plan.numbers + plan.column * number, 0, plan.column - 6, HEAD)
+                wide = painter.fontMetrics().horizontalAdvance(_named(strand))
+                self._swatch(strand, QPointF(box.right() - wide - 19, box.center().y()))
+                painter.drawText(box, RIGHT, _named(strand))
+        over = len(self.scene.strands) - plan.columns
+        if over > 0 and not plan.across:
+            end = plan.numbers + plan.column * plan.columns
+            painter.drawText(QRectF(end, 0, MORE, HEAD), RIGHT, f"+{over}")
+        if not plan.across:
+            wide = painter.viewport().width()
+            painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
+
+    def _swatch(self, strand: Strands, at: QPointF) -> None:
+        painter = self.painter
+        painter.save()
+        for colour, x in ((strand.above, 0.0), (strand.below, 7.0)):
+            painter.setPen(QPen(colour, 4))
+            painter.drawLine(at + QPointF(x, 0), at + QPointF(x + 7, 0))
+        painter.restore()
+
+    def _stubs(self) -> None:
+        """How many links go on beyond what is in view, and to what most."""
+        painter, now, keys = self.painter, self.theme, self.scene.links.keys
+        said = self.scene.beyond(self.views[1])
+        for (box, place), (before, _, count, _) in zip(
+            self.plan.stubs(self.scene), said, strict=True
+        ):
+            painter.setPen(QPen(now.edge, 1))
+            painter.setBrush(now.pane)
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+            arrow = ("←" if before else "→") if self.plan.across else "↑" if before else "↓"
+            more = f" +{count - 1}" if count > 1 else ""
+            painter.setPen(now.text)
+            painter.setFont(theme.font(0.85, 500))
+            text = f"{arrow} {label(keys, place)}{more}"
+            text = painter.fontMetrics().elidedText(
+                text, Qt.TextElideMode.ElideRight, int(box.width()) - 10
+            )
+            painter.drawText(box, CENTRE, text)
+
+
+def _named(strand: Strands) -> str:
+    return f"{strand.name} off" if strand.off else strand.name
+
+
+def _on_curve(a: QPointF, b: QPointF, beside: float, part: float, across: bool) -> QPointF:
+    """A point of the curve of a link, part of its way on."""
+    end = QPointF(b.x() + beside, b.y()) if across else QPointF(b.x(), b.y() + beside)
+    bend = QPointF(0, (b.y() - a.y()) / 2) if across else QPointF((b.x() - a.x()) / 2, 0)
+    path = QPainterPath(a)
+    path.cubicTo(a + bend, end - bend, end)
+    return path.pointAtPercent(0.35 + 0.4 * part)
+
+
+def _held(a: QPointF, b: QPointF, across: bool) -> tuple[QPointF, QPointF]:
+    """Ends that are far out of view, brought nearer: no curve is wider than a painter bears."""
+    first, second = (a.x(), b.x()) if across else (a.y(), b.y())
+    held = [max(-FAR, min(FAR * 2, one)) for one in (first, second)]
+    if across:
+        return QPointF(held[0], a.y()), QPointF(held[1], b.y())
+    return QPointF(a.x(), held[0]), QPointF(b.x(), held[1])
+
+
+__all__ = ["Brush"]

@@ -1,0 +1,102 @@
+"""Where the tokens of one side lie along the axis that the text runs on."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.maps.sides import Side
+
+LONGEST = 18  # letters of a unit that are shown
+PITCH, LETTER = 22, 17  # px of a row, where the text runs down; of one letter
+NARROWEST, PADDING = 30, 12  # px of a cell, where it runs across, and of what is free in it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """edges (units + 1,) px of the units shown, from 0; letters (units,): how wide each is."""
+
+    edges: NDArray[np.float64]
+    letters: NDArray[np.int64]
+
+    @classmethod
+    def down(cls, side: Side) -> Track:
+        """A row for each unit."""
+        letters = _letters(side)
+        pitch = LETTER if letters.max(initial=0) <= 2 else PITCH
+        return cls(np.arange(len(side) + 1, dtype=np.float64) * pitch, letters)
+
+    @classmethod
+    def across(cls, sides: tuple[Side, Side], letter: float) -> tuple[Track, Track]:
+        """A cell as wide as what it shows for each unit, one above the other where they are of
+        the same units; letter: px of one.
+        """
+        found = [np.maximum(NARROWEST, _letters(one) * letter + PADDING) for one in sides]
+        if same(*sides):
+            found = [np.maximum(*found)] * 2
+        one, two = (
+            cls(np.concatenate([[0.0], np.cumsum(np.ceil(wide))]), _letters(side))
+            for wide, side in zip(found, sides, strict=True)
+        )
+        return one, two
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    @property
+    def length(self) -> float:
+        """Px of all of it."""
+        return float(self.edges[-1])
+
+    def middle(self, place: int) -> float:
+        """The middle of a unit."""
+        return float(self.edges[place] + self.edges[place + 1]) / 2
+
+    def at(self, along: float) -> int | None:
+        """The unit at a place."""
+        if not 0 <= along < self.length:
+            return None
+        return int(np.searchsorted(self.edges, along, side="right")) - 1
+
+    def within(self, first: float, last: float) -> tuple[int, int]:
+        """The units between two places, half-open."""
+        start = int(np.searchsorted(self.edges, first, side="right")) - 1
+        stop = int(np.searchsorted(self.edges, last))
+        return max(0, start), max(0, min(stop, len(self)))
+
+
+def same(one: Side, two: Side) -> bool:
+    """Whether both sides are of the same units of one text."""
+    return (
+        one.prompt is two.prompt
+        and len(one) == len(two)
+        and bool((one.tokens[one.shown] == two.tokens[two.shown]).all())
+    )
+
+
+def _letters(side: Side) -> NDArray[np.int64]:
+    """(units,) How many letters wide each is; those of Chinese, Japanese and Korean are two."""
+    prompt, tokens = side.prompt, side.tokens[side.shown]
+    wide = np.array([_width(one) for one in prompt.text], np.int64)
+    ends = np.concatenate([[0], np.cumsum(wide)])
+    found = np.ones(len(tokens), np.int64)
+    there = np.flatnonzero(tokens[:, 0] >= 0)
+    starts = prompt.spans[tokens[there, 0], 0]
+    stops = prompt.spans[tokens[there, 1] - 1, 1]
+    plain = (starts >= 0) & (stops > starts)
+    limit = len(prompt.text)
+    found[there[plain]] = (
+        ends[np.minimum(stops[plain], limit)] - ends[np.minimum(starts[plain], limit)]
+    )
+    for at in there[~plain]:
+        found[at] = len(" ".join(prompt.pieces[tokens[at, 0] : tokens[at, 1]]))
+    return np.clip(found, 1, LONGEST)
+
+
+@lru_cache(maxsize=4096)
+def _width(character: str) -> int:
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

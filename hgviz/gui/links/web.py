@@ -1,0 +1,292 @@
+"""The two texts and the links between them: what is in view is painted, however long they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import (
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea
+
+from hgviz.gui import theme
+from hgviz.gui.links.brush import STRAND, Brush
+from hgviz.gui.links.plan import Plan
+from hgviz.gui.links.scene import Scene
+from hgviz.gui.links.track import Track
+
+NOTCH = 120  # units of the wheel for one turn
+TURN = 66  # px for one
+QUERY, KEY = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What is under the pointer: a unit on the side of queries or of keys, at a place; or, side
+    STRAND, the name of a head.
+    """
+
+    side: int
+    place: int
+
+
+class Web(QAbstractScrollArea):
+    """Queries on one side, keys on the other; says what the pointer chooses."""
+
+    pointed = Signal(object)  # a Spot, None for nothing
+    queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
+    keyed = Signal(int)  # a place
+    stepped = Signal(str, int, bool)  # query or key, by so much, adding
+    left = Signal()  # Escape
+    moved = Signal()  # other units are in view
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scene: Scene | None = None
+        self.plan: Plan | None = None
+        self.hot: Spot | None = None
+        self._dragging = self._mine = False  # mine: what is chosen was chosen here
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.setMinimumSize(160, 80)
+        self.setAccessibleName("Links between queries and keys")
+        for bar in (self.verticalScrollBar(), self.horizontalScrollBar()):
+            bar.valueChanged.connect(self._scrolled)
+
+    # --- what is shown ----------------------------------------------------------------------------
+
+    def show_scene(self, scene: Scene | None) -> None:
+        """Show links; the same texts stay where they are."""
+        old, self.scene = self.scene, scene
+        fresh = old is None or scene is None or not scene.stays(old)
+        if fresh:
+            self.hot = None
+        self._lay_out()
+        others = old is None or scene is None or scene.chosen != old.chosen
+        if scene is not None and (fresh or (others and not self._mine)):
+            self._show_links(scene)
+        self._mine = False
+        self.viewport().update()
+
+    def _show_links(self, scene: Scene) -> None:
+        """Scroll to the queries chosen, and to their strongest key where both fit."""
+        if not scene.chosen or self.plan is None:
+            return
+        self.reveal(min(scene.chosen))
+        beyond = scene.beyond(self.plan.shown(KEY))
+        if not beyond:
+            return
+        key = max(beyond, key=lambda one: one[3])[1]
+        a = scene.tracks[QUERY].middle(min(scene.chosen))
+        b = scene.tracks[KEY].middle(key)
+        if abs(b - a) < self.plan.room - 60:
+            value = self.plan.scroll_to(QUERY, (a + b) / 2 - self.plan.room / 2)
+        else:  # the query at the far end: as much as can be seen of the way there
+            edge = 40 if b > a else self.plan.room - 40
+            value = self.plan.scroll_to(QUERY, a - edge)
+        self._bar().setValue(round(value))
+
+    def reveal(self, place: int, side: int = QUERY) -> None:
+        """Scroll just as far as it takes to see a unit, and some of what is around it."""
+        if self.scene is None or self.plan is None or place >= len(self.scene.tracks[side]):
+            return
+        margin = self.plan.room / 4
+        middle = self.scene.tracks[side].middle(place)
+        at = middle - self.plan.offset(side)
+        if not margin / 4 <= at <= self.plan.room - margin / 4:
+            self._bar().setValue(round(self.plan.scroll_to(side, middle - self.plan.room / 2)))
+
+    def in_view(self) -> tuple[int, int]:
+        """The queries in view, half-open."""
+        return (0, 0) if self.plan is None else self.plan.shown(QUERY)
+
+    @property
+    def across(self) -> bool:
+        """Whether the text runs across."""
+        return self.scene is not None and self.scene.across
+
+    def _lay_out(self) -> None:
+        across, bars = self.across, (self.horizontalScrollBar(), self.verticalScrollBar())
+        off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        on = Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self.setHorizontalScrollBarPolicy(on if across else off)
+        self.setVerticalScrollBarPolicy(off if across else on)
+        if self.scene is None:
+            for bar in bars:
+                bar.setRange(0, 0)
+            return
+        size = self.viewport().size()
+        self.plan = Plan.of(self.scene, size.width(), size.height(), self._bar().value())
+        bar = self._bar()
+        bar.blockSignals(True)
+        bar.setPageStep(max(1, int(self.plan.room)))
+        bar.setSingleStep(TURN // 3)
+        bar.setRange(0, max(0, int(self.plan.most)))
+        bar.blockSignals(False)
+        self.plan = self.plan.scrolled(bar.value())
+
+    def _bar(self):
+        return self.horizontalScrollBar() if self.across else self.verticalScrollBar()
+
+    def _scrolled(self) -> None:
+        if self.plan is not None:
+            self.plan = self.plan.scrolled(self._bar().value())
+            self.viewport().update()
+            self.moved.emit()
+
+    # --- painting ---------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The texts, the links, the numbers."""
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.scene is not None and self.plan is not None:
+                hot = None if self.hot is None else (self.hot.side, self.hot.place)
+                Brush(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out again; other units may be in view."""
+        super().resizeEvent(event)
+        self._lay_out()
+        self.moved.emit()
+
+    def focusInEvent(self, event) -> None:
+        """Show that keys act here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event) -> None:
+        """Keys act elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    # --- pointer ----------------------------------------------------------------------------------
+
+    def spot(self, place: QPointF) -> Spot | None:
+        """The unit at a place of the viewport; of the two sides, only their text counts."""
+        if self.plan is None or self.scene is None:
+            return None
+        strand = self.plan.strand_at(place.x(), place.y())
+        if strand is not None:
+            return Spot(STRAND, strand)
+        side = self.plan.side_at(place.x(), place.y())
+        if side is None:
+            return None
+        along = place.x() if self.across else place.y()
+        found = self.track(side).at(along - self.plan.start + self.plan.offset(side))
+        return None if found is None else Spot(side, found)
+
+    def track(self, side: int) -> Track:
+        """Where the units of a side lie."""
+        assert self.scene is not None
+        return self.scene.tracks[side]
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to an end."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        if self.plan is not None and self.scene is not None:
+            for box, place in self.plan.stubs(self.scene):
+                if box.contains(event.position()):
+                    self.reveal(place, KEY)
+                    return
+        found = self.spot(event.position())
+        if found is None or found.side == STRAND:
+            return
+        keys = event.modifiers()
+        if found.side == KEY:
+            self.keyed.emit(found.place)
+            return
+        adds = bool(keys & Qt.KeyboardModifier.ControlModifier)
+        self._dragging = self._mine = True
+        self.queried.emit(found.place, adds, bool(keys & Qt.KeyboardModifier.ShiftModifier))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Point, or drag over several queries."""
+        found = self.spot(event.position())
+        if found == self.hot:
+            return
+        self.point(found)
+        self.pointed.emit(found)
+        if self._dragging and found is not None and found.side == QUERY:
+            self._mine = True
+            self.queried.emit(found.place, False, True)
+
+    def point(self, spot: Spot | None) -> None:
+        """What the pointer is over, here or in another pane."""
+        if spot != self.hot:
+            self.hot = spot
+            self.viewport().update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        self._dragging = False
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The pointer is over nothing."""
+        self.point(None)
+        self.pointed.emit(None)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The pointer may leave the viewport alone."""
+        if event.type() == QEvent.Type.Leave:
+            self.leaveEvent(event)
+        return super().viewportEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Along the text, whichever way it runs."""
+        turn = event.angleDelta()
+        step = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
+        self._bar().setValue(round(self._bar().value() - step / NOTCH * TURN))
+        event.accept()
+
+    # --- keys -------------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Arrows are taken before they are the menu's."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            taken = self._step_of(event) is not None or event.key() == Qt.Key.Key_Escape
+            event.setAccepted(taken)
+            if taken:
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows along the text move the query, with Shift they add to it, across it the key."""
+        step = self._step_of(event)
+        if step is not None:
+            adding = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self.stepped.emit(*step, adding)
+        elif event.key() in (Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
+            way = 1 if event.key() == Qt.Key.Key_PageDown else -1
+            self._bar().setValue(self._bar().value() + way * self._bar().pageStep())
+        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            bar = self._bar()
+            bar.setValue(bar.minimum() if event.key() == Qt.Key.Key_Home else bar.maximum())
+        elif event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            event.ignore()
+
+    def _step_of(self, event: QKeyEvent) -> tuple[str, int] | None:
+        if event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        ):
+            return None
+        key = Qt.Key(event.key())
+        down = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
+        right = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(key)
+        along, beside = (right, down) if self.across else (down, right)
+        if along is not None:
+            return "query", along
+        return None if beside is None else ("key", beside)
+
+
+__all__ = ["KEY", "QUERY", "Spot", "Web"]
