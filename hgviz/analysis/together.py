@@ -42,31 +42,31 @@ class Together:
     def told(self, row: int | None = None) -> Capture:
         """The same as a capture that says of itself which way a row took, None for all of them."""
         (layer,) = self.capture.spec.layers
-        if said := ways(self.of, self.way, row):
+        if said := ways(self.of, self.way if row is None else _cut(self.way, row), row):
             layer = replace(layer, name=f"{layer.name}; {said}")
         spec = replace(self.capture.spec, layers=(layer,))
         return replace(self.capture, spec=spec, path=self.of.path)
 
 
 def ways(capture: Capture, way: Composed, row: int | None = None) -> str:
-    """In a sentence how much of a row, or of all on average, took the long way; "" for one level.
+    """In a sentence how much of all rows on average, or of the one there is, took the long way.
 
-    way has the rows it is asked about, the first of them is row 0 of its own.
+    row: which of the text that is; "" where there is but one level and nothing is lost.
     """
-    prompt = capture.main
-    of = "Of an answer, on average" if row is None else f"Of the answer at {prompt.unit} {row:,}"
-    at = slice(None) if row is None else slice(row, row + 1)
+    of = "Of an answer, on average"
+    if row is not None:
+        of = f"Of the answer at {capture.main.unit} {row:,}"
     said = []
     for number, one in enumerate(way.crossings):
         label = capture.spec.levels[number + 1].label
-        both = (one.copied[at], "copied back"), (one.looked_up[at], "looked up")
+        both = (one.copied, "copied back"), (one.looked_up, "looked up")
         parts = [f"{_percent(part)} {name}" for part, name in both if part.any()]
         more = f" ({', '.join(parts)})" if len(parts) > 1 else ""
-        said.append(f"{_percent(one.through[at])} took the way through {label}{more}")
+        said.append(f"{_percent(one.through)} took the way through {label}{more}")
     if way.source is not None:
-        said.append(f"{_percent(way.source[at])} comes from the source")
-    if way.nothing is not None and way.nothing[at].mean() > 1e-6:
-        said.append(f"{_percent(way.nothing[at])} from nothing, such as zeros of the causal shift")
+        said.append(f"{_percent(way.source)} comes from the source")
+    if way.nothing is not None and way.nothing.mean() > 1e-6:
+        said.append(f"{_percent(way.nothing)} from nothing, such as zeros of the causal shift")
     return f"{of}, {'; '.join(said)}." if said else ""
 
 
@@ -76,20 +76,54 @@ def _percent(part: Floats) -> str:
     return "0 %" if value == 0 else "<0.1 %" if value < 0.1 else f"{value:.{int(value < 1)}f} %"
 
 
-def together(
-    capture: Capture, recipe: Recipe | None = None, rollout: Rollout | None = None
-) -> Task[Together]:
+class Composer:
+    """Composes all maps of one capture by one recipe, and goes on where it was stopped."""
+
+    def __init__(self, capture: Capture, recipe: Recipe | None = None) -> None:
+        self.capture, self.recipe = capture, recipe or Recipe()
+        self._rollout: Rollout | None = None
+        self._parts: list[Composed] = []
+        self._whole: Together | None = None
+
+    @property
+    def whole(self) -> Together | None:
+        """All rows, once they are composed."""
+        return self._whole
+
+    def row(self, row: int) -> Task[Composed]:
+        """One row; nothing larger than a row is multiplied. Errors: as resolution.rollout."""
+        part, place = divmod(row, ROWS)
+        if part < len(self._parts):
+            return _cut(self._parts[part], place)
+        yield from self._begin()
+        assert self._rollout is not None
+        return self._rollout.composed((row, row + 1))
+
+    def all(self) -> Task[Together]:
+        """All rows. Errors: as resolution.rollout; more than 8,192 tokens are too many."""
+        first, last = bounds(None, len(self.capture.main))
+        yield from self._begin()
+        assert self._rollout is not None
+        while self._whole is None:
+            start = first + ROWS * len(self._parts)
+            yield Step(start, last, "composing all maps")
+            if start < last:
+                self._parts.append(self._rollout.composed((start, min(start + ROWS, last))))
+                continue
+            way = _joined(self._parts)
+            one = as_capture(self.capture, way.weights, self.recipe)
+            self._whole = Together(one, self.recipe, way, self.capture)
+        return self._whole
+
+    def _begin(self) -> Task[None]:
+        if self._rollout is None:
+            yield Step(0, 1, "composing all maps")
+            self._rollout = Rollout(self.capture, self.recipe)
+
+
+def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
     """Compose all maps. Errors: as resolution.rollout; of more than 8,192 tokens there is none."""
-    recipe = recipe or Recipe()
-    first, last = bounds(None, len(capture.main))
-    yield Step(0, last, "composing all maps")
-    rollout = rollout or Rollout(capture, recipe)
-    parts = []
-    for start in range(first, last, ROWS):
-        yield Step(start, last, "composing all maps")
-        parts.append(rollout.composed((start, min(start + ROWS, last))))
-    way = _joined(parts)
-    return Together(as_capture(capture, way.weights, recipe), recipe, way, capture)
+    return (yield from Composer(capture, recipe).all())
 
 
 def as_capture(capture: Capture, weights: Floats, recipe: Recipe) -> Capture:
@@ -130,6 +164,18 @@ def _each(prompt: Prompt) -> Integers:
     return readonly(np.stack([at, at + 1], axis=1))
 
 
+def _cut(part: Composed, place: int) -> Composed:
+    """One row of some."""
+    at = slice(place, place + 1)
+    crossings = tuple(
+        Crossing(one.copied[at], one.looked_up[at], one.pooled[at], one.looked_down[at])
+        for one in part.crossings
+    )
+    nothing = None if part.nothing is None else part.nothing[at]
+    source = None if part.source is None else part.source[at]
+    return Composed(part.weights[at], crossings, nothing, source)
+
+
 def _joined(parts: list[Composed]) -> Composed:
     def one(values: list[Floats | None]) -> Floats | None:
         there = [value for value in values if value is not None]
@@ -147,4 +193,4 @@ def _joined(parts: list[Composed]) -> Composed:
     )  # fmt: skip
 
 
-__all__ = ["NAME", "Together", "as_capture", "joined", "together", "ways"]
+__all__ = ["NAME", "Composer", "Together", "as_capture", "joined", "together", "ways"]

@@ -1,0 +1,196 @@
+"""One answer as bars over the text: its rollout, and under it the flow to each token."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from hgviz.core import Floats
+from hgviz.gui import theme
+from hgviz.gui.across import saying
+from hgviz.gui.across.composed import Across
+from hgviz.gui.views import ink, naming
+from hgviz.gui.views.axes import Names
+from hgviz.gui.views.viewport import Along
+
+LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
+LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
+NAMES = {"rollout": "Rollout", "flow": "Flow"}
+
+
+class Bars(QWidget):
+    """Draws what is known; the token under the pointer is told, a click says it."""
+
+    picked = Signal(int)  # a column
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.across: Across | None = None
+        self.columns: Names | None = None
+        self.rows: Names | None = None
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("The answer looked at, token by token")
+
+    def sizeHint(self) -> QSize:
+        """A lane for each kind of number, and the words."""
+        return QSize(320, WORDS + LANE * max(1, len(self.lanes)))
+
+    def minimumSizeHint(self) -> QSize:
+        """As high as it needs to be."""
+        return QSize(160, self.sizeHint().height())
+
+    @property
+    def lanes(self) -> tuple[tuple[str, Floats], ...]:
+        """What is shown, from top to bottom."""
+        if self.across is None or self.across.row is None:
+            return ()
+        found = [("rollout", self.across.row.weights[0])]
+        if self.across.flow is not None:
+            found.append(("flow", self.across.flow))
+        return tuple(found)
+
+    def show_row(self, across: Across, rows: Names, columns: Names) -> None:
+        """Show an answer."""
+        self.across, self.rows, self.columns = across, rows, columns
+        self.setMaximumHeight(WORDS + TALLEST * max(1, len(self.lanes)))
+        self.updateGeometry()
+        self.update()
+
+    # --- where things are -------------------------------------------------------------------------
+
+    @property
+    def along(self) -> Along | None:
+        """The columns over the width, in logical px."""
+        if self.columns is None or not len(self.columns):
+            return None
+        room = max(8, self.width() - LEFT - RIGHT)
+        scale = room / len(self.columns)
+        return Along(len(self.columns), room, float(int(scale)) if scale >= 1 else scale)
+
+    def column_at(self, place: QPointF) -> int | None:
+        """The column under a place."""
+        along = self.along
+        return None if along is None else along.cell(place.x() - LEFT)
+
+    # --- painting ---------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Lanes of bars, the words of the text under them."""
+        along, lanes = self.along, self.lanes
+        if along is None or not lanes or self.columns is None or self.across is None:
+            return
+        now = theme.current()
+        with QPainter(self) as painter:
+            y, lane = 2.0, (self.height() - WORDS) / len(lanes)
+            for name, values in lanes:
+                self._lane(painter, along, name, values, QRectF(LEFT, y, along.size, lane - 8))
+                y += lane
+            base = QRectF(LEFT, y - 4, along.size, 1)
+            painter.setFont(theme.font(ink.AXIS))
+            chosen = self._own()
+            marks = self.columns.marks(along, 1.0, chosen)
+            metrics = QFontMetricsF(theme.font(ink.AXIS))
+            for label in marks.labels:
+                painter.setPen(now.mark_text if label.chosen else now.secondary)
+                painter.save()
+                painter.translate(base.left() + label.middle, base.top() + 2)
+                if len(label.text) == 1:
+                    box = QRectF(-20, 0, 40, metrics.height())
+                    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label.text)
+                else:
+                    painter.rotate(90)
+                    text = metrics.elidedText(label.text, Qt.TextElideMode.ElideRight, WORDS - 8)
+                    box = QRectF(0, -metrics.height() / 2, WORDS, metrics.height())
+                    painter.drawText(box, ink.TO_LEFT, text)
+                painter.restore()
+
+    def _own(self) -> int | None:
+        assert self.across is not None and self.columns is not None
+        if self.across.query is None or self.rows is None:
+            return None
+        return len(self.columns) - len(self.rows) + self.across.query
+
+    def _lane(
+        self, painter: QPainter, along: Along, name: str, values: Floats, box: QRectF
+    ) -> None:
+        now = theme.current()
+        known = np.nan_to_num(values, nan=0.0)
+        most = float(np.abs(known).max(initial=0.0)) or 1.0
+        most = 1.0 if name == "flow" else most
+        painter.setFont(theme.font(ink.AXIS, 600))
+        painter.setPen(now.secondary)
+        beside = QRectF(16, box.top(), LEFT - 24, 16)
+        painter.drawText(beside, ink.TO_RIGHT, NAMES[name])
+        painter.setFont(theme.font(ink.AXIS))
+        under = QRectF(16, box.top() + 16, LEFT - 24, 16)
+        top = "1" if name == "flow" else saying.amount(most, self.across) if self.across else ""
+        painter.drawText(under, ink.TO_RIGHT, f"to {top}")
+        signed = bool((known < 0).any())
+        zero = box.center().y() if signed else box.bottom()
+        high = box.height() / (2 if signed else 1)
+        negative, positive = ink.sides()
+        plain = now.press
+        bounds = along.bounds()
+        own = self._own()
+        for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            cells = known[int(first) : max(int(first) + 1, int(after))]
+            if not len(cells):
+                continue
+            value = float(cells[np.abs(cells).argmax()])
+            tall = high * min(1.0, abs(value) / most)
+            if not tall:
+                continue
+            colour = plain if not signed else positive if value > 0 else negative
+            if own is not None and first <= own < max(first + 1, after):
+                colour = now.mark
+            gap = along.scale > 4 and (pixel + 1) % int(along.scale) == 0
+            wide = 0 if gap else 1
+            y = zero - tall if value > 0 else zero
+            painter.fillRect(QRectF(box.left() + pixel, y, wide, max(tall, 1.0)), colour)
+        unknown = np.isnan(values)
+        if unknown.any():
+            runs = np.flatnonzero(np.diff(np.concatenate([[0], unknown.astype(np.int8), [0]])))
+            for first, after in runs.reshape(-1, 2):
+                left, right = along.edges(int(first))[0], along.edges(int(after))[0]
+                ink.unseen(
+                    painter,
+                    QRectF(box.left() + left, box.top(), max(1, right - left), box.height()),
+                    self.devicePixelRatioF(),
+                )
+        painter.setPen(QPen(now.edge, 1))
+        painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def said_at(self, place: QPointF) -> str:
+        """The token under a place and its numbers."""
+        column = self.column_at(place)
+        if column is None or self.columns is None or self.across is None:
+            return ""
+        parts = [f"{naming.shown(self.columns.glyph(column))}, {self.columns.place(column)}"]
+        for name, values in self.lanes:
+            value = float(values[column])
+            if np.isnan(value):
+                said = "not measured yet"
+            elif name == "flow":
+                said = f"{value:.3f}"
+            else:
+                said = saying.amount(value, self.across)
+            parts.append(f"{NAMES[name].lower()} {said}")
+        return "; ".join(filter(None, parts))
+
+    def event(self, event: QEvent) -> bool:
+        """The numbers of the token under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.said_at(QPointF(event.pos())), self)
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a token."""
+        column = self.column_at(event.position())
+        if column is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.picked.emit(column)

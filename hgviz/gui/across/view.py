@@ -1,0 +1,370 @@
+"""The look Across levels: all maps as one, which way an answer took, and the flow to each token."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from hgviz import palettes
+from hgviz.core import Capture, Selection, Task, finish
+from hgviz.figures.spec import Spec
+from hgviz.gui.across import saying
+from hgviz.gui.across.bars import Bars
+from hgviz.gui.across.composed import Across, Kept
+from hgviz.gui.across.ways import Ways
+from hgviz.gui.controls import IconButton, PaneHead, Picker, Words
+from hgviz.gui.views import sayings
+from hgviz.gui.views.axes import Names
+from hgviz.gui.views.base import View
+from hgviz.gui.views.canvas import Canvas
+from hgviz.gui.views.crosshair import Cross
+from hgviz.gui.views.grid import Words as Texts
+from hgviz.gui.views.picture import Scene
+from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.supply import Supply
+from hgviz.gui.views.tiles import Tiles
+from hgviz.recipe import Recipe
+from hgviz.session import Session, step_token
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+
+FUSED = (
+    ("mean", "Mean of heads", "Heads of a layer count alike"),
+    ("max", "Largest head", "Of each cell the head that looks there most"),
+    ("min", "Smallest head", "Of each cell the head that looks there least"),
+    ("one", "This head", "In its layer the selected head alone; in others the mean"),
+)
+RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+ROOMY, HIGH, NOTED = 560, 400, 720  # px: the ways, the bars under a map, the note
+NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
+
+
+class AcrossView(View):
+    """All maps of a capture as one, for any choice of how; the answer looked at in detail."""
+
+    name, title = "across", "Across levels"
+    icon: ClassVar[str] = "hourglass"
+    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "off")
+    watches: ClassVar[tuple[str, ...]] = ("hover", "display")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.tiles = Tiles()
+        self._kept = Kept(self.tiles)
+        self._across: Across | None = None
+        self._names: tuple[Names, Names] | None = None
+        self._texts: tuple[Capture, Texts] | None = None
+        self._pointed: tuple[int, int] | None = None
+        self.canvas = Canvas(self.tiles)
+        self.canvas.setAccessibleName("Map of all maps composed")
+        self._supply = Supply(self.canvas, self._kept.opener)
+        self.bars, self.ways = Bars(), Ways()
+        self._build()
+
+    def _build(self) -> None:
+        self.head = PaneHead("All maps")
+        self.fuse, self.residual = Picker(), Picker()
+        for name, said, tip in FUSED:
+            self.fuse.addItem(said, name)
+            self.fuse.setItemData(self.fuse.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        self.fuse.setAccessibleName("Heads")
+        self.fuse.setToolTip("How the heads of a layer become one map")
+        for share in RESIDUAL:
+            self.residual.addItem(f"{share:.0%}".replace("%", " %") + " residual", share)
+        self.residual.setCurrentIndex(RESIDUAL.index(0.5))
+        self.residual.setAccessibleName("Residual share")
+        self.residual.setToolTip("How much of every sum is what was there before attention")
+        for one, wide in ((self.fuse, 146), (self.residual, 132)):
+            one.setFixedWidth(wide)
+            one.currentIndexChanged.connect(self._asked_again)
+        self.signed = _switch("Signed", "Weights below zero stay so: the product of A + I")
+        self.flow = _switch("Flow", "Measure how much can flow to each token at most")
+        for switch in (self.signed, self.flow):
+            switch.toggled.connect(self._asked_again)
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export.clicked.connect(self._export)
+        self.head.add(self.fuse, self.residual, self.signed, self.flow, self.export)
+        self.why = Words(factor=0.92, kind="secondary")
+        self.why.setContentsMargins(16, 4, 16, 4)
+        self.why.hide()
+        left = QVBoxLayout()
+        left.setSpacing(0)
+        left.addWidget(self.canvas, 5)
+        left.addWidget(self.why)
+        left.addWidget(self.bars, 2)
+        body = QHBoxLayout()
+        body.setSpacing(0)
+        body.addLayout(left, 1)
+        body.addWidget(self.ways)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addLayout(body, 1)
+        self.canvas.pointed.connect(self._point)
+        self.canvas.clicked.connect(self._click)
+        self.canvas.moved.connect(self._fetch)
+        self.canvas.installEventFilter(self)
+        self.bars.picked.connect(self._pick)
+        self.setFocusProxy(self.canvas)
+
+    # --- View -------------------------------------------------------------------------------------
+
+    def bind(self, session: Session, lanes: Lanes) -> None:
+        """Listen, and read tiles off the GUI thread."""
+        super().bind(session, lanes)
+        self._supply.start(lanes, self.show_error)
+
+    def unbind(self) -> None:
+        """Stop listening and reading."""
+        super().unbind()
+        self._supply.stop()
+
+    def request(self, session: Session) -> Task[Across] | None:
+        """Compose the row of the answer, then all of them, then measure the flow."""
+        capture = session.capture
+        if capture is None or not len(capture.main):
+            self.empty, self.empty_actions = NOTHING, (
+                ("capture", "Capture this text"), ("open_sample", "Open the sample"),
+            )  # fmt: skip
+            return None
+        return self._kept.across(
+            session.capture, self._answer(session), self._recipe(session), self.flow.isChecked()
+        )
+
+    def draw(self, result: Across) -> None:
+        """Show as much of it as there is."""
+        session = self.session
+        if session is None or result.of is not session.capture:
+            return
+        if self._across is None or self._across.of is not result.of:
+            self._pointed = None
+        self._across = result
+        self._names = self._named(result)
+        shown = result.opened
+        self.why.say(result.why)
+        self.why.setVisible(bool(result.why))
+        self.ways.show_ways(result)
+        self.bars.show_row(result, *self._names)
+        self._fit_parts()
+        self.head.note.say(result.recipe.label)
+        if shown is not None:
+            self._present()
+            self._follow()
+            self._fetch()
+
+    def noticed(self, name: str) -> None:
+        """Other colours, another place under the pointer."""
+        if self._across is None or self.session is None:
+            return
+        if name == "display":
+            self._present()
+        elif name == "hover":
+            self._follow()
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same map on paper."""
+        if session.capture is None:
+            return None
+        chosen = replace(session.selection, query=self._answer(session))
+        return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
+
+    def fit(self) -> None:
+        """The whole map."""
+        self.canvas.fit()
+
+    def settle(self) -> None:
+        """Ask, read every tile on screen and draw, now."""
+        super().settle()
+        if self._across is not None and (opened := self._across.opened) is not None:
+            view = self.canvas.planned
+            finish(opened.load(self.tiles, self.tiles.lacking(opened.source, view)))
+            self.canvas.compose(afresh=True)
+            self._present()
+            self._follow()
+
+    # --- what is asked for ------------------------------------------------------------------------
+
+    def _recipe(self, session: Session) -> Recipe:
+        if self.signed.isChecked():
+            fuse, heads, share = "mean", (), 0.5
+        else:
+            fuse, heads, share = self.fuse.currentData(), (), self.residual.currentData()
+        if self.fuse.currentData() == "one":
+            fuse, heads = "mean", (session.selection.head_id,)
+            off = session.capture.off if session.capture is not None else frozenset()
+            heads = () if heads[0] in off else heads
+        return Recipe(fuse, heads, share, signed=self.signed.isChecked())
+
+    def _answer(self, session: Session) -> int | None:
+        """The token whose answer is looked at: the query, where it is of the text answered on."""
+        assert session.capture is not None
+        capture, chosen = session.capture, session.selection
+        if capture.query_prompt(chosen.layer) is not capture.main or chosen.query is None:
+            return len(capture.main) - 1
+        return min(chosen.query, len(capture.main) - 1)
+
+    def _asked_again(self, _: object) -> None:
+        self.fuse.model().item(1).setEnabled(not self.signed.isChecked())  # type: ignore[attr-defined]
+        self.fuse.model().item(2).setEnabled(not self.signed.isChecked())  # type: ignore[attr-defined]
+        self.residual.setEnabled(not self.signed.isChecked())
+        self.flow.setEnabled(not self.signed.isChecked())
+        self.refresh()
+
+    def _export(self) -> None:
+        self.asked.emit("export")
+
+    # --- showing ----------------------------------------------------------------------------------
+
+    def _named(self, across: Across) -> tuple[Names, Names]:
+        """What rows and columns are called: of the composed capture where it is there."""
+        if across.opened is not None:
+            return across.opened.grid.queries, across.opened.grid.keys
+        if self._texts is None or self._texts[0] is not across.of:
+            self._texts = across.of, Texts()
+        from hgviz.analysis.together import as_capture
+
+        weights = np.zeros((1, 1), np.float32)
+        bare = as_capture(across.of, weights, across.recipe)
+        texts = self._texts[1]
+        layer = bare.spec.layers[0]
+        rows = texts.names(bare, layer.level, bare.spans[layer.level])
+        return rows, texts.names(bare, layer.key_level, bare.spans[layer.key_level])
+
+    def _present(self) -> None:
+        across, session = self._across, self.session
+        if across is None or session is None or across.opened is None:
+            return
+        opened, grid = across.opened, across.opened.grid
+        self.canvas.hidden_words = sayings.hidden(grid.rule)
+        limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
+        scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display)
+        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=("Comes from", "Answer")))
+
+    def _fetch(self) -> None:
+        if self._across is not None and self._across.opened is not None and self.isVisible():
+            self._supply.want(self._across.opened)
+
+    def _follow(self) -> None:
+        """The cross hair, the card and the sentence."""
+        across, session = self._across, self.session
+        if across is None or session is None or self._names is None:
+            return
+        rows, columns = self._names
+        row, column = across.query, self._column(session)
+        if self._pointed is not None:
+            row, column = self._pointed
+        if across.opened is None:
+            return
+        ends = None
+        if row is not None:
+            causal = across.opened.grid.rule.causal
+            ends = (0, row + 1) if causal else (0, len(columns))
+        self.canvas.point(Cross(row, column, ends))
+        if row is None or column is None:
+            self.canvas.say(saying.answer(across, rows, columns), "")
+            return
+        read = across.opened.source.map.read(0, (row, row + 1))[0]
+        value = float(read[column])
+        said = sayings.Reading(
+            across.opened.head, rows, columns, row, read, column, signed=across.recipe.signed
+        )
+        self.canvas.say(saying.cell(across, rows, columns, row, column, value), said.card())
+
+    def _column(self, session: Session) -> int | None:
+        """The column of the chosen key, where it is a token of a text that there are columns for."""
+        assert self._across is not None
+        capture, chosen = self._across.of, session.looked_at
+        if chosen.key is None:
+            return None
+        before = 0 if capture.target is None else len(capture.prompt)
+        prompt = capture.key_prompt(session.selection.layer)
+        if prompt is capture.main:
+            return before + chosen.key
+        return chosen.key if prompt is capture.prompt else None
+
+    # --- what people do ---------------------------------------------------------------------------
+
+    def _point(self, cell: tuple[int, int] | None) -> None:
+        if self._across is None or self.session is None or cell == self._pointed:
+            return
+        self._pointed = cell if cell is not None and None not in cell else None
+        hover, found = None, self._tokens(self._pointed)
+        if found is not None:
+            hover = Selection(*self.session.selection.head_id, query=found[0], key=found[1])
+        self.session.put(hover=hover)
+        self._follow()
+
+    def _click(self, row: int, column: int) -> None:
+        found = self._tokens((row, column))
+        if self.session is not None and found is not None:
+            self._choose(replace(self.session.selection, query=found[0], key=found[1]))
+
+    def _pick(self, column: int) -> None:
+        if self.session is not None and self._across is not None:
+            row = self._across.query if self._across.query is not None else 0
+            self._click(row, column)
+
+    def _tokens(self, cell: tuple[int, int] | None) -> tuple[int, int | None] | None:
+        """The query and key of a cell in the texts of the selected layer; None where it has none."""
+        if cell is None or self.session is None or self._across is None:
+            return None
+        capture, layer = self._across.of, self.session.selection.layer
+        if capture.query_prompt(layer) is not capture.main:
+            return None
+        row, column = cell
+        before = 0 if capture.target is None else len(capture.prompt)
+        of_main = capture.key_prompt(layer) is capture.main
+        inside = column >= before if of_main else column < before
+        return row, (column - before * of_main) if inside else None
+
+    def _choose(self, selection: Selection) -> None:
+        assert self.session is not None
+        self._pointed = None
+        self.session.put(hover=None, selection=selection)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """On the map the arrows go where they point; Esc lets go of the key."""
+        if isinstance(event, QKeyEvent) and self.session is not None:
+            arrow = arrow_of(event)
+            if event.type() == QEvent.Type.ShortcutOverride and arrow is not None:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress and arrow is not None:
+                self._choose(step_token(self.session, *arrow))
+                return True
+            escape = event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
+            if escape and self.session.selection.key is not None:
+                self._choose(replace(self.session.selection, key=None))
+                return True
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where it is narrow or low the map comes first."""
+        super().resizeEvent(event)
+        self._fit_parts()
+
+    def _fit_parts(self) -> None:
+        self.head.note.setVisible(self.width() >= NOTED)
+        self.head.title.setVisible(self.width() >= ROOMY)
+        across = self._across
+        ways = across is not None and across.row is not None and bool(across.row.crossings)
+        self.ways.setVisible(ways and self.width() >= ROOMY)
+        whole = across is None or across.opened is not None or not across.why
+        self.canvas.setVisible(whole)
+        self.bars.setVisible(self.height() >= HIGH or not whole or self.flow.isChecked())
+
+
+def _switch(text: str, tip: str) -> QToolButton:
+    out = QToolButton()
+    out.setText(text)
+    out.setCheckable(True)
+    out.setFixedHeight(28)
+    out.setToolTip(tip)
+    return out
