@@ -127,7 +127,7 @@ class LazyMap(Tiled):
                 np.matmul(block.content, self._operands.keys(place, j, part), out=target)
             elif self._scores(place, i, j, rows, part, out=target) is None:
                 target[:] = self._nothing(place)
-        if self._acts[place].pooling == "max":
+        if self._acts[place].pooling == "max" or not zoom:
             return self._activated(place, fold_max(scores, zoom, _room.take))
         # both ends, since a saturated activation makes equal what was not: tanh 9 and tanh -10
         highest, lowest = fold_ends(scores, zoom)
