@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,11 +53,14 @@ class Report:
         return self.figures[self.metric]
 
 
-def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
+def train(
+    plan: Plan, folder: str | os.PathLike[str], enough: Callable[[], bool] = lambda: False
+) -> Task[Report]:
     """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
 
     Stopped or killed, it goes on from folder/state.pt when started again with the same plan.
-    Steps carry {"step", "loss", "held_out"}.
+    enough: asked before each step whether to end with what is learnt by then. Steps carry {"step",
+    "loss", "held_out"}, and from the first step on "metric" and "before", as Report has them.
     """
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,7 @@ def train(plan: Plan, folder: str | os.PathLike[str]) -> Task[Report]:
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
     start.model.train()
-    yield from _loop(plan, out, start, optimiser, state)
+    yield from _loop(plan, out, start, optimiser, state, enough)
     yield Step(1, 1, "measuring the stored file on all held-out data")
     return _finished(plan, out, start, state)
 
@@ -86,12 +89,14 @@ def _loop(
     start: Start,
     optimiser: torch.optim.Optimizer,
     state: dict[str, Any],
+    enough: Callable[[], bool],
 ) -> Generator[Step, None, None]:
     recipe, model, objective = plan.recipe, start.model, start.objective
+    known = {"metric": objective.metric, "before": state["before"]}
     steps = recipe.steps or math.ceil(recipe.epochs * objective.per_epoch)
     held_out = math.nan
     last = time.monotonic()
-    while (done := _progress(recipe, steps, state)) < 1:
+    while (done := _progress(recipe, steps, state)) < 1 and not enough():
         share = schedule(done, state["step"], recipe)
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * share
@@ -115,7 +120,8 @@ def _loop(
         if state["step"] % recipe.save_every == 0:
             _snapshot(out, plan, start, optimiser, state)
         words = f"step {state['step']:,}, loss {shown:.3f}, held out {held_out:.3f}"
-        yield Step(done, 1.0, words, {"step": state["step"], "loss": shown, "held_out": held_out})
+        told = {"step": state["step"], "loss": shown, "held_out": held_out}
+        yield Step(done, 1.0, words, told | known)
     _snapshot(out, plan, start, optimiser, state)
 
 
