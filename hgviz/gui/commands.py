@@ -154,6 +154,10 @@ class Commands(Stepping, PruneCommands, CompareCommands):
         """Keep what was found of all heads: other panes show it, too."""
         self.session.put(habits=habits)
 
+    def shade(self, metric: str) -> None:
+        """Colour heads by a metric in place of their maps, "" for the maps."""
+        self.session.put(shade=metric)
+
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""
         path = self.session.capture.path

@@ -66,6 +66,7 @@ class Program:
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.heads.example.connect(self.commands.show_example)
         self.inspect.heads.found.connect(self.commands.take_habits)
+        self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
         self._listing.timeout.connect(self._list_jobs)

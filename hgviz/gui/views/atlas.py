@@ -193,10 +193,12 @@ def compose(
     dark: bool = False,
     shared: bool = False,
     flat: bool = False,
+    shares: Mapping[HeadId, float] | None = None,
 ) -> Atlas:
     """All thumbnails at these sizes (width, height, in device pixels) packed row by row.
 
-    shared: one maximum for all maps. flat: each is one colour that stands for its focus.
+    shared: one maximum for all maps. flat: each is one colour that stands for its focus. shares:
+    each is one colour that stands for its share, from 0 to 1; a head without one stays clear.
     """
     found = {head: size for head, size in sizes.items() if head in thumbs}
     spots, total = _packed(found)
@@ -211,7 +213,12 @@ def compose(
         one = thumbs[head]
         table = palettes.colours(palettes.suited(palette, one.signed), dark)
         spot = image[y : y + height, x : x + width]
-        if flat and one.kind != "only":
+        if shares is not None:
+            if head in shares:
+                evenly = np.full((1, 1), shares[head] ** (1 / EXPONENT), np.float32)
+                unsigned = palettes.colours(palettes.suited(palette, False), dark)
+                spot[:] = coloured(evenly, False, unsigned)
+        elif flat and one.kind != "only":
             share = np.full((1, 1), one.focus / max(1.0, bright), np.float32)
             spot[:] = coloured(
                 share, False, palettes.colours(palettes.suited(palette, False), dark)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Segments
+from hgviz.gui.heads.shades import ShadeBar, Shades, shades_of
 from hgviz.gui.views import verdict, words
 from hgviz.gui.views.atlas import Atlas, Thumb, compose, mean, thumb
 from hgviz.gui.views.base import View
@@ -41,7 +42,7 @@ class HourglassView(View):
 
     title = "Hourglass"
     icon = "hourglass"
-    needs = ("spec", "capture", "display", "dark")
+    needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits")
     watches = ("selection", "opened", "hover", "work")
     empty = (
         "Open a model to look inside",
@@ -55,7 +56,9 @@ class HourglassView(View):
         self.head = PaneHead(self.title)
         self.mode = Segments((("heads", "Heads", ""), ("mean", "Mean", "")))
         self.export = IconButton("export", "Export this picture…")
-        self.head.add(self.mode, self.export)
+        self.shade = ShadeBar()
+        self.shade.chosen.connect(self.shaded)
+        self.head.add(self.shade, self.mode, self.export)
         self.glass = Glass()
         self._card = HeadCard(self.glass.viewport())
         self._picture: Picture | None = None
@@ -80,10 +83,11 @@ class HourglassView(View):
         self._stage(session)
         if session.capture is None:
             return _nothing()
-        sizes = self.glass.sizes()
+        sizes, shades = self.glass.sizes(), self._shades(session)
+        shares = shades.shares(session.capture.spec, self._single) if shades else None
         asked = (
             session.display.palette, theme.current().dark, session.display.shared,
-            self._flat, self._single, self.glass.spine, tuple(sorted(sizes.items())),
+            self._flat, self._single, self.glass.spine, tuple(sorted(sizes.items())), shares,
         )  # fmt: skip
         return _pictures(session.capture, sizes, asked, self._picture)
 
@@ -118,7 +122,17 @@ class HourglassView(View):
 
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
+    shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
+
     # --- inside -----------------------------------------------------------------------------------
+
+    def _shades(self, session: Session) -> Shades | None:
+        """The numbers that colour heads, None where their maps are shown."""
+        facts = session.habits.facts if session.habits is not None else session.facts
+        unit = session.capture.main.unit if session.capture is not None else "letter"
+        found = shades_of(facts, session.shade, unit)
+        self.shade.show_metrics(facts, unit, found, session.display.palette)
+        return found
 
     @property
     def _single(self) -> bool:
@@ -153,7 +167,12 @@ class HourglassView(View):
         self.head.title.setText(self.title if _shrinks(spec) else "Layers")
         note = _note(spec, capture, running)
         note += "; exchanged, not trained again" if session.activation else ""
-        self.head.note.say(f"{note}; colour: focus" if self._flat else note)
+        told = self._shades(session)
+        if told is not None:
+            note = told.sentence(not self.shade.roomy)
+        elif self._flat:
+            note += "; colour: focus"
+        self.head.note.say(note)
         self._mark()
 
     def _mark(self) -> None:
@@ -210,12 +229,27 @@ class HourglassView(View):
             export = menu.addAction(theme.icon("export"), "Export map…")
             export.setData(("export", head))
             menu.addSeparator()
+        self._offer_shades(menu)
         menu.addAction(theme.icon("copy"), "Copy picture").setData(("copy", head))
         menu.triggered.connect(self._did)
         return menu
 
+    def _offer_shades(self, menu: QMenu) -> None:
+        choices = self.shade.choices
+        if len(choices) < 2:
+            return
+        inside = menu.addMenu("Colour heads by")
+        for name, title in choices:
+            one = inside.addAction(title)
+            one.setData(("shade", name))
+            one.setCheckable(True)
+            one.setChecked(self.session is not None and self.session.shade == name)
+
     def _did(self, action: Any) -> None:
         what, head = action.data()
+        if what == "shade":
+            self.shaded.emit(head)
+            return
         if head is not None and what != "copy":
             self._pick(HeadId(*head))
         if what == "export":
@@ -231,7 +265,7 @@ def _pictures(
     before: Picture | None,
 ) -> Task[Picture]:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
-    palette, dark, shared, flat, single, spine, _ = asked
+    palette, dark, shared, flat, single, spine, _, shares = asked
     thumbs: dict[HeadId, Thumb] = {}
     source = {n: one for n, one in enumerate(capture.maps) if one is not None}
     new = False
@@ -248,7 +282,7 @@ def _pictures(
     if before is not None and not new and before.asked == asked and before.source == source:
         return before
     shown = {} if spine else _means(capture, thumbs) if single else thumbs
-    atlas = compose(shown, sizes, palette, dark=dark, shared=shared, flat=flat)
+    atlas = compose(shown, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
     return Picture(thumbs, source, atlas, asked)
 
 
