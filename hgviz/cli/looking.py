@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
+from hgviz.cli import linking
 from hgviz.cli.options import (
     AsJson,
     Fuse,
@@ -110,7 +111,8 @@ def figure(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="K", help="Of a capture map, wall, levels, rollout; of studies curve, scores."
+            metavar="K",
+            help="Of a capture map, links, wall, levels, rollout; of studies curve, scores.",
         ),
     ],
     out: Annotated[
@@ -138,6 +140,15 @@ def figure(
     heads: OfHeads = "",
     residual: Residual = 0.5,
     signed: Signed = False,
+    queries: linking.Queries = "",
+    together: linking.Together = "each",
+    most: linking.Most = None,
+    mass: linking.Mass = 0.0,
+    least: linking.Least = 0.0,
+    words: linking.Words = False,
+    special: linking.Special = True,
+    values: linking.Values = False,
+    across: linking.Across = False,
 ) -> None:
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
@@ -176,6 +187,14 @@ def figure(
         if kind == "rollout":
             spec = replace(spec, recipe=recipe_of(capture, fuse, heads, residual, signed))
             command += spec.recipe.options
+        if kind == "links":
+            links = linking.linking_of(
+                capture, layer, queries, heads, fuse=together, most=most, mass=mass, least=least,
+                words=words, special=special, values=values, across=across,
+            )  # fmt: skip
+            first = links.heads[0] if links.heads else spec.selection.head_id
+            spec = replace(spec, links=links, selection=Selection(*first, query))
+            command += links.arguments
         command += ["--width", width, "-o", out.name]
         task = tasks.figure(spec, capture, out, shlex.join(command))
     terminal.say(f"{terminal.run(task, 'Drawing')}: {kinds[kind].label.lower()}.")

@@ -71,9 +71,10 @@ class Linking:
             out += ["--heads", ",".join(map(str, self.heads))]
         if self.queries:
             out += ["--queries", _ranges(self.queries)]
-        for name in ("fuse", "most", "mass", "least"):
-            if getattr(self, name) != getattr(usual, name):
-                out += [f"--{name}", format(getattr(self, name), "g" if name == "mass" else "")]
+        options = {"fuse": "together", "most": "most", "mass": "mass", "least": "least"}
+        for name, option in options.items():
+            if (value := getattr(self, name)) != getattr(usual, name):
+                out += [f"--{option}", value if name == "fuse" else f"{value:g}"]
         out += [f"--{name}" for name in ("words", "values", "across") if getattr(self, name)]
         return (*out, *(() if self.special else ("--no-special",)))
 
