@@ -154,6 +154,12 @@ def _beside(session: Session) -> str:
     return "" if session.beside else "Needs a B: choose what to compare with first"
 
 
+def _reportable(session: Session) -> str:
+    from hgviz.gui.compare.reporting import why_not
+
+    return why_not(session)
+
+
 def _some_off(session: Session) -> str:
     return "" if session.off else "No head is switched off"
 
@@ -237,6 +243,7 @@ ACTIONS = (
     Action("save_study", "Save what was measured…", "save", (), "Analyse", _studied, 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", _capture, 3),
     Action("compare_nothing", "Compare with nothing", "close", (), "Analyse", _beside, 3),
+    Action("report_sides", "Report on A and B…", "export", (), "Analyse", _reportable, 3),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
     Action("about", "About hgviz", "info", (), "Help", _always, 1),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from hgviz import settings
 from hgviz.core import HeadId
 from hgviz.gui import opening
-from hgviz.gui.asking import ask_for
+from hgviz.gui.asking import TEXTS, ask_for, ask_where
+from hgviz.gui.compare import reporting
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.compare.comparing import Comparing
     from hgviz.gui.window import Window
+    from hgviz.gui.working import Working
     from hgviz.session import Session
 
 
@@ -28,6 +33,9 @@ class CompareCommands:
     session: Session
     capturing: Capturing
     comparing: Comparing
+    working: Working
+    lanes: Lanes
+    say: Callable[[str], None]
     opened_before: dict[str, str]
     run: Callable[[str], None]
     open: Callable[[], None]
@@ -65,6 +73,34 @@ class CompareCommands:
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
+
+    def report_sides(self) -> None:
+        """Ask for data, where none was chosen on the Prune page, and where to write the report."""
+        if self.session.data:
+            self._ask_report(self.session.data)
+            return
+        file = QFileDialog.FileMode.ExistingFile
+        classes = self.session.spec.goal == "classes"
+        title = "Report: choose texts with labels" if classes else "Report: choose a text"
+        ask_for(self.window, title, file, self._ask_report, TEXTS)
+
+    def _ask_report(self, data: str) -> None:
+        names = [one.spec.name or "model" for one in (self.session.capture, self.session.beside)]
+        name = f"{names[0]}-{names[1]}.html"
+        chosen = partial(self._report, data)
+        ask_where(self.window, "Report on A and B", reporting.KINDS, name, chosen)
+
+    def _report(self, data: str, out: str) -> None:
+        self._remember(out)
+        if reason := reporting.why_not(self.session):  # things may have changed while it was asked
+            self.say(reason)
+            return
+        asked = reporting.Asked.of(self.session, data, settings.load().device, out)
+        title = f"Report on A and B, {Path(out).name}"
+        self.working.start(
+            self.lanes.engine, reporting.REPORT, title, asked.task(),
+            lambda path: self.say(f"The report is written: {path}"),
+        )  # fmt: skip
 
     def _ask_side(self, kind: str) -> None:
         dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
