@@ -70,8 +70,7 @@ class Walked:
 class Path:
     """A text, the text that says nothing, and the answer between them.
 
-    Errors: HgvizError for a model without answers, an answer that is not there, a baseline that
-    the tokenizer does not have.
+    Errors: HgvizError for a model without answers, an answer or a baseline that is not there.
     """
 
     def __init__(
@@ -286,22 +285,23 @@ def _embedded(module: Module, given: Tokens) -> Tensor:
 
 def _saying_nothing(model: Model, end: Tensor, text: Prompt, baseline: str) -> Tensor:
     """(1, n, d): where a path begins. mean: the average token at every place; blank: a mask, a
-    padding or a space, special tokens as they are; zero: nothing at all."""
+    padding or a space, special tokens as they are, the average where there is none; zero: nothing."""
     if baseline not in BASELINES:
         named = ", ".join(BASELINES)
         raise HgvizError(f"there is no baseline {baseline!r}", f"the known ones are {named}")
     if baseline == "zero" or text.states is not None:
         return torch.zeros_like(end)
     table = _table(model.module).weight.detach()
-    if baseline == "mean":
+    number = _blank(model) if baseline == "blank" else None
+    if number is None:
         return table.mean(0).expand_as(end).clone()
-    found = table[_blank(model)].expand_as(end).clone()
+    found = table[number].expand_as(end).clone()
     special = torch.as_tensor(text.spans[: end.shape[1], 0] < 0, device=end.device)
     found[:, special] = end[:, special]
     return found
 
 
-def _blank(model: Model) -> int:
+def _blank(model: Model) -> int | None:
     for name in BLANKS:
         try:
             named = model.tokenizer.encode(name)
@@ -310,7 +310,7 @@ def _blank(model: Model) -> int:
         for number, piece in zip(named.ids.tolist(), named.pieces, strict=True):
             if piece == name:
                 return int(number)
-    raise HgvizError("the tokenizer has no blank", "no mask, padding or space", "Take mean")
+    return None
 
 
 __all__ = ["BASELINES", "Answer", "Embedded", "Path", "Walked", "require_answer"]

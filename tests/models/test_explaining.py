@@ -111,10 +111,10 @@ def test_heads_have_the_conductance_of_captum_used_plainly(case, monkeypatch):
 def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
     model, text, target, answer = case
     path = Path(model, text, answer, target)
-    found = finish(path.each_layer(steps=40))
+    found = finish(path.each_layer(steps=60))
     forward, ends, starts = plainly(*case)
     for mine, layer in zip(found, path.layers, strict=True):
-        one = LayerIntegratedGradients(forward, layer).attribute(ends, starts, n_steps=40)
+        one = LayerIntegratedGradients(forward, layer).attribute(ends, starts, n_steps=60)
         assert near(mine, float(one.sum()))
         kept = []
         with torch.no_grad():
@@ -125,7 +125,7 @@ def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
             change = float(forward(*ends))
             hook.remove()
             change = float(forward(*ends)) - change
-        assert mine == pytest.approx(change, rel=1e-2, abs=1e-4)
+        assert mine == pytest.approx(change, rel=3e-2, abs=1e-3)
 
 
 SAMPLES = [
@@ -140,7 +140,7 @@ def test_integrated_gradients_of_the_samples_are_complete(name, text, position):
     logits = model.run(prompt.ids).logits
     row = logits if position is None else logits[position]
     answer = Answer(int(row.argmax()), position)
-    found = finish(Path(model, prompt, answer).walk(steps=256))
+    found = finish(Path(model, prompt, answer, baseline="blank").walk(steps=256))
     change = found.value - found.baseline
     assert found.value == pytest.approx(float(row.max()), abs=1e-4)
     assert abs(found.tokens.sum() - change) <= 1e-3 * abs(change)

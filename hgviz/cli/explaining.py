@@ -1,0 +1,268 @@
+"""The verb that says where an answer comes from."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hgviz import terminal
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Checkpoint,
+    Device,
+    Off,
+    Target,
+    TextPair,
+    ends_in,
+)
+
+if TYPE_CHECKING:
+    from hgviz.analysis.attribution import Attribution, Beside, Question
+    from hgviz.core import Capture, HeadId, Prompt
+    from hgviz.models.model import Model
+
+Method = Literal["tokens", "layers", "heads", "attention"]
+
+
+def attribute(
+    model: Checkpoint,
+    text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
+    text_pair: TextPair = None,
+    target: Target = None,
+    text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
+    ids: Annotated[
+        Path | None, typer.Option(metavar="F.json", help="Ids, as hgviz capture reads them.")
+    ] = None,
+    target_class: Annotated[
+        str | None,
+        typer.Option(metavar="C", help="Of a classifier: its name or number; else the likeliest."),
+    ] = None,
+    token: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Of a language model: what it says at this token; the last."
+        ),
+    ] = None,
+    says: Annotated[
+        str | None,
+        typer.Option(
+            metavar="T|ID",
+            help="Which token it says there; else what follows, or the likeliest at the end.",
+        ),
+    ] = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="tokens, layers: integrated gradients; heads: conductance; attention: one head's "
+            "weights beside gradient x attention."
+        ),
+    ] = "tokens",
+    head: Annotated[
+        str, typer.Option(metavar="3.5", help="Which head --method attention is about.")
+    ] = "0.0",
+    query: Annotated[
+        int | None,
+        typer.Option(metavar="Q", min=0, help="The token it looks from; else --token, or all."),
+    ] = None,
+    steps: Annotated[int, typer.Option(metavar="S", min=2, help="Points of the path.")] = 256,
+    baseline: Annotated[
+        Literal["mean", "blank", "zero"],
+        typer.Option(help="Where the path begins: the average token, a mask or space, nothing."),
+    ] = "blank",
+    off: Off = "",
+    activation: Activation = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="OUT.json|.csv", callback=ends_in(".json", ".csv"), help="Where."
+        ),
+    ] = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Say where one answer of a model comes from, by captum's methods.
+
+    Attributions add up to the change of the answer between a text that says nothing and this one,
+    up to the error that is told; more steps make it smaller.
+    """
+    from hgviz import tasks
+
+    if sum(one is not None for one in (text, text_file, ids)) != 1:
+        raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
+    if ids is not None and (text_pair is not None or target is not None):
+        raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
+    loaded = terminal.run(tasks.load(model, device, activation=activation), f"Opening {model.name}")
+    chosen = tasks.heads_from(off, loaded.spec)
+    one = _head(head, loaded) if method == "attention" else None
+    given = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
+    seen = terminal.run(tasks.capture(loaded, given[0], off=chosen, target=given[1]), "Reading")
+    question = _question(loaded, seen, target_class, token, says, steps, baseline)
+    task = tasks.explain(loaded, *_ordered(given, question), chosen, layers=method == "layers")
+    found = terminal.run(task, "Attributing")
+    facts = _facts(loaded, found, seen.main, model, method)
+    if one is None:
+        rows = _rows(found, seen, method)
+    else:
+        at = query if query is not None else question.position
+        if at is not None and at >= len(seen.query_prompt(one.layer)):
+            raise typer.BadParameter(f"The text has no token {at}.")
+        beside = terminal.run(tasks.head_beside(found, seen, one, at), "Reading the head")
+        facts |= {"head": str(one), "query": at, "agreement": _agreement(beside)}
+        rows = _keys(beside, seen)
+    facts[ROWS[method]] = rows
+    if out is not None:
+        terminal.write_facts(out, facts, rows)
+    if as_json:
+        print(json.dumps(facts))
+    elif out is None:
+        terminal.show(facts)
+    else:
+        terminal.say(f"{out}: {terminal.counted(len(rows), 'row')}.")
+
+
+ROWS = {"tokens": "tokens", "layers": "layers", "heads": "heads", "attention": "keys"}
+
+
+def _ordered(given: Any, question: Question) -> tuple[Prompt, Question, Prompt | None]:
+    return given[0], question, given[1]
+
+
+def _head(name: str, model: Model) -> HeadId:
+    from hgviz import tasks
+
+    found = tasks.heads_from(name, model.spec)
+    if len(found) != 1:
+        raise typer.BadParameter("--head names one head, such as 3.5.")
+    return next(iter(found))
+
+
+def _question(
+    model: Model,
+    seen: Capture,
+    label: str | None,
+    token: int | None,
+    says: str | None,
+    steps: int,
+    baseline: str,
+) -> Question:
+    """What is asked, by names or numbers. Errors: HgvizError, BadParameter for none such."""
+    from dataclasses import replace
+
+    from hgviz import tasks
+    from hgviz.analysis.attribution import Question
+    from hgviz.core import HgvizError
+
+    goal, classes = model.spec.goal, model.spec.goal == "classes"
+    if goal == "states":
+        raise HgvizError(
+            "this model gives hidden states, no answer",
+            "an attribution says where one number comes from",
+            "Open the model with its classifier or its language model",
+        )
+    if classes and (token is not None or says is not None):
+        raise typer.BadParameter("--token and --says are for language models; use --target-class.")
+    if not classes and label is not None:
+        raise typer.BadParameter("--target-class is for classifiers; use --token and --says.")
+    if token is not None and token >= len(seen.main):
+        raise typer.BadParameter(f"The text has {len(seen.main):,} tokens, from 0; there is no "
+                                 f"token {token}.")  # fmt: skip
+    found = tasks.question_of(goal, seen.logits, seen.main, token)
+    assert found is not None
+    if label is not None:
+        found = Question(_class(model, label))
+    if says is not None:
+        found = replace(found, number=_said(model, says))
+    return replace(found, steps=steps, baseline=baseline)
+
+
+def _class(model: Model, name: str) -> int:
+    labels = model.spec.labels
+    if name in labels:
+        return labels.index(name)
+    if name.isdecimal() and int(name) < len(labels):
+        return int(name)
+    raise typer.BadParameter(f"There is no class {name!r}; there are {', '.join(labels)}.")
+
+
+def _said(model: Model, name: str) -> int:
+    if name.isdecimal() and len(name) > 1 and int(name) < model.spec.vocabulary:
+        return int(name)
+    prompt = model.tokenizer.encode(name)
+    real = [int(one) for one, (start, _) in zip(prompt.ids, prompt.spans, strict=True)
+            if start >= 0]  # fmt: skip
+    if len(real) != 1:
+        raise typer.BadParameter(f"{name!r} is {len(real)} tokens; --says takes one, or its id.")
+    return real[0]
+
+
+def _facts(
+    model: Model, found: Attribution, prompt: Prompt, path: Path, method: str
+) -> dict[str, Any]:
+    """What was asked and how well it was answered."""
+    import numpy as np
+
+    question = found.question
+    if question.position is None:
+        answer = {"class": question.number, "label": model.spec.labels[question.number]}
+    else:
+        named = model.tokenizer.decode(np.array([question.number]))
+        answer = {
+            "at": question.position, "after": prompt.label(question.position),
+            "token": question.number, "says": named.text or named.pieces[0],
+        }  # fmt: skip
+    return {
+        "model": path.name, "method": method, "answer": answer, "steps": question.steps,
+        "baseline": question.baseline, "value": found.value, "start": found.start,
+        "change": found.change, "sum": found.total,
+        "error": None if math.isinf(found.error) else found.error,
+    }  # fmt: skip
+
+
+def _rows(found: Attribution, seen: Capture, method: Method) -> list[dict[str, Any]]:
+    if method == "heads":
+        return [{"head": str(one), "conductance": value} for one, value in found.heads.items()]
+    if method == "layers":
+        layers = seen.spec.layers
+        return [
+            {"layer": index, "name": layers[index].name, "attribution": value}
+            for index, value in (found.layers or {}).items()
+        ]
+    texts = [("", seen.main, found.tokens)]
+    if seen.target is not None and found.source is not None:
+        texts = [("target", seen.target, found.tokens), ("source", seen.prompt, found.source)]
+    return [
+        {"side": side, "token": at, "text": prompt.label(at), "attribution": float(value)}
+        for side, prompt, values in texts
+        for at, value in enumerate(values)
+    ]
+
+
+def _keys(beside: Beside, seen: Capture) -> list[dict[str, Any]]:
+    prompt, spans = seen.key_prompt(beside.head.layer), seen.key_spans(beside.head.layer)
+    columns: list[Any] = [beside.attention, beside.slope, beside.tokens]
+    return [
+        {
+            "column": column,
+            "text": prompt.words(*spans[column].tolist()) or prompt.label(int(spans[column, 0])),
+            **{
+                name: None if values is None else float(values[at])
+                for name, values in zip(NAMES, columns, strict=True)
+            },
+        }
+        for at, column in enumerate(beside.columns.tolist())
+    ]
+
+
+NAMES = ("attention", "gradient_x_attention", "integrated_gradients")
+
+
+def _agreement(beside: Beside) -> dict[str, float | None]:
+    """Spearman's rank correlations of sizes."""
+    pairs = "attention_and_gradient", "attention_and_tokens", "gradient_and_tokens"
+    told = (None if math.isnan(one) else one for one in beside.agreements)
+    return dict(zip(pairs, told, strict=True))
