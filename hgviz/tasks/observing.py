@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 
 _HELD = 1 << 26  # numbers, of captures that are kept for the second pass
+_MOST = 512  # of them
 _CUT = 40  # characters: the index keeps at least so many of a text
 
 
 def habits(capture: Capture, alone: bool = False) -> Task[Habits]:
     """What every head does over all texts of the file that a capture is of, or on its own text.
 
-    alone: only its own text, though there are others. Each text is opened twice, one at a time.
+    alone: only its own text, though there are others. What 256 MB do not hold is opened again for
+    the second pass.
     """
     from hgviz.analysis import habits as analysis
 
@@ -33,7 +36,8 @@ def habits(capture: Capture, alone: bool = False) -> Task[Habits]:
     from hgviz.store import open_capture
 
     numbers = [one.number for one in capture.items]
-    opened = partial(open_capture, capture.path)
+    # a list of all texts in each of them would be a square of it
+    opened = _Kept(lambda number: replace(open_capture(capture.path, number), items=()))
     yield Step(0, len(numbers), "reading the texts")
     return (yield from analysis.measure(opened, numbers, _lexicon(capture)))
 
@@ -81,7 +85,7 @@ class _Kept:
         layers = len(found.spec.layers)
         # queries and keys of every layer
         self._room -= 2 * layers * found.spec.width * max(map(len, found.spans))
-        if self._room >= 0:
+        if self._room >= 0 and len(self._kept) < _MOST:
             self._kept[number] = found
         return found
 
