@@ -1,0 +1,267 @@
+"""What a notebook asks for: figures and comparisons that it shows in place, as SVG.
+
+Importing this costs little; torch, matplotlib and h5py are loaded when they are needed, Qt never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hgviz import tasks
+from hgviz.core import Capture, HgvizError, finish, replace
+from hgviz.notebook.given import (
+    COMPOSED,
+    LINKS,
+    LOOKS,
+    Head,
+    captured,
+    captured_alike,
+    display_of,
+    head_of,
+    is_capture,
+    linking_of,
+    recipe_of,
+    require_known,
+    selection_of,
+    study_at,
+)
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.models.model import Model
+    from hgviz.study import Study
+
+Facts = dict[str, Any]
+
+
+class Figure:
+    """A figure that a notebook shows in place. facts: its numbers, and where they come from;
+    captures: what it shows, so that another figure need not run the model again.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Path_], str],
+        facts: Callable[[], Facts],
+        captures: tuple[Capture, ...] = (),
+    ) -> None:
+        self.captures = captures
+        self._write, self._find = write, facts
+        self._svg = ""
+        self._facts: Facts | None = None
+
+    @property
+    def capture(self) -> Capture:
+        """What it shows: the capture, of two the first. Errors: HgvizError for figures of none."""
+        if not self.captures:
+            raise HgvizError("this figure is of studies", "it shows no capture")
+        return self.captures[0]
+
+    @property
+    def facts(self) -> Facts:
+        """The numbers behind the figure, fit for JSON; measured when they are asked for."""
+        if self._facts is None:
+            self._facts = self._find()
+        return self._facts
+
+    def save(self, path: Path_) -> Path:
+        """Write the figure: PDF, SVG, PNG or PGF, as the name ends. Errors: HgvizError."""
+        return Path(self._write(path))
+
+    def _repr_svg_(self) -> str:
+        if not self._svg:
+            with TemporaryDirectory() as folder:
+                self._svg = Path(self._write(Path(folder) / "figure.svg")).read_text("utf-8")
+        return self._svg
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.spec.name or "a capture" for one in self.captures) or "studies"
+        return f"<hgviz figure of {names}; save('figure.pdf') writes it>"
+
+
+def figure(
+    given: Capture | Model | Path_,
+    kind: str = "map",
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: Head | None = None,
+    query: int | None = None,
+    key: int | None = None,
+    item: int = 0,
+    width: str = "neurips",
+    title: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+    **options: Any,
+) -> Figure:
+    """A figure of a capture, of a model on a text, or of a study; all are also given as paths.
+
+    kind: map, links, wall, levels, rollout; of studies curve and scores. text: what a model reads,
+    pair and target a second one; off: heads switched off meanwhile, "3.5,4.*"; activation: another
+    one for all heads. head: its number in the layer, or both as "12.5". query, key: tokens. item:
+    which text of a corpus. Of links, queries= and heads= ("12.5,11.*"), fuse=, most=, mass=,
+    least=, words=, special=, values= and across=, as maps.linking.Linking has them; of rollout
+    heads=, fuse=, residual=, signed= and nothing=; of all palette=, scale= and limits=. of studies
+    methods= and axis=. Errors: HgvizError, for names that are none TypeError.
+    """
+    study = study_at(given)
+    if study is not None:
+        return _of_study(study, "curve" if kind == "map" else kind, width, title, options)
+    from hgviz.figures import COMPOSED as TOGETHER
+    from hgviz.figures import FIGURES, Spec
+    from hgviz.figures.frame import map_of
+
+    known = {"links": LINKS, "rollout": COMPOSED}.get(kind, ())
+    require_known(kind, FIGURES | TOGETHER, options, (*known, *LOOKS))
+    one = captured(given, text, pair, target, item, off, activation, device)
+    chosen = selection_of(one, layer, head, query, key, options if kind == "links" else {})
+    if kind in ("map", "links", "levels"):  # said here, not when it is shown
+        map_of(one, chosen.layer, chosen.head)
+    spec = Spec(kind, chosen, display_of(options), width=width, title=title)
+    if kind == "links":
+        spec = replace(spec, links=linking_of(one, chosen, options))
+    if kind == "rollout":
+        spec = replace(spec, recipe=recipe_of(one, options))
+
+    def write(path: Path_) -> str:
+        return finish(tasks.figure(spec, one, path))
+
+    return Figure(write, lambda: _facts(spec, one), (one,))
+
+
+def compare(
+    a: Capture | Model | Path_,
+    b: Capture | Model | Path_,
+    text: str | None = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: Head | None = None,
+    beside: Head | None = None,
+    item: int = 0,
+    width: str = "neurips",
+    title: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+) -> Figure:
+    """A head of A, that of B (beside, where it is another) and their difference, on one scale.
+
+    a, b: captures, models or paths of either; a model reads text, or the text of the other side
+    where that is a capture. off, activation: of B alone, so that compare(m, m, text, off="3.5")
+    shows what a head does to the others. facts: what `hgviz compare --json` says of all heads.
+    Errors: HgvizError.
+    """
+    from hgviz.figures import Spec
+
+    first, second = is_capture(a), is_capture(b)
+    if first and not second and text is None:
+        one = captured(a, None, None, None, item, "", None, device)
+        other = captured_alike(b, one, off, activation, device)
+    elif second and not first and text is None:
+        other = captured(b, None, None, None, item, off, activation, device)
+        one = captured_alike(a, other, "", None, device)
+    else:
+        words = None if first else text, None if second else text
+        one = captured(a, words[0], pair, target, item, "", None, device)
+        other = captured(b, words[1], pair, target, item, off, activation, device)
+    chosen = selection_of(one, layer, head, None, None, {})
+    if beside is not None:
+        named = head_of(other, None, beside)
+        chosen = replace(chosen, beside=named)
+    spec = Spec("compare", chosen, width=width, title=title)
+
+    def write(path: Path_) -> str:
+        return finish(tasks.figure_beside(spec, [one, other], path))
+
+    def facts() -> Facts:
+        return finish(tasks.compare(one, other)).facts()
+
+    return Figure(write, facts, (one, other))
+
+
+def capture(
+    model: Model | Path_,
+    text: str,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+) -> Capture:
+    """Run a model on a text and keep what every head attended with, in memory. Errors: HgvizError.
+
+    For many figures of one run: figure(capture, ...) shows it without running it again.
+    """
+    return captured(model, text, pair, target, 0, off, activation, device)
+
+
+# --- what is known --------------------------------------------------------------------------------
+
+
+def _facts(spec: Spec, capture: Capture) -> Facts:
+    """Where a figure comes from, what its head does, and of links every one."""
+    from hgviz.figures import provenance
+
+    found: Facts = dict(provenance.record(spec, capture, [], "", Path("figure.svg")))
+    chosen = spec.selection.head_id
+    if spec.kind in ("map", "links"):
+        alone = (one if at == chosen.layer else None for at, one in enumerate(capture.maps))
+        known = finish(tasks.measure(replace(capture, maps=tuple(alone)))).get(chosen)
+        if known is not None:
+            numbers = {str(name): float(value) for name, value in known.metrics.items()}
+            found |= {"role": known.role, "sentence": known.sentence, "metrics": numbers}
+    if spec.kind == "links":
+        found["links"] = _links(spec, capture)
+    return found
+
+
+def _links(spec: Spec, capture: Capture) -> list[Facts]:
+    """Every link: query and key by token and in words, the head, the weight."""
+    from hgviz.maps.linking import linked
+
+    links = finish(linked(capture, spec.selection, spec.links))
+    names = [links.fuse] if links.single and len(links.heads) > 1 else list(map(str, links.heads))
+    return [
+        {
+            "query": links.queries.token(place), "from": links.queries.words(place),
+            "key": links.keys.token(key), "to": links.keys.words(key), "head": name,
+            "weight": weight,
+        }
+        for place, many in links.strands.items()
+        for name, strand in zip(names, many, strict=True)
+        for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def _of_study(
+    study: Study, kind: str, width: str, title: str | None, options: Mapping[str, Any]
+) -> Figure:
+    from hgviz.figures import CHARTS, Spec
+
+    require_known(kind, CHARTS, options, ("methods", "axis"))
+    methods, axis = tuple(options.get("methods", ())), str(options.get("axis", "heads"))
+    one = tasks.chart(kind, [study], methods, axis)
+    spec = Spec(kind, width=width, title=title)
+
+    def write(path: Path_) -> str:
+        return finish(tasks.study_figure(spec, one, path))
+
+    def facts() -> Facts:
+        names, *rows = one.rows()
+        return {**one.about, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
+
+    return Figure(write, facts)
+
+
+__all__ = ["Figure", "capture", "compare", "figure"]

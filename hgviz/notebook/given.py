@@ -1,0 +1,195 @@
+"""What a notebook gives: captures, models, texts and paths, and which head of them is meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hgviz import tasks
+from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, finish, heads_named
+
+if TYPE_CHECKING:
+    from hgviz.maps.linking import Linking
+    from hgviz.models.model import Model
+    from hgviz.recipe import Recipe
+    from hgviz.study import Study
+
+Head = int | str | tuple[int, int]
+LINKS = "queries", "heads", "fuse", "most", "mass", "least", "words", "special", "values", "across"
+COMPOSED = "heads", "fuse", "residual", "signed", "nothing"
+LOOKS = "palette", "scale", "limits"
+OFTEN = "Other options of figure() are kind, text, layer, head, query, key, item, width and title"
+
+
+# --- what is given --------------------------------------------------------------------------------
+
+
+def captured(
+    given: Any,
+    text: str | None,
+    pair: str | None,
+    target: str | None,
+    item: int,
+    off: str,
+    activation: str | None,
+    device: str,
+) -> Capture:
+    """The capture that is given, lies at a path, or that a model makes of a text."""
+    if is_capture(given):
+        asked = {"text": text, "off": off, "activation": activation}
+        if unlike := [name for name, value in asked.items() if value]:
+            raise HgvizError(
+                f"a capture takes no {unlike[0]}",
+                "it is of one text, as one model read it",
+                "Give the model in its place, or leave it out",
+            )
+        if isinstance(given, Capture):
+            return given
+        from hgviz.store import open_capture
+
+        return open_capture(given, item)
+    if text is None:
+        raise HgvizError(
+            "a model needs a text", "there is nothing to draw before it has read one",
+            'Give one, such as text="The sand ran down."',
+        )  # fmt: skip
+    model = model_of(given, activation, device)
+    prompt, second = tasks.prompt_from(model, text=text, pair=pair, target=target)
+    heads = tasks.heads_from(off, model.spec)
+    return finish(tasks.capture(model, prompt, off=heads, target=second))
+
+
+def captured_alike(
+    given: Any, like: Capture, off: str, activation: str | None, device: str
+) -> Capture:
+    """The text of a capture, read by a model."""
+    model = model_of(given, activation, device)
+    return finish(tasks.capture_alike(model, like, tasks.heads_from(off, model.spec)))
+
+
+def model_of(given: Any, activation: str | None, device: str) -> Model:
+    """The model that is given, or lies at a path."""
+    if not isinstance(given, str | os.PathLike):
+        if not hasattr(given, "trace"):
+            raise HgvizError(
+                f"{given!r:.40} cannot be drawn",
+                "captures and models can, and paths of captures, checkpoints and studies",
+                "Give one of these",
+            )
+        if activation is not None:
+            raise HgvizError(
+                "the activation of a model that is open cannot be exchanged",
+                "its layers are built for the one it has",
+                "Give its path in its place",
+            )
+        model: Model = given
+        return model
+    return finish(tasks.load(os.fspath(given), device, activation=activation))
+
+
+def is_capture(given: Any) -> bool:
+    """Whether it is a capture, or the path of one."""
+    if isinstance(given, Capture):
+        return True
+    if not isinstance(given, str | os.PathLike) or not os.path.lexists(given):
+        return False
+    return tasks.kind_of(os.fspath(given)) == "capture"
+
+
+def study_at(given: Any) -> Study | None:
+    """The study at a path, None where there is none."""
+    if not isinstance(given, str | os.PathLike) or not os.path.isfile(given):
+        return None
+    if tasks.kind_of(os.fspath(given)) != "study":
+        return None
+    from hgviz.store import open_study
+
+    return open_study(os.fspath(given))
+
+
+# --- what is chosen -------------------------------------------------------------------------------
+
+
+def require_known(
+    kind: str, kinds: Mapping[str, Any], options: Mapping[str, Any], known: Sequence[str]
+) -> None:
+    """Errors: HgvizError for a kind that is not there, TypeError for options it does not have."""
+    if kind not in kinds:
+        raise HgvizError(
+            f"there is no kind of figure named {kind!r}", f"there are {', '.join(kinds)}",
+            "Choose one of these",
+        )  # fmt: skip
+    if unknown := sorted(set(options) - set(known)):
+        raise TypeError(f"a figure of kind {kind} has no option {unknown[0]!r}. {OFTEN}.")
+
+
+def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
+    """The head that is meant: a number in a layer, "12.5" or (12, 5); 0.0 where none is."""
+    if isinstance(head, str) and "." in head:
+        found = heads_named(head, capture.spec.layers)
+        if len(found) != 1:
+            raise HgvizError(f"{head!r} names {len(found)} heads", "one is drawn", "Name one")
+        return next(iter(found))
+    if isinstance(head, tuple):
+        return HeadId(*head)
+    return HeadId(layer or 0, int(head or 0))
+
+
+def selection_of(
+    capture: Capture,
+    layer: int | None,
+    head: Head | None,
+    query: int | None,
+    key: int | None,
+    links: Mapping[str, Any],
+) -> Selection:
+    """What is drawn: the head that is meant, of links without one the first of theirs."""
+    chosen = head_of(capture, layer, head)
+    if layer is None and head is None and links.get("heads"):
+        chosen = heads_of(capture, links["heads"])[0]
+    return Selection(*chosen, query, key)
+
+
+def heads_of(capture: Capture, given: Any) -> tuple[HeadId, ...]:
+    """Heads by name, "3.5,4.*", or one by one."""
+    if isinstance(given, str):
+        return tuple(sorted(heads_named(given, capture.spec.layers)))
+    return tuple(head_of(capture, None, one) for one in given)
+
+
+def display_of(options: Mapping[str, Any]) -> Display:
+    """How weights become colours. Errors: HgvizError for palettes and scales that are not there."""
+    from hgviz.palettes import PALETTES, SCALES
+
+    for name, known in (("palette", PALETTES), ("scale", SCALES)):
+        if (asked := options.get(name)) is not None and asked not in known:
+            raise HgvizError(
+                f"there is no {name} {asked!r}", f"there are {', '.join(known)}",
+                "Choose one of these",
+            )  # fmt: skip
+    return Display(**{name: options[name] for name in LOOKS if name in options})
+
+
+def linking_of(capture: Capture, chosen: Selection, options: Mapping[str, Any]) -> Linking:
+    """Which links are drawn."""
+    from hgviz.maps.linking import Linking
+
+    given = {name: options[name] for name in LINKS if name in options}
+    if "most" not in given and (given.get("mass") or given.get("least")):
+        given["most"] = 0
+    queries = given.get("queries", ())
+    if queries == "all":
+        count = len(capture.query_prompt(chosen.layer)) if chosen.layer < len(capture.maps) else 0
+        queries = range(count)
+    given["queries"] = tuple(int(one) for one in queries)
+    given["heads"] = heads_of(capture, given.get("heads", ()))
+    return Linking(**given)
+
+
+def recipe_of(capture: Capture, options: Mapping[str, Any]) -> Recipe:
+    """How all maps are made one."""
+    from hgviz.recipe import Recipe
+
+    given = {name: options[name] for name in COMPOSED if name in options}
+    return Recipe(**{**given, "heads": heads_of(capture, given.get("heads", ()))})
