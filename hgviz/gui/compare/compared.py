@@ -17,7 +17,8 @@ from hgviz.gui.compare.sight import Either, Placed, alike
 from hgviz.gui.views import naming, signs, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.opened import BLOCK, ROWS_KEPT, RUN, SMALL
-from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, rule_of, seen
+from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, rule_of, seen, wanted
+from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import Difference, Projected
 
 KEPT = 8  # pairs of heads that stay open
@@ -174,6 +175,13 @@ class Compared:
         before = self.peak
         self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
         return self.peak > before
+
+    def computed(self, tiles: Tiles, view: Viewport) -> float:
+        """How much of the difference on screen is exact, 0 to 1."""
+        least = self.sources[2]
+        parts = [tiles.get(key) for key in wanted(least, view)]
+        shares = [0.0 if one is None else float(one.exact.mean()) for one in parts]
+        return sum(shares) / len(shares) if shares else 1.0
 
     def load(self, tiles: Tiles, keys: Iterable[Key]) -> Task[None]:
         """Read tiles, then what the rows add up to."""

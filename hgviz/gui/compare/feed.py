@@ -23,6 +23,7 @@ class Feed(QObject):
     """Keeps three canvases in tiles: A and B first, for of these A − B is made where they are."""
 
     outgrown = Signal()  # weights are larger than the colours allowed for
+    came = Signal()  # more was read
     added_up = Signal()  # what the rows add up to is known
 
     def __init__(self, cache: Tiles, canvases: Sequence[Canvas]) -> None:
@@ -31,6 +32,7 @@ class Feed(QObject):
         self._compared: Compared | None = None
         self._screen: tuple[object, ...] = ()
         self._ahead = False
+        self._adding = False  # or added up
         self._lanes: Lanes | None = None
         self._readers: Readers | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST)
@@ -56,11 +58,7 @@ class Feed(QObject):
         if compared is not self._compared:
             self._compared, self._screen = compared, ()
             self._lanes.files.cancel(self._key)
-            if compared.masses is None:
-                self._lanes.files.submit(
-                    self._key, "Compare", compared.add_up(), on_done=self._summed,
-                    on_error=self._on_error, post=self._lanes.bridge.post,
-                )  # fmt: skip
+            self._adding = compared.masses is not None
         view = self._canvases[0].view
         if view is None:
             return
@@ -68,7 +66,19 @@ class Feed(QObject):
         if screen != self._screen or self._ahead:
             self._screen = screen
             self._read(ahead=False)
+        self._add_up()
         self._rest.start()
+
+    def _add_up(self) -> None:
+        """Once the screen is exact: sums take as long as the whole difference."""
+        if self._adding or self._compared is None or self._lanes is None:
+            return
+        if all(one.quality == "exact" for one in self._canvases[: len(self._compared.shown)]):
+            self._adding = True
+            self._lanes.files.submit(
+                self._key, "Compare", self._compared.add_up(), on_done=self._summed,
+                on_error=self._on_error, post=self._lanes.bridge.post,
+            )  # fmt: skip
 
     def forget(self) -> None:
         """Nothing is compared any more."""
@@ -107,6 +117,8 @@ class Feed(QObject):
             return
         for canvas in self._canvases:
             canvas.renew(parts)
+        self._add_up()
+        self.came.emit()
         larger = [compared.saw(self.cache, one.key) for one in parts]  # every one of them
         if any(larger):
             self.outgrown.emit()

@@ -24,6 +24,7 @@ from hgviz.gui.views.base import View
 from hgviz.gui.views.map import SCALES
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.supply import QUICK
 from hgviz.gui.views.tiles import Tiles
 from hgviz.session import Session, step_token
 
@@ -80,7 +81,8 @@ class CompareView(View):
         self.head.add(self.way, self.scale, self.fit_button, self.export)
         self.least = label("A − B", factor=0.92, weight=600, kind="side")
         self.legend = Words(factor=0.92, kind="secondary")
-        self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.least.setFixedHeight(28)
         self._add(2, self.least)
         self._add(2, self.legend)
         column = QVBoxLayout(self.content)
@@ -95,6 +97,7 @@ class CompareView(View):
         self.trio.moved.connect(self._fetch)
         self._feed.outgrown.connect(self._present)
         self._feed.added_up.connect(self._present)
+        self._feed.came.connect(self._say_share)
         self.setFocusProxy(self.trio.panes[0])
 
     def seat(self, a: QWidget, b: QWidget) -> None:
@@ -183,6 +186,7 @@ class CompareView(View):
         """Have the tiles read that the screen lacks."""
         if self._compared is not None and self.isVisible():
             self._feed.want(self._compared)
+            self._say_share()
 
     def _present(self) -> None:
         compared, session = self._compared, self.session
@@ -208,6 +212,15 @@ class CompareView(View):
         )
         self.trio.lack(*compared.lacks)
 
+    def _say_share(self) -> None:
+        """How much of a large difference is computed: every weight of both goes into it."""
+        compared, view = self._compared, self.trio.view
+        if compared is None or view is None:
+            return
+        share = compared.computed(self.tiles, view) if view.zoom > QUICK else 1.0
+        self.trio.panes[2].hidden_words = f"{int(100 * share)} % computed" if share < 1 else ""
+        self.trio.panes[2].update()
+
     def _off(self, compared: Compared, session: Session) -> tuple[bool, bool, bool]:
         """Whether the head is switched off in A and in B; a difference is never."""
         met = compared.meeting
@@ -225,8 +238,8 @@ class CompareView(View):
         )
         self.role.setToolTip(said)
         self.role.setVisible(bool(said))
-        levels = [words.ends(one.spec, head.layer) for one, head in met.sides]
-        self.level.setText(" | ".join(dict.fromkeys(levels)))
+        levels = (words.ends(one.spec, head.layer) for one, head in met.sides)
+        self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
         told = sides_of(self.session)
         legend = f"red: more with {told.a}, blue: more with {told.b}"

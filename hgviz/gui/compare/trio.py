@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
@@ -93,6 +93,7 @@ class Trio(QWidget):
         """All look there."""
         for one in self.panes:
             one.turn(view)
+        self._place_lacks()
         self.moved.emit()
 
     def lack(self, b: Lack, least: Lack) -> None:
@@ -103,6 +104,7 @@ class Trio(QWidget):
                 card.say(*lack)
                 one.scene = None
                 one.update()
+        self._place_lacks()
 
     def fit(self) -> None:
         """The whole maps."""
@@ -160,12 +162,16 @@ class Trio(QWidget):
                 left + side + pane.RIGHT, self._top + side + pane.BOTTOM,
             )  # fmt: skip
             seat.setGeometry(corner.x(), corner.y(), side + pane.RIGHT - 8, SEAT)
-        for card, one in zip(self._lacks, self.panes[1:], strict=True):
-            card.setGeometry(one.left, one.top, side, side)
         self._place_signs(side, corners)
         view = self.view
         if view is not None and self._scenes:
             self.look(view.resized(self.panes[0].space, ratio))
+
+    def _place_lacks(self) -> None:
+        """Each card where a map would be, as large as that of A."""
+        size = self.panes[0].map_rect.size().toSize()
+        for card, one in zip(self._lacks, self.panes[1:], strict=True):
+            card.setGeometry(QRect(QPoint(one.left, one.top), size))
 
     def _row(self) -> tuple[int, tuple[QPoint, ...]]:
         """Side by side: how large each is, and where its seat begins."""

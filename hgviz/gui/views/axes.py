@@ -118,7 +118,7 @@ class Names:
                 f"{max(0, int(self.spans[cell, 1]) - 1):,}", _middle(along, ratio, cell, cell + 1)
             )
             for cell in cells
-            if cell == 0 or self.spans[cell, 1] > 0
+            if cell == 0 or self.spans[cell, 1] > max(self.spans[cell, 0], 0)
         ]
         ticks = tuple(label.middle for label in labels)
         return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)
