@@ -171,7 +171,7 @@ def compare(
         other = captured(b, None, None, None, item, off, activation, device)
         one = captured_alike(a, other, "", None, device)
     else:
-        words = None if first else text, None if second else text
+        words = text if second or not first else None, None if second else text
         one = captured(a, words[0], pair, target, item, "", None, device)
         other = captured(b, words[1], pair, target, item, off, activation, device)
     chosen = selection_of(one, layer, head, None, None, {})

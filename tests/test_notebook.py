@@ -1,0 +1,124 @@
+"""What a notebook shows: SVG in place, files on request, numbers behind both; without Qt."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import hgviz
+from hgviz import tasks
+from hgviz.core import Capture, HgvizError, finish
+from hgviz.models import open_model
+from hgviz.resources import resource
+from hgviz.store import write_capture, write_study
+from tests.making import make_capture
+from tests.studying import make_study
+from tests.test_architecture import loaded_after, run
+
+TEXT = "The soup was not good."
+SOFTMAX, YMISH = (str(resource(f"sample/{name}")) for name in ("softmax", "ymish"))
+
+
+@pytest.fixture(scope="module")
+def small() -> Capture:
+    return make_capture("Sand runs down. ", strides=(1, 2), heads=2)
+
+
+def test_importing_hgviz_costs_nothing_and_drawing_needs_no_qt():
+    assert not loaded_after("import hgviz") & {"numpy", "torch", "matplotlib", "h5py"}
+    run(
+        "-c",
+        "import sys; sys.modules['PySide6'] = None; import hgviz\n"
+        "from tests.making import make_capture\n"
+        "found = hgviz.figure(make_capture('Sand. ', strides=(1,), heads=1), 'links')\n"
+        "assert '<svg' in found._repr_svg_() and 'torch' not in sys.modules",
+    )
+
+
+@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels", "rollout"])
+def test_every_kind_is_shown_as_svg_and_written_in_any_format(small, kind, tmp_path):
+    found = hgviz.figure(small, kind, query=5)
+    assert ElementTree.fromstring(found._repr_svg_()).tag.endswith("svg")
+    assert found._repr_svg_() is found._repr_svg_()
+    path = found.save(tmp_path / "one.pdf")
+    assert path.read_bytes().startswith(b"%PDF") and found.capture is small
+    assert json.loads(json.dumps(found.facts))["kind"] == kind
+
+
+def test_a_model_reads_the_text_and_its_capture_is_there_for_more():
+    found = hgviz.figure(SOFTMAX, "links", text=TEXT, head="1.2", query=3, most=2)
+    model = open_model(SOFTMAX)
+    plain = finish(tasks.capture(model, model.tokenize(TEXT)))
+    row = plain.maps[1].read(2, rows=(3, 4))[0]
+    told = found.facts["links"]
+    best = np.argsort(-row)[:2]
+    assert [one["key"] for one in told] == best.tolist()
+    np.testing.assert_allclose([one["weight"] for one in told], row[best], rtol=1e-6)
+    assert {one["from"] for one in told} == {"was"} and {one["head"] for one in told} == {"1.2"}
+    again = hgviz.figure(found.capture, layer=1, head=2)
+    assert again.facts["metrics"].keys() == found.facts["metrics"].keys()
+
+
+def test_a_path_may_be_of_a_capture_a_checkpoint_or_a_study(small, tmp_path):
+    path = write_capture(tmp_path / "c.h5", small)
+    assert hgviz.figure(path).capture.prompt.text == small.prompt.text
+    study = write_study(tmp_path / "s.h5", make_study())
+    found = hgviz.figure(study, "scores", methods=["signed"])
+    assert "<svg" in found._repr_svg_() and found.facts["rows"][0]["head"]
+    with pytest.raises(HgvizError, match="shows no capture"):
+        found.capture  # noqa: B018
+
+
+def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
+    both = hgviz.compare(SOFTMAX, YMISH, TEXT, head="1.2")
+    assert "<svg" in both._repr_svg_() and both.save(tmp_path / "c.svg").exists()
+    heads = {one["head"]: one for one in both.facts["heads"]}
+    assert heads["1.2"]["activation_b"] == "ymish" and heads["1.2"]["largest"] > 0
+    assert len(both.captures) == 2
+    one = hgviz.capture(SOFTMAX, TEXT)
+    same = hgviz.compare(one, SOFTMAX)
+    assert all(row["largest"] < 1e-6 for row in same.facts["heads"])
+    off = hgviz.compare(one, SOFTMAX, off="0.*")
+    assert max(row["largest"] for row in off.facts["heads"]) > 1e-3
+    other = hgviz.compare(one, SOFTMAX, activation="tanh")
+    assert {row["activation_b"] for row in other.facts["heads"]} == {"tanh"}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda one: hgviz.figure(SOFTMAX), "needs a text"),
+        (lambda one: hgviz.figure("nowhere.h5", text="a"), "there is no nowhere.h5"),
+        (lambda one: hgviz.figure(one, text="b"), "takes no text"),
+        (lambda one: hgviz.figure(7, text="b"), "7 cannot be drawn"),
+        (lambda one: hgviz.figure(one, "pie"), "no kind of figure named 'pie'"),
+        (lambda one: hgviz.figure(one, layer=99), "no layer 99"),
+        (lambda one: hgviz.figure(one, head="0.9"), "no head 0.9"),
+        (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),
+        (lambda one: hgviz.figure(one, scale="wide"), "no scale 'wide'"),
+        (lambda one: hgviz.figure(one, palette="jet"), "no palette 'jet'"),
+        (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no letter 999"),
+        (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
+        (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "no folder"),
+        (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),
+    ],
+)
+def test_what_cannot_be_is_said(small, call, said):
+    with pytest.raises(HgvizError, match=said):
+        call(small)
+
+
+def test_an_option_that_no_figure_has_is_a_type_error(small):
+    with pytest.raises(TypeError, match="no option 'colour'"):
+        hgviz.figure(small, colour="red")
+    with pytest.raises(AttributeError):
+        hgviz.chart  # noqa: B018
+    assert {"figure", "compare", "capture"} <= set(dir(hgviz))
+
+
+def test_a_text_for_two_captures_is_refused(small):
+    with pytest.raises(HgvizError, match="takes no text"):
+        hgviz.compare(small, small, "more")
