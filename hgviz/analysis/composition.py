@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
 from hgviz.analysis.operators import Array, pool, shifted, spread, unpooled, unshifted, unspread
-from hgviz.core import Capture
+from hgviz.core import Capture, Task
 from hgviz.recipe import Recipe
 
 # --- one level ------------------------------------------------------------------------------------
@@ -53,40 +53,48 @@ class Level:
             self.down, self.up = net.between(level)
             self.official, self.spreads = net.official, net.spreads
             self.inner = Level(net, level + 1, self.padded // self.factor)
-            ones = np.ones(length)
-            # the official form normalises the level alone, the windowed one with its pre layers
-            ones = ones if self.official else _stack(self.pre, ones)
-            self.skip_mass = np.pad(ones, (0, self.padded - length))
-            self._through(ones)
 
-    def right(self, values: Array) -> Array:
+    def measure(self) -> Task[None]:
+        """Find the scales, from the innermost level out; before anything is sent through."""
+        if self.inner is None:
+            return
+        yield from self.inner.measure()
+        ones = np.ones(self.length)
+        # the official form normalises the level alone, the windowed one with its pre layers
+        if not self.official:
+            ones = yield from _stack(self.pre, ones)
+        self.skip_mass = np.pad(ones, (0, self.padded - self.length))
+        yield from self._through(ones)
+
+    def right(self, values: Array) -> Task[Array]:
         """R v, (n,) -> (n,)"""
-        values = _stack(self.pre, values)
+        values = yield from _stack(self.pre, values)
         if self.inner is not None:
-            values = self._through(values)
-        return _stack(self.post, values)
+            values = yield from self._through(values)
+        return (yield from _stack(self.post, values))
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
         """X R, (r, n) -> (r, n); told: takes what went through each level below, outside in."""
-        rows = _stack_left(self.post, rows)
+        rows = yield from _stack_left(self.post, rows)
         if self.inner is not None:
-            rows = self._through_left(rows, told)
-        return _stack_left(self.pre, rows)
+            rows = yield from self._through_left(rows, told)
+        return (yield from _stack_left(self.pre, rows))
 
     def _rn(self, name: str, values: Array) -> Array:
         if name not in self.scales:
             self.scales[name] = inverse(values) if self.recipe.divides else np.ones(len(values))
         return values * self.scales[name]
 
-    def _through(self, values: Array) -> Array:
+    def _through(self, values: Array) -> Task[Array]:
         """Down, the inner level, up and the residual paths, applied to a vector (n,)."""
         assert self.inner is not None
         keep, look = self.recipe.keep, self.recipe.look
         skip = np.pad(values, (0, self.padded - self.length))  # E v
         short = pool(skip, self.factor, self.shift, self.parts)
         if self.down is not None:
-            short = keep * short + look * self.down.right(shifted(skip, self.shift))
-        inner = self.inner.right(self._rn("short", short))
+            looked = yield from self.down.right(shifted(skip, self.shift))
+            short = keep * short + look * looked
+        inner = yield from self.inner.right(self._rn("short", short))
         if "spread" not in self.scales:
             self.inner_mass = inner
         out = self._rn("spread", spread(inner, self.factor))
@@ -95,13 +103,14 @@ class Level:
         elif self.up is not None:
             out = keep * skip + look * out if self.spreads else skip
         if self.up is not None:
-            out = keep * out + look * self._rn("looked", self.up.right(inner))
+            looked = yield from self.up.right(inner)
+            out = keep * out + look * self._rn("looked", looked)
             out = out if self.official else self._rn("out", out)
         if self.official:
             out = self._rn("out", look * out + keep * skip)
         return out[: self.length]
 
-    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Array:
+    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Task[Array]:
         """The same for rows X (r, n), from the end to the beginning."""
         assert self.inner is not None
         keep, look = self.recipe.keep, self.recipe.look
@@ -113,7 +122,7 @@ class Level:
             out = look * out
         if self.up is not None:
             out = out if self.official else out * self.scales["out"]
-            looked += self.up.left(look * out * self.scales["looked"])
+            looked += yield from self.up.left(look * out * self.scales["looked"])
             out = keep * out
         if not self.official:
             out = out * self.scales["joined"]
@@ -124,27 +133,31 @@ class Level:
             out = look * out if self.spreads else np.zeros_like(out)
         copied = unspread(out * self.scales["spread"], self.factor)
         place = len(told) if told is not None else 0
-        short = self.inner.left(copied + looked, told) * self.scales["short"]
+        short = yield from self.inner.left(copied + looked, told)
+        short = short * self.scales["short"]
         attended = np.zeros_like(skip)
         if self.down is not None:
-            attended = unshifted(self.down.left(look * short), self.shift)
+            attended = unshifted((yield from self.down.left(look * short)), self.shift)
             short = keep * short
         pooled = unpooled(short, self.factor, self.shift, self.parts)
         if told is not None:
             up = copied @ self.inner_mass, looked @ self.inner_mass
             told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
-        return (skip + pooled + attended)[:, : self.length]  # type: ignore[no-any-return]
+        whole: Array = skip + pooled + attended
+        return whole[:, : self.length]
 
 
-def _stack(layers: list[Fused], values: Array) -> Array:
+def _stack(layers: list[Fused], values: Array) -> Task[Array]:
     for layer in layers:
-        values = layer.recipe.look * layer.right(values) + layer.recipe.keep * values
+        looked = yield from layer.right(values)
+        values = layer.recipe.look * looked + layer.recipe.keep * values
     return values
 
 
-def _stack_left(layers: list[Fused], rows: Array) -> Array:
+def _stack_left(layers: list[Fused], rows: Array) -> Task[Array]:
     for layer in reversed(layers):
-        rows = layer.recipe.look * layer.left(rows) + layer.recipe.keep * rows
+        looked = yield from layer.left(rows)
+        rows = layer.recipe.look * looked + layer.recipe.keep * rows
     return rows
 
 
@@ -163,17 +176,23 @@ class Decoder:
         self.encoder, self.layers = net.of_level(0), net.of_level(1)
         self.source, self.length, self.recipe = source, target, net.recipe
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
+    def measure(self) -> Task[None]:
+        """Nothing: rows keep their sums by themselves."""
+        yield from ()
+
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
         """X R, (r, target) -> (r, source + target); told: nothing, there are no levels below."""
         keep, look = self.recipe.keep, self.recipe.look
         found = np.zeros((len(rows), self.source))
         for layer in reversed(self.layers):
+            looked = yield from layer.left(rows)
             if layer.cross:
-                found += look * layer.left(rows)
+                found += look * looked
                 rows = keep * rows
             else:
-                rows = look * layer.left(rows) + keep * rows
-        return np.concatenate([_stack_left(self.encoder, found), rows], axis=1)
+                rows = look * looked + keep * rows
+        source = yield from _stack_left(self.encoder, found)
+        return np.concatenate([source, rows], axis=1)
 
 
 # --- one capture ----------------------------------------------------------------------------------
@@ -182,20 +201,30 @@ class Decoder:
 class Net:
     """Which layers stand where: before, between and after the levels of a capture."""
 
-    def __init__(self, capture: Capture, recipe: Recipe, held: bool = True) -> None:
+    def __init__(self, capture: Capture, recipe: Recipe) -> None:
         spec, self.recipe = capture.spec, recipe
         self.official = spec.form != "windowed"
         self.spreads = spec.upsampling != "none"
         self.strides = [level.stride or 0 for level in spec.levels]
         self.shifts = [level.shift for level in spec.levels]
         self.layers = spec.layers
-        cells = sum(one.shape[1] * one.shape[2] for one in capture.maps if one is not None)
         # a layer that has no heads, or none that is on, adds nothing that looks anywhere
         self.fused = {
-            layer.index: Fused(capture, layer, held and cells <= HELD, recipe)
+            layer.index: Fused(capture, layer, recipe)
             for layer in spec.layers
             if any((layer.index, head) not in capture.off for head in layer.heads)
         }
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of rows one pass over all layers reads."""
+        return sum(one.blocks for one in self.fused.values())
+
+    def hold(self) -> Task[None]:
+        """Keep the fused maps, where they are not too large together."""
+        cells = sum(one.map.shape[1] * one.map.shape[2] for one in self.fused.values())
+        for one in self.fused.values() if cells <= HELD else ():
+            yield from one.hold()
 
     def parts(self, level: int, factor: int) -> Array | None:
         """The part of each place of a group in what a level is pooled to; None: all alike."""

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from hgviz.analysis.operators import Array
-from hgviz.core import Capture, Layer
+from hgviz.core import Capture, Layer, Step, Task
+from hgviz.maps import Tiled
 from hgviz.recipe import Recipe
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
 ROWS = 256
+ENDS = 64  # values at each end of a vector that may differ from all the others
+DOING = Step(0, 1, "composing all maps")
 LARGER = {"max": np.maximum, "min": np.minimum}
 
 
@@ -23,9 +26,7 @@ class Fused:
     weights as they are.
     """
 
-    def __init__(
-        self, capture: Capture, layer: Layer, held: bool, recipe: Recipe | None = None
-    ) -> None:
+    def __init__(self, capture: Capture, layer: Layer, recipe: Recipe | None = None) -> None:
         found = capture.maps[layer.index]
         assert found is not None
         self.map, self.recipe = found, recipe or Recipe()
@@ -33,42 +34,116 @@ class Fused:
         named = [h for h in on if (layer.index, h) in self.recipe.heads]
         self.heads = named or on
         self.cross = layer.role == "cross"
-        self.held: list[Array] | None = list(self._read()) if held else None
+        # no row looks right of itself
+        self.causal = layer.causal and layer.role == "self"
+        self.even = self._even(capture, layer)
+        self.held: list[Array] | None = None
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of rows there are."""
+        return -(-self.map.shape[1] // ROWS)
+
+    def hold(self) -> Task[None]:
+        """Keep all of it."""
+        held = []
+        for block in self._read():
+            held.append(block)
+            yield DOING
+        self.held = held
+
+    def right(self, values: Array) -> Task[Array]:
+        """A v, (keys,) -> (queries,)"""
+        few = self._few(values)
+        if few is not None:
+            return (yield from self._almost_even(values, *few))
+        out = np.zeros(self.map.shape[1])
+        for where, block in self._blocks():
+            out[where] = block @ values[: block.shape[1]]
+            yield DOING
+        return out
+
+    def left(self, rows: Array) -> Task[Array]:
+        """X A, (r, queries) -> (r, keys)"""
+        out = np.zeros((len(rows), self.map.shape[2]))
+        wanted = np.abs(rows).sum(axis=0) > 0
+        for number in range(self.blocks):
+            where = slice(number * ROWS, min((number + 1) * ROWS, self.map.shape[1]))
+            if wanted[where].any():
+                block = self._at(number)
+                out[:, : block.shape[1]] += rows[:, where] @ block
+                yield DOING
+        return out
+
+    # --- blocks of rows ---------------------------------------------------------------------------
 
     def _read(self) -> Iterator[Array]:
-        queries = self.map.shape[1]
-        for start in range(0, queries, ROWS):
-            yield self._block(start, min(start + ROWS, queries), self.map.shape[2])
+        return (self._of_rows(number) for number in range(self.blocks))
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        for number in range(self.blocks):
+            block = self._at(number)
+            yield slice(number * ROWS, number * ROWS + len(block)), block
+
+    def _at(self, number: int) -> Array:
+        return self.held[number] if self.held is not None else self._of_rows(number)
+
+    def _of_rows(self, number: int) -> Array:
+        start, stop = number * ROWS, min((number + 1) * ROWS, self.map.shape[1])
+        keys = self.map.shape[2]
+        return self._block(start, stop, min(stop, keys) if self.causal else keys)
 
     def _block(self, start: int, stop: int, keys: int) -> Array:
         """Rows start..stop of what the heads are fused to, columns up to keys."""
         blocks = (self.map.read(head, (start, stop), (0, keys)) for head in self.heads)
-        if self.recipe.signed:
+        larger = LARGER.get(self.recipe.fuse)
+        if self.recipe.signed or self.even:
             whole = np.zeros((stop - start, keys))
             for block in blocks:
                 whole += block
-            return whole / len(self.heads)
-        even = (_normal(block) for block in blocks)
-        whole = next(even)
-        larger = LARGER.get(self.recipe.fuse)
-        for block in even:
+            return whole / len(self.heads) if self.recipe.signed else _normal(whole)
+        normal = (_normal(block) for block in blocks)
+        whole = next(normal)
+        for block in normal:
             whole = whole + block if larger is None else larger(whole, block)
         return whole / len(self.heads) if larger is None else _normal(whole)
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        for number, block in enumerate(self.held if self.held is not None else self._read()):
-            yield slice(number * ROWS, number * ROWS + len(block)), block
+    # --- rows that are known to add up to 1 -------------------------------------------------------
 
-    def right(self, values: Array) -> Array:
-        """A v, (keys,) -> (queries,)"""
-        return np.concatenate([block @ values for _, block in self._blocks()])
+    def _even(self, capture: Capture, layer: Layer) -> bool:
+        """Whether rows are distributions to rounding, so that the mean of heads is one, too."""
+        kinds = dict(zip(layer.heads, layer.activations, strict=False))
+        plain = all(kinds.get(head) == "softmax" for head in self.heads)
+        return plain and not self.recipe.signed and self.recipe.fuse == "mean" and self._full(
+            capture, layer
+        )  # fmt: skip
 
-    def left(self, rows: Array) -> Array:
-        """X A, (r, queries) -> (r, keys)"""
-        out = np.zeros((len(rows), self.map.shape[2]))
-        for where, block in self._blocks():
-            if rows[:, where].any():
-                out += rows[:, where] @ block
+    def _full(self, capture: Capture, layer: Layer) -> bool:
+        """Whether every row has keys: of a whole text that nothing is masked in."""
+        prompts = capture.query_prompt(layer.index), capture.key_prompt(layer.index)
+        masks = [one.attention_mask for one in prompts]
+        whole = all(mask is None or bool(np.all(mask)) for mask in masks)
+        return whole and isinstance(self.map, Tiled) and min(self.map.shape[1:]) > 0
+
+    def _few(self, values: Array) -> tuple[int, int] | None:
+        """How many values at both ends differ from all between; None for any others."""
+        if not self.even or self.held is not None or len(values) < 2 * ENDS + 2:
+            return None
+        other = np.flatnonzero(values != values[len(values) // 2])
+        first = int(other[other < ENDS].max(initial=-1)) + 1
+        last = len(values) - int(other[other >= len(values) - ENDS].min(initial=len(values)))
+        inside = ((other >= first) & (other < len(values) - last)).any()
+        return None if inside else (first, last)
+
+    def _almost_even(self, values: Array, first: int, last: int) -> Task[Array]:
+        """A v where all of v is alike but for some at its ends: only there A is read."""
+        alike, keys = values[len(values) // 2], len(values)
+        out = np.full(self.map.shape[1], float(alike))
+        for start, stop in ((0, first), (keys - last, keys)):
+            for head in self.heads if start < stop else ():
+                less = (alike - values[start:stop]) / len(self.heads)
+                out -= self.map.read(head, None, (start, stop)).astype(np.float64) @ less
+                yield DOING
         return out
 
     def corner(self, queries: int, keys: int) -> Array:

@@ -59,7 +59,7 @@ class Network:
 
     def __init__(self, capture: Capture, recipe: Recipe, last: int) -> None:
         self.keep, self.look, self.divides = recipe.keep, recipe.look, recipe.divides
-        self.net = Net(capture, recipe, held=False)
+        self.net = Net(capture, recipe)
         self.before = 0 if capture.target is None else len(capture.prompt)
         self.tokens = _needed(capture, last)
         self.columns = self.before + self.tokens

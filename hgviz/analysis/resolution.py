@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.composition import Crossing, Decoder, Level, Net
 from hgviz.analysis.operators import pool, spread
-from hgviz.core import Capture, Floats, HgvizError, Interval, readonly
+from hgviz.core import Capture, Floats, HgvizError, Interval, Task, finish, readonly, replace
 from hgviz.recipe import Recipe
 
 FULL_LIMIT = 8192  # rows
@@ -36,28 +36,36 @@ class Rollout:
         require_composable(capture, self.recipe)
         self.tokens = len(capture.main)
         self.before = 0 if capture.target is None else len(capture.prompt)
-        net = Net(capture, self.recipe)
+        self._net = net = Net(capture, self.recipe)
         self.level: Level | Decoder = (
             Level(net, 0, self.tokens)
             if capture.target is None
             else Decoder(net, self.before, self.tokens)
         )
+        self._measured = False
 
-    def rows(self, rows: Interval = None) -> Floats:
+    def rows(self, rows: Interval = None) -> Task[Floats]:
         """float32 (rows, columns); errors and meaning as rollout."""
-        found = self.composed(rows)
+        found = yield from self.composed(rows)
         if not self.recipe.nothing:
             return found.weights
         assert found.nothing is not None
         return readonly(np.column_stack([found.weights, found.nothing]), np.float32)
 
-    def composed(self, rows: Interval = None) -> Composed:
+    def composed(self, rows: Interval = None) -> Task[Composed]:
         """Some rows, without a column for nothing, and which way they took."""
+        return (yield from _counted(self._composed(rows), self._net.blocks))
+
+    def _composed(self, rows: Interval) -> Task[Composed]:
         start, stop = bounds(rows, self.tokens)
         chosen = np.zeros((stop - start, self.tokens))
         chosen[np.arange(stop - start), np.arange(start, stop)] = 1
         told: list[Crossing] = []
-        found = self.level.left(chosen, told)
+        if not self._measured:
+            yield from self._net.hold()
+            yield from self.level.measure()
+            self._measured = True
+        found = yield from self.level.left(chosen, told)
         nothing = source = None
         if not self.recipe.signed:
             nothing = readonly(np.maximum(0, 1 - found.sum(axis=1)), np.float64)
@@ -84,7 +92,20 @@ def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = Non
     """
     require_composable(capture, recipe or Recipe())  # before any map is read
     bounds(rows, len(capture.main))
-    return Rollout(capture, recipe).rows(rows)
+    return finish(Rollout(capture, recipe).rows(rows))
+
+
+def _counted(task: Task[Composed], blocks: int) -> Task[Composed]:
+    """The same with steps that say how much is done; in all one pass over the maps, or a little
+    more where scales had to be found."""
+    done = 0
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        done += 1
+        yield replace(step, done=min(done, blocks), total=blocks + 1)
 
 
 def bounds(rows: Interval, tokens: int) -> tuple[int, int]:

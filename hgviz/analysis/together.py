@@ -97,7 +97,7 @@ class Composer:
             return _cut(self._parts[part], place)
         yield from self._begin()
         assert self._rollout is not None
-        return self._rollout.composed((row, row + 1))
+        return (yield from self._rollout.composed((row, row + 1)))
 
     def all(self) -> Task[Together]:
         """All rows. Errors: as resolution.rollout; more than 8,192 tokens are too many."""
@@ -108,7 +108,8 @@ class Composer:
             start = first + ROWS * len(self._parts)
             yield Step(start, last, "composing all maps")
             if start < last:
-                self._parts.append(self._rollout.composed((start, min(start + ROWS, last))))
+                part = self._rollout.composed((start, min(start + ROWS, last)))
+                self._parts.append((yield from _within(part, start, last)))
                 continue
             way = _joined(self._parts)
             one = as_capture(self.capture, way.weights, self.recipe)
@@ -119,6 +120,17 @@ class Composer:
         if self._rollout is None:
             yield Step(0, 1, "composing all maps")
             self._rollout = Rollout(self.capture, self.recipe)
+
+
+def _within(task: Task[Composed], start: int, last: int) -> Task[Composed]:
+    """The same, its steps a part of all rows."""
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        done = start + min(ROWS, last - start) * step.done / max(step.total, 1)
+        yield replace(step, done=done, total=last)
 
 
 def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:

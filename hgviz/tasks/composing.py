@@ -20,7 +20,9 @@ def rollout(
     from hgviz.analysis import resolution
 
     yield Step(0, 1, "composing all maps")
-    return resolution.rollout(capture, rows, recipe)
+    composing = resolution.Rollout(capture, recipe)
+    resolution.bounds(rows, composing.tokens)
+    return (yield from composing.rows(rows))
 
 
 def attention_flow(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import HeadId, HgvizError, replace
+from hgviz.core import HeadId, HgvizError, finish, replace
 from hgviz.recipe import Recipe
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.analysis.test_resolution import (
@@ -134,7 +134,7 @@ def test_a_decoder_is_composed_by_the_same_choices():
                 source = b * weights @ source + a * source
             else:
                 target = b * weights @ (source if layer.role == "cross" else target) + a * target
-        found = Rollout(capture, recipe).composed()
+        found = finish(Rollout(capture, recipe).composed())
         np.testing.assert_allclose(found.weights, target, atol=1e-6 * np.abs(target).max())
         if not recipe.signed:
             np.testing.assert_allclose(found.source, target[:, :6].sum(1), atol=1e-12)
@@ -148,7 +148,7 @@ def test_a_decoder_is_composed_by_the_same_choices():
 @pytest.mark.parametrize("kind", FORMS, ids=str)
 def test_what_goes_into_a_level_comes_back_from_it(kind, recipe):
     capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
-    outer, inner = Rollout(capture, recipe).composed().crossings
+    outer, inner = finish(Rollout(capture, recipe).composed()).crossings
     for one in (outer, inner):
         down = one.pooled + one.looked_down
         np.testing.assert_allclose(one.through, down, atol=1e-12)
@@ -164,16 +164,16 @@ def test_shares_of_two_levels_are_those_of_the_sums():
         capture = hourglass(
             letters(TEXT[:12]), (1, 3), form=form, down=False, up=False, counts=(0, 0)
         )
-        (found,) = Rollout(capture).composed().crossings
+        (found,) = finish(Rollout(capture).composed()).crossings
         np.testing.assert_allclose(found.copied, through)
-        (found,) = Rollout(capture, Recipe(residual=0.9)).composed().crossings
+        (found,) = finish(Rollout(capture, Recipe(residual=0.9)).composed()).crossings
         np.testing.assert_allclose(found.through, 0.1)
 
 
 def test_what_stays_at_a_level_is_what_the_map_has_without_the_levels_below():
     # nothing goes the long way: the residual alone is left
     capture = hourglass(letters(TEXT[:12]), (1, 3))
-    found = Rollout(capture, Recipe(residual=1.0)).composed()
+    found = finish(Rollout(capture, Recipe(residual=1.0)).composed())
     np.testing.assert_array_equal(found.weights, np.eye(12, dtype=np.float32))
     assert not found.crossings[0].through.any()
 

@@ -138,6 +138,19 @@ def test_blocks_and_held_maps_give_the_same(monkeypatch):
     np.testing.assert_allclose(rollout(capture), held, atol=1e-7)
 
 
+def test_a_long_text_is_read_once_and_gives_the_same(capture, monkeypatch):
+    whole = replace(
+        capture,
+        maps=tuple(Planted(np.stack([m.read(h) for h in m.heads])) for m in capture.maps),
+    )
+    monkeypatch.setattr(composition, "HELD", 0)
+    monkeypatch.setattr(fusion, "ENDS", 4)
+    monkeypatch.setattr(fusion, "ROWS", 16)
+    found = rollout(capture)
+    np.testing.assert_allclose(found, reference(whole), atol=1e-6)
+    np.testing.assert_allclose(found.sum(1, dtype=np.float64), 1, atol=1e-6)
+
+
 def test_a_plain_stack_is_the_product_of_half_map_half_identity():
     random = np.random.default_rng(1)
     maps = [random.dirichlet(np.ones(9), size=(3, 9)) for _ in range(4)]

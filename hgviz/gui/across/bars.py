@@ -17,7 +17,7 @@ from hgviz.gui.views.viewport import Along
 
 LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
 LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
-NAMES = {"rollout": "Rollout", "flow": "Flow"}
+NAMES = {"rollout": "Rollout", "product": "Product", "flow": "Flow"}
 
 
 class Bars(QWidget):
@@ -47,7 +47,9 @@ class Bars(QWidget):
         """What is shown, from top to bottom."""
         if self.across is None or self.across.row is None:
             return ()
-        found = [("rollout", self.across.row.weights[0])]
+        found = [
+            ("product" if self.across.recipe.signed else "rollout", self.across.row.weights[0])
+        ]
         if self.across.flow is not None:
             found.append(("flow", self.across.flow))
         return tuple(found)

@@ -28,7 +28,7 @@ from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.pointer import arrow_of
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles
-from hgviz.recipe import Recipe
+from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
@@ -192,15 +192,13 @@ class AcrossView(View):
     # --- what is asked for ------------------------------------------------------------------------
 
     def _recipe(self, session: Session) -> Recipe:
+        chosen, head = self.fuse.currentData(), session.selection.head_id
+        off = session.capture.off if session.capture is not None else frozenset()
+        heads = (head,) if chosen == "one" and head not in off else ()
         if self.signed.isChecked():
-            fuse, heads, share = "mean", (), 0.5
-        else:
-            fuse, heads, share = self.fuse.currentData(), (), self.residual.currentData()
-        if self.fuse.currentData() == "one":
-            fuse, heads = "mean", (session.selection.head_id,)
-            off = session.capture.off if session.capture is not None else frozenset()
-            heads = () if heads[0] in off else heads
-        return Recipe(fuse, heads, share, signed=self.signed.isChecked())
+            return Recipe(heads=heads, signed=True)
+        fuse: Fuse = chosen if chosen in FUSES else "mean"
+        return Recipe(fuse, heads, self.residual.currentData())
 
     def _answer(self, session: Session) -> int | None:
         """The token whose answer is looked at: the query, where it is of the text answered on."""
@@ -245,7 +243,7 @@ class AcrossView(View):
         self.canvas.hidden_words = sayings.hidden(grid.rule)
         limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
         scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display)
-        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=("Comes from", "Answer")))
+        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=("Token", "Answer")))
 
     def _fetch(self) -> None:
         if self._across is not None and self._across.opened is not None and self.isVisible():
@@ -278,7 +276,7 @@ class AcrossView(View):
         self.canvas.say(saying.cell(across, rows, columns, row, column, value), said.card())
 
     def _column(self, session: Session) -> int | None:
-        """The column of the chosen key, where it is a token of a text that there are columns for."""
+        """The column of the chosen key, where its text has columns."""
         assert self._across is not None
         capture, chosen = self._across.of, session.looked_at
         if chosen.key is None:
@@ -312,7 +310,7 @@ class AcrossView(View):
             self._click(row, column)
 
     def _tokens(self, cell: tuple[int, int] | None) -> tuple[int, int | None] | None:
-        """The query and key of a cell in the texts of the selected layer; None where it has none."""
+        """The query and key of a cell, as the selected layer counts them; None: it cannot."""
         if cell is None or self.session is None or self._across is None:
             return None
         capture, layer = self._across.of, self.session.selection.layer
@@ -357,8 +355,9 @@ class AcrossView(View):
         ways = across is not None and across.row is not None and bool(across.row.crossings)
         self.ways.setVisible(ways and self.width() >= ROOMY)
         whole = across is None or across.opened is not None or not across.why
-        self.canvas.setVisible(whole)
-        self.bars.setVisible(self.height() >= HIGH or not whole or self.flow.isChecked())
+        low, flow = self.height() < HIGH, self.flow.isChecked()
+        self.canvas.setVisible(whole and not (low and flow))
+        self.bars.setVisible(not low or flow or not whole)
 
 
 def _switch(text: str, tip: str) -> QToolButton:
