@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -99,14 +99,12 @@ class Feed(QObject):
         if self._readers is None or self._compared is None or view is None:
             return
         sources = self._compared.shown
-        wanted: list[list[Key]] = [self.cache.lacking(one, view) for one in sources]
+        # from afar A and B are there as they are stored, while A − B is nowhere
+        far = view.zoom > QUICK and all(one.lowest is not None for one in sources[:2])
+        work = _order([self.cache.lacking(one, view) for one in sources], far)
         if ahead and view.zoom <= QUICK:
-            for keys, source in zip(wanted, sources, strict=True):
-                keys += tiles.around(source, view)
-        sides = [one for pair in zip_longest(*wanted[:2]) for one in pair if one is not None]
-        self._readers.want(
-            self.cache.parts(chain(sides, *wanted[2:])), stored=self.cache.sketches(sides)
-        )
+            work += _order([tiles.around(one, view) for one in sources])
+        self._readers.want(self.cache.parts(work), stored=self.cache.sketches(work))
 
     def _look_ahead(self) -> None:
         self._read(ahead=True)
@@ -125,3 +123,10 @@ class Feed(QObject):
 
     def _summed(self, result: None) -> None:
         self.added_up.emit()
+
+
+def _order(wanted: Sequence[list[Key]], last_first: bool = False) -> list[Key]:
+    """Tiles of A and B in turn, then those of A − B, which is made of them; or the other way."""
+    sides = [one for pair in zip_longest(*wanted[:2]) for one in pair if one is not None]
+    rest = [key for keys in wanted[2:] for key in keys]
+    return rest + sides if last_first else sides + rest
