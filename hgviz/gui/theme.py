@@ -149,6 +149,13 @@ def palette(theme: Theme) -> QPalette:
     return out
 
 
+def faint(colour: QColor, alpha: float) -> QColor:
+    """The colour, part of it."""
+    out = QColor(colour)
+    out.setAlphaF(alpha)
+    return out
+
+
 # --- type -----------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.compare.comparing import Comparing
+    from hgviz.gui.compare.tuning import Tuning
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
@@ -33,6 +34,7 @@ class CompareCommands:
     session: Session
     capturing: Capturing
     comparing: Comparing
+    tuning: Tuning
     working: Working
     lanes: Lanes
     say: Callable[[str], None]
@@ -50,6 +52,15 @@ class CompareCommands:
     def compare_nothing(self) -> None:
         """Take B away."""
         self.comparing.forget()
+
+    def train_beside(self) -> None:
+        """Ask on what and how long, and train B."""
+        self.tuning.ask()
+
+    def compare_trained(self, folder: str) -> None:
+        """Put what was trained beside A."""
+        self.opened_before.setdefault(folder, opening.name_of(folder))
+        self.comparing.choose(Other("model", path=folder))
 
     def choose_side(self, other: Other, head: HeadId | None = None) -> None:
         """Have another B; what is asked for first, where the wish lacks it."""

@@ -201,6 +201,8 @@ class Sides(View):
             part = menu.addMenu(f"Beside head {session.selection.head_id}")
             self._beside(part, session, session.beside)
         self._entry(menu, "Compare with…", partial(self.asked.emit, "compare_with"))
+        train = self._entry(menu, "Train B for a while…", partial(self.asked.emit, "train_beside"))
+        train.setEnabled(bool(session.checkpoint))
         nothing = self._entry(menu, "Nothing", partial(self.asked.emit, "compare_nothing"))
         nothing.setEnabled(session.beside is not None)
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from hgviz.gui import theme
-from hgviz.gui.views.ink import faint
+from hgviz.gui.theme import faint
 from hgviz.palettes import even_ticks
 
 MIDDLE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop

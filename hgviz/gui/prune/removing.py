@@ -78,7 +78,7 @@ def named(off: Off, layers: Iterable[Layer]) -> str:
     return ",".join(words)
 
 
-def _free(out: Path) -> Path:
+def free(out: Path) -> Path:
     """The path, or the same with a number where there is something already."""
     numbered = (out.with_name(f"{out.name}-{n}") for n in count(2))
     return next(one for one in chain((out,), numbered) if not os.path.lexists(one))
@@ -116,7 +116,7 @@ class Removing:
             session = self.session
             assert session.spec is not None
             name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
-            out = str(_free(Path(settings.load().folder or Path.home()) / name))
+            out = str(free(Path(settings.load().folder or Path.home()) / name))
             wish = Removal(session.checkpoint, session.spec, session.off, session.data, out=out)
             self.dialog = RemoveDialog(self.window, wish)
             self.dialog.wanted.connect(self._start)
@@ -177,4 +177,4 @@ class Removing:
         self.dialog = None
 
 
-__all__ = ["REMOVE", "Removal", "Removing", "named"]
+__all__ = ["REMOVE", "Removal", "Removing", "free", "named"]

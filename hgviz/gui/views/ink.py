@@ -14,6 +14,7 @@ from hgviz.gui import theme
 from hgviz.gui.views.axes import Label, Marks
 from hgviz.gui.views.picture import Scene
 
+faint = theme.faint
 HATCH = 8  # logical px between two lines of hatching
 TICK = 4
 AXIS = 0.85
@@ -91,13 +92,6 @@ def _hatching(rgba: int, ratio: float) -> QBrush:
     painter.end()
     tile.setDevicePixelRatio(ratio)
     return QBrush(tile)
-
-
-def faint(colour: QColor, alpha: float) -> QColor:
-    """The colour, part of it."""
-    out = QColor(colour)
-    out.setAlphaF(alpha)
-    return out
 
 
 def unseen(painter: QPainter, rect: QRectF, ratio: float) -> None:
