@@ -1,0 +1,313 @@
+"""Links: the strongest weights between tokens or words, against whole maps and loops in Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hgviz.core import HeadId, HgvizError, Selection, finish
+from hgviz.maps import DenseMap, LazyMap
+from hgviz.maps.linking import Linking, alike, linked, sides_of
+from hgviz.maps.sides import side_of, words_of
+from tests.figures.texts import plain
+from tests.making import make_capture
+
+TEXT = "The sand doesn't stop; it runs, and runs. "
+ALL = Linking(most=0)
+
+
+@pytest.fixture(scope="module")
+def capture():
+    return make_capture(TEXT, strides=(1, 2), heads=3)
+
+
+def links_of(capture, chosen, linking):
+    return finish(linked(capture, chosen, linking))
+
+
+def pieces():
+    """Word pieces with special tokens around them: [CLS] un der stand _it [SEP]."""
+    one = plain(["un", "der", "stand", "it"])
+    spans = np.array([(-1, -1), (0, 2), (2, 5), (5, 10), (10, 13), (-1, -1)])
+    prompt = replace(one.prompt, text="understand it", spans=spans)
+    return replace(one, prompt=prompt)
+
+
+def words(text):
+    """The words that a text is cut into."""
+    numbers = words_of(text).tolist()
+    out = []
+    for at, number in enumerate(numbers):
+        if at and numbers[at - 1] == number:
+            out[-1] += text[at]
+        else:
+            out.append(text[at])
+    return out
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a cat sat.", ["a", " cat", " sat", "."]),
+        ("don't l’été", ["don't", " l’été"]),
+        ("3.14, 2,000.", ["3.14", ",", " 2,000", "."]),
+        ("well-known (x)", ["well", "-", "known", " (", "x", ")"]),
+        ("'quoted'", ["'", "quoted", "'"]),
+        ("no.where i.e", ["no", ".", "where", " i", ".", "e"]),
+        ("글자를 읽는다.", ["글자를", " 읽는다", "."]),
+        ("沙漏读字", ["沙", "漏", "读", "字"]),
+        ("हिन्दी भाषा", ["हिन्दी", " भाषा"]),
+        ("snake_case e\u0301te", ["snake_case", " e\u0301te"]),
+        ("a \n b", ["a", " \n b"]),
+        ("end  ", ["end", " ", " "]),
+        ("", []),
+        ("🙂🙂", ["🙂", "🙂"]),
+    ],
+)
+def test_words_are_what_one_would_underline(text, found):
+    got = words(text)
+    assert "".join(got) == text
+    if found != ["end", " ", " "]:
+        assert got == found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=40))
+def test_any_text_is_cut_in_order_and_nothing_is_lost(text):
+    numbers = words_of(text)
+    assert len(numbers) == len(text) and (np.diff(numbers) >= 0).all()
+    assert "".join(words(text)) == text
+
+
+def test_units_part_all_positions_and_hide_special_tokens():
+    one = pieces()
+    side = side_of(one, 0, "key", words=True, special=True)
+    assert [side.words(place) for place in range(len(side))] == [
+        "[CLS]", "understand", "it", "[SEP]",
+    ]  # fmt: skip
+    assert side.edges.tolist() == [0, 1, 4, 5, 6]
+    assert side.special.tolist() == [True, False, False, True]
+    less = side_of(one, 0, "key", words=True, special=False)
+    assert [less.words(place) for place in range(len(less))] == ["understand", "it"]
+    assert less.place(0) is None and less.place(3) == 0 and less.token(0) == 3
+
+
+def test_positions_of_a_shorter_level_are_units_of_the_words_they_end_in(capture):
+    side = side_of(capture, 3, "query", words=False, special=True)
+    assert len(side) == capture.maps[3].shape[1]
+    merged = side_of(capture, 3, "query", words=True, special=True)
+    assert merged.edges[-1] == len(side) and len(merged) < len(side)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def test_the_strongest_links_are_those_of_the_row(capture):
+    for layer in (0, 2, 3):
+        query = 20
+        row = capture.maps[layer].read(1)[capture.row(layer, query)]
+        found = links_of(capture, Selection(layer, 1, query), Linking(most=4))
+        (strand,) = next(iter(found.strands.values()))
+        best = np.argsort(-row, kind="stable")[:4]
+        assert strand.keys.tolist() == best.tolist()
+        assert (strand.weights == row[best]).all()
+        assert strand.total == pytest.approx(row.sum(), abs=1e-5) and strand.hidden == 0
+        assert (found.joint[0] == row).all()
+
+
+@pytest.mark.parametrize("mass", [0.1, 0.5, 0.9, 1.0])
+def test_a_share_of_the_weight_takes_as_few_links_as_have_it(capture, mass):
+    found = links_of(capture, Selection(0, 2, 30), Linking(most=0, mass=mass))
+    (strand,) = found.strands[30]
+    size = np.abs(strand.weights).astype(np.float64)
+    assert size.sum() >= mass * strand.total - 1e-6
+    assert size[:-1].sum() < mass * strand.total
+    assert strand.part == pytest.approx(size.sum() / strand.total)
+
+
+def test_a_least_weight_leaves_out_what_is_below_it(capture):
+    row = capture.maps[0].read(0)[25]
+    found = links_of(capture, Selection(0, 0, 25), Linking(most=0, least=0.04))
+    (strand,) = found.strands[25]
+    assert sorted(strand.keys.tolist()) == np.flatnonzero(row >= 0.04).tolist()
+
+
+def test_all_links_are_all_weights_that_are_not_zero(capture):
+    found = links_of(capture, Selection(1, 0, 17), ALL)
+    assert sorted(found.strands[17][0].keys.tolist()) == list(range(18))  # causal
+
+
+def test_words_average_rows_and_add_columns(capture):
+    linking = replace(ALL, words=True)
+    queries, keys = sides_of(capture, 0, linking)
+    whole = capture.maps[0].read(2).astype(np.float64)
+    found = links_of(capture, Selection(0, 2, 12), linking)
+    place = queries.place(12)
+    (first, stop), row = queries.rows(place), []
+    assert stop - first > 1 and list(found.strands) == [place]
+    for key in range(len(keys)):
+        a, b = keys.rows(key)
+        row.append(np.mean([whole[at, a:b].sum() for at in range(first, stop)]))
+    np.testing.assert_allclose(found.joint[0], row, atol=1e-6)
+    assert found.joint[0].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_what_lies_on_special_tokens_is_said_where_they_are_hidden():
+    one = pieces()
+    whole = links_of(one, Selection(0, 0, 2), ALL)
+    less = links_of(one, Selection(0, 0, 2), replace(ALL, special=False))
+    row = one.maps[0].read(0)[2]
+    (strand,) = less.strands[1]
+    assert strand.hidden == pytest.approx(float(abs(row[0]) + abs(row[5])), abs=1e-6)
+    assert strand.total == pytest.approx(whole.strands[2][0].total, abs=1e-6)
+    assert not links_of(one, Selection(0, 0, 0), replace(ALL, special=False)).strands
+
+
+def test_several_queries_have_their_own_links_and_joint_numbers(capture):
+    found = links_of(capture, Selection(0, 1, 5), Linking(queries=(30, 12, 30, 31), most=3))
+    whole = capture.maps[0].read(1)
+    assert sorted(found.strands) == [12, 30, 31]
+    np.testing.assert_allclose(found.joint[0], whole[[12, 30, 31]].mean(0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fuse", ["mean", "sum", "max"])
+def test_heads_of_several_layers_are_put_together(fuse):
+    capture = make_capture(TEXT, strides=(1,), heads=3, signed=True)
+    heads = (HeadId(0, 1), HeadId(2, 0), HeadId(1, 2))
+    rows = np.stack([capture.maps[one.layer].read(one.head)[22] for one in heads])
+    expected = {
+        "mean": rows.mean(0), "sum": rows.sum(0),
+        "max": rows[np.abs(rows).argmax(0), np.arange(rows.shape[1])],
+    }[fuse]  # fmt: skip
+    found = links_of(capture, Selection(0, 0, 22), Linking(heads=heads, fuse=fuse, most=6))
+    assert found.single and found.signed
+    np.testing.assert_allclose(found.joint[0], expected, atol=1e-6)
+    (strand,) = found.strands[22]
+    assert (np.diff(np.abs(strand.weights)) <= 0).all() and (rows < 0).any()
+
+
+def test_each_head_has_a_strand_of_its_own(capture):
+    heads = (HeadId(0, 2), HeadId(0, 0))
+    found = links_of(capture, Selection(0, 0, 22), Linking(heads=heads, most=2))
+    assert not found.single and len(found.strands[22]) == 2
+    assert (found.joint[0] == capture.maps[0].read(2)[22]).all()
+
+
+def test_a_head_that_is_off_has_no_links_and_no_part_in_a_mean(capture):
+    off = replace(capture, off=frozenset({HeadId(0, 1)}))
+    heads = (HeadId(0, 0), HeadId(0, 1))
+    each = links_of(off, Selection(0, 0, 22), Linking(heads=heads))
+    assert len(each.strands[22][0].keys) and not len(each.strands[22][1].keys)
+    mean = links_of(off, Selection(0, 0, 22), Linking(heads=heads, fuse="mean"))
+    assert (mean.joint[0] == off.maps[0].read(0)[22]).all()
+
+
+def test_values_multiply_weights_before_words_are_merged(capture):
+    norms = np.random.default_rng(0).random((3, len(TEXT)), np.float32)
+    maps = tuple(
+        LazyMap(replace(one.factors, value_norms=norms), one.heads) if at == 0 else one
+        for at, one in enumerate(capture.maps)
+    )
+    other = replace(capture, maps=maps)
+    linking = replace(ALL, values=True, words=True)
+    found = links_of(other, Selection(0, 2, 30), linking)
+    queries, keys = sides_of(other, 0, linking)
+    first, stop = queries.rows(queries.place(30))
+    row = (capture.maps[0].read(2)[first:stop] * norms[2]).mean(0)
+    expected = [row[slice(*keys.rows(key))].sum() for key in range(len(keys))]
+    np.testing.assert_allclose(found.joint[0], expected, rtol=1e-5, atol=1e-7)
+    assert found.values
+
+
+def test_values_nobody_kept_and_damaged_ones_are_said(capture):
+    with pytest.raises(HgvizError, match="how much its values"):
+        links_of(capture, Selection(0, 0, 3), Linking(values=True))
+    bad = np.full((3, len(TEXT)), np.nan, np.float32)
+    one = LazyMap(replace(capture.maps[0].factors, value_norms=bad), capture.maps[0].heads)
+    with pytest.raises(HgvizError, match="are none"):
+        links_of(
+            replace(capture, maps=(one, *capture.maps[1:])), Selection(0, 0, 3),
+            Linking(values=True),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("chosen", "linking", "said"),
+    [
+        (Selection(0, 0, 3), Linking(heads=(HeadId(3, 0),)), "cannot be drawn with"),
+        (Selection(0, 0, 3), Linking(heads=(HeadId(0, 7),)), "no head 0.7"),
+        (Selection(0, 0, 3), Linking(heads=(HeadId(99, 0),)), "no head 99.0"),
+        (Selection(0, 0, 3), Linking(queries=(999,)), "no letter 999"),
+        (Selection(0, 0, 3), Linking(queries=(-1,)), "no letter -1"),
+        (Selection(0, 0, 3), Linking(most=-1), "the number of links"),
+        (Selection(0, 0, 3), Linking(mass=1.5), "the share"),
+        (Selection(0, 0, 3), Linking(least=float("nan")), "the least weight"),
+        (Selection(0, 0, 3), Linking(fuse="median"), "put together"),
+        (Selection(77, 0, 3), Linking(), "no head 77.0"),
+    ],
+)
+def test_what_is_not_there_is_said(capture, chosen, linking, said):
+    with pytest.raises(HgvizError, match=said):
+        links_of(capture, chosen, linking)
+
+
+def test_a_layer_that_is_not_captured_yet_is_said(capture):
+    partial = replace(capture, maps=(*capture.maps[:-1], None))
+    with pytest.raises(HgvizError, match="is not captured"):
+        links_of(partial, Selection(len(capture.maps) - 1, 0, 3), Linking())
+
+
+def test_layers_are_alike_that_look_between_the_same_positions(capture):
+    levels = [(one.level, one.key_level) for one in capture.spec.layers]
+    for layer in range(len(levels)):
+        assert alike(capture, layer) == tuple(
+            at for at, one in enumerate(levels) if one == levels[layer]
+        )
+
+
+def test_numbers_that_are_none_are_no_weights():
+    weights = np.full((1, 4, 4), 0.25, np.float32)
+    weights[0, 2, 1], weights[0, 2, 3] = np.nan, np.inf
+    one = plain(["a", "b", "c", "d"], special=False)
+    one = replace(one, maps=(DenseMap(weights, (0,)), *one.maps[1:]))
+    found = links_of(one, Selection(0, 0, 2), ALL)
+    assert found.strands[2][0].keys.tolist() == [0, 2]
+
+
+def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
+    from hgviz.maps import linking as module
+
+    capture = make_capture(TEXT * 8, strides=(1,), heads=1)
+    monkeypatch.setattr(module, "CELLS", 1000)
+    asked = []
+    read = LazyMap.read
+
+    def counted(self, head, rows=None, *more, **options):
+        asked.append(rows)
+        return read(self, head, rows, *more, **options)
+
+    monkeypatch.setattr(LazyMap, "read", counted)
+    queries = (*range(20, 40), 100)
+    found = links_of(capture, Selection(0, 0, 0), Linking(queries=queries, most=2))
+    assert max(b - a for a, b in asked) * capture.maps[0].shape[2] <= 1000
+    assert sum(b - a for a, b in asked) == len(queries) == len(found.strands)
+
+
+def test_options_say_the_same_again():
+    from hgviz.cli.linking import tokens_named
+
+    linking = Linking((HeadId(1, 2), HeadId(3, 0)), (3, 5, 6, 7), "max", 0, 0.8, 0.01, True, False)
+    said = " ".join(linking.arguments)
+    assert said == (
+        "--heads 1.2,3.0 --queries 3,5:8 --together max --most 0 --mass 0.8 --least 0.01 --words "
+        "--no-special"
+    )
+    assert tokens_named("3,5:8") == linking.queries
+    assert Linking().arguments == ()
