@@ -179,7 +179,13 @@ def test_several_queries_have_their_own_links_and_joint_numbers(capture):
 
 @pytest.mark.parametrize("fuse", ["mean", "sum", "max"])
 def test_heads_of_several_layers_are_put_together(fuse):
-    capture = make_capture(TEXT, strides=(1,), heads=3, signed=True)
+    capture = make_capture(TEXT, strides=(1,), heads=3)
+    random = np.random.default_rng(0)
+    maps = tuple(
+        DenseMap(random.normal(size=one.shape).astype(np.float32), one.heads, signed=True)
+        for one in capture.maps
+    )
+    capture = replace(capture, maps=maps)
     heads = (HeadId(0, 1), HeadId(2, 0), HeadId(1, 2))
     rows = np.stack([capture.maps[one.layer].read(one.head)[22] for one in heads])
     expected = {
