@@ -75,6 +75,20 @@ def _step(session: Session, by: int) -> bool:
     return step_item(session, by) is not None
 
 
+def _askable(session: Session) -> str:
+    if session.capture is not None and session.capture.spec.goal == "states":
+        return "This model gives hidden states, no answer to attribute"
+    if session.model is None and not session.checkpoint:
+        return _capture(session) or "Needs the model: open its checkpoint first"
+    return _whole_capture(session)
+
+
+def _attributing(session: Session) -> str:
+    runs = any(one.key == "attribute" and one.state in ("waiting", "running")
+               for one in session.work)  # fmt: skip
+    return "" if runs else "Nothing is being attributed"
+
+
 def _can_write(session: Session) -> str:
     spec = session.spec
     if spec is None or _can_capture(session):
@@ -212,6 +226,7 @@ ACTIONS = (
     Action("look_map", "Map", "table", ("Alt+1",), "View", _capture, 4),
     Action("look_links", "Links", "follow", ("Alt+2",), "View", _capture, 4),
     Action("look_neurons", "Neurons", "table", ("Alt+3",), "View", _capture, 4),
+    Action("look_attribution", "Attribution", "eye", ("Alt+4",), "View", _capture, 4),
     Action("look_across", "Across levels", "hourglass", ("Alt+5",), "View", _capture, 4),
     Action("look_heads", "All heads", "table", ("Alt+6",), "View", _capture, 4),
     Action("next_head", "Next head", "arrow-right", ("L",), "Heads", _model),
@@ -234,6 +249,8 @@ ACTIONS = (
     Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", _can_capture),
     Action("corpus", "Capture a file of texts…", "capture", (), "Analyse", _can_capture),
     Action("write", "Let the model write…", "edit", ("Ctrl+G",), "Analyse", _can_write),
+    Action("attribute", "Attribute the answer", "eye", ("Alt+Return",), "Analyse", _askable, 1),
+    Action("stop_attributing", "Stop attributing", "stop", (), "Analyse", _attributing, 1),
     Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing, 1),
     Action("choose_data", "Score on data…", "prune", (), "Analyse", _can_try, 2),
     Action("bundled_data", "Score on the bundled reviews", "prune", (), "Analyse", _bundled, 2),

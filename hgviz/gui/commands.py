@@ -14,6 +14,8 @@ from hgviz.core import HeadId
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import ask_for, ask_where
+from hgviz.gui.attribution.asking import Explaining
+from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
 from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 
-class Commands(Stepping, PruneCommands, CompareCommands):
+class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -49,6 +51,7 @@ class Commands(Stepping, PruneCommands, CompareCommands):
         self.opened_before: dict[str, str] = opening.samples()
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
+        self.explaining = Explaining(session, lanes, self.working)
         self.pruning = Pruning(session, lanes, self.working, self.show_error)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
         self.removing = Removing(window, session, lanes, self.working, self.open_path)

@@ -35,6 +35,10 @@ class Stepping:
         """Show how the weights of one query come about."""
         self.session.put(mode="inspect", look="neurons")
 
+    def look_attribution(self) -> None:
+        """Show where the answer comes from."""
+        self.session.put(mode="inspect", look="attribution")
+
     def look_across(self) -> None:
         """Show all levels composed."""
         self.session.put(look="across", mode="inspect")

@@ -285,7 +285,7 @@ def _embedded(module: Module, given: Tokens) -> Tensor:
 
 def _saying_nothing(model: Model, end: Tensor, text: Prompt, baseline: str) -> Tensor:
     """(1, n, d): where a path begins. mean: the average token at every place; blank: a mask, a
-    padding or a space, special tokens as they are, the average where there is none; zero: nothing."""
+    padding or a space, special tokens as they are, mean where there is none; zero: nothing."""
     if baseline not in BASELINES:
         named = ", ".join(BASELINES)
         raise HgvizError(f"there is no baseline {baseline!r}", f"the known ones are {named}")

@@ -28,6 +28,7 @@ from hgviz.session.walking import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hgviz.analysis.attribution import Attribution, Question
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
     from hgviz.analysis.orders import Key
@@ -41,7 +42,7 @@ FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
-    "other", "habits", "shade",
+    "other", "habits", "shade", "question", "explained",
 )  # fmt: skip
 
 
@@ -104,6 +105,8 @@ class Session:
         self.checkpoint = ""
         self.activation = ""
         self.written: int | None = None
+        self.question: Question | None = None
+        self.explained: Attribution | None = None
         self.study: Study | None = None
         self.trial: Trial | None = None
         self.masks: tuple[Mask, ...] = ()

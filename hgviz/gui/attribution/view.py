@@ -1,0 +1,314 @@
+"""The look Attribution: where an answer comes from, beside what the selected head looks at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from hgviz import tasks
+from hgviz.analysis.attribution import Attribution, Beside, Question
+from hgviz.core import Capture, HeadId, Prompt, Step, Task
+from hgviz.gui.attribution.asking import EXPLAIN, Choice, asked, choices, complete_words
+from hgviz.gui.attribution.rows import BarRows
+from hgviz.gui.attribution.wall import ConductanceWall
+from hgviz.gui.controls import Button, PaneHead, Picker, Segments, Words, label, line, tip
+from hgviz.gui.views import words
+from hgviz.gui.views.axes import Names
+from hgviz.gui.views.base import View
+from hgviz.gui.views.grid import Words as Texts
+from hgviz.gui.working import GOING
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+STEPS = (32, 64, 128, 256, 512)
+BASELINES = (
+    ("blank", "blanks", "Every token begins as a mask, a padding or a space"),
+    ("mean", "the mean", "Every token begins as the average of all tokens"),
+    ("zero", "zero", "Every token begins as nothing; paths from there are rough"),
+)
+ROWS = (("query", "This query", ""), ("all", "All queries", ""))
+LOW, NARROW = 360, 560  # px
+NOTHING = ("No answer to explain yet", "Capture a text with a model, and ask where it came from.")
+CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+HINT = "Attribute asks the model which tokens and heads this answer comes from."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a request brings: what can be asked, and one head beside what was found."""
+
+    capture: Capture
+    question: Question
+    choices: tuple[Choice, ...]
+    found: Attribution | None = None
+    beside: Beside | None = None
+    names: Names | None = None
+
+
+class AttributionView(View):
+    """Asks on request; then every head and query is compared at once."""
+
+    name, title = "attribution", "Attribution"
+    lane = "engine"
+    icon: ClassVar[str] = "eye"
+    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
+    watches: ClassVar[tuple[str, ...]] = ("work",)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.told: Told | None = None
+        self._texts = Texts()
+        self._of: tuple[Prompt | None, Prompt | None] = (None, None)
+        self.head = PaneHead("Head")
+        self.level = label(factor=0.92, weight=500, kind="chip")
+        self.rows = Segments(ROWS)
+        self.rows.setToolTip("Whose attention is compared")
+        self.rows.chosen.connect(self._again)
+        self.head.add_beside_title(self.level)
+        self.head.add(self.rows)
+        self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
+        for one, said, long in (
+            (self.answer, "The answer", 12), (self.steps, "Points of the path", 7),
+            (self.baseline, "Where the path begins", 8),
+        ):  # fmt: skip
+            one.setAccessibleName(said)
+            one.setToolTip(said)
+            one.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            one.setMinimumContentsLength(long)
+            one.activated.connect(self._ask_for)
+        self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        for count in STEPS:
+            self.steps.addItem(f"{count} steps", count)
+        for name, said, why in BASELINES:
+            self.baseline.addItem(said, name)
+            self.baseline.setItemData(self.baseline.count() - 1, why, Qt.ItemDataRole.ToolTipRole)
+        self.button = Button("Attribute", kind="filled")
+        self.button.clicked.connect(self._press)
+        self.button.setMinimumWidth(self.button.sizeHint().width())
+        self._asks = label("Answer", factor=0.92, kind="secondary")
+        controls = QHBoxLayout()
+        controls.setContentsMargins(16, 4, 16, 8)
+        controls.setSpacing(8)
+        controls.addWidget(self._asks)
+        controls.addWidget(self.answer, 1)
+        for one in (self.steps, self.baseline, self.button):
+            controls.addWidget(one)
+        self.agreement = label()
+        self.agreement.setWordWrap(True)
+        self.agreement.setTextFormat(Qt.TextFormat.PlainText)
+        self.agreement.setContentsMargins(16, 4, 16, 8)
+        self.agreement.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.bars, self.wall = BarRows(), ConductanceWall()
+        self.bars.picked.connect(self._pick)
+        self.wall.picked.connect(self._open)
+        self.room = QScrollArea()
+        self.room.setFrameShape(QFrame.Shape.NoFrame)
+        self.room.setWidgetResizable(True)
+        self.room.setWidget(self.wall)
+        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.room.viewport().setAutoFillBackground(False)
+        self.wall.setAutoFillBackground(False)
+        self.heads = Words("", factor=0.85, weight=600, kind="secondary")
+        self.heads.setContentsMargins(16, 6, 16, 2)
+        self._line = line()
+        self.complete = label(factor=0.92, kind="secondary")
+        self.complete.setWordWrap(True)
+        self.complete.setContentsMargins(16, 4, 16, 8)
+        self.complete.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addLayout(controls)
+        column.addWidget(line())
+        column.addWidget(self.agreement)
+        column.addWidget(self.bars, 3)
+        column.addWidget(self._line)
+        column.addWidget(self.heads)
+        column.addWidget(self.room, 2)
+        column.addWidget(self.complete)
+        self.setFocusProxy(self.bars)
+
+    # --- View -------------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Told] | None:
+        """What can be asked, and the selected head beside what was found for this text."""
+        capture = session.capture
+        self.empty, self.empty_actions = NOTHING, CAPTURE
+        if capture is None or not len(capture.main):
+            return None
+        self.empty_actions = ()
+        if capture.spec.goal == "states":
+            self.empty = (
+                "This model gives hidden states, no answer",
+                "Open it with its classifier or its language model, and ask where one comes from.",
+            )
+            return None
+        question = asked(session)
+        if question is None:
+            self.empty = ("This capture has no answer", "It was stopped before the model gave one.")
+            return None
+        if session.model is None and not session.checkpoint:
+            self.empty = (
+                "Attribution asks the model itself",
+                "This capture came without it: open the checkpoint that it was made with.",
+            )
+            self.empty_actions = (("open_folder", "Open a checkpoint…"),)
+            return None
+        found = session.explained
+        there = found is not None and found.of(capture)
+        return self._told(
+            capture, question, found if there else None, session.selection.head_id,
+            None if self.rows.choice == "all" else session.selection.query,
+        )  # fmt: skip
+
+    def _told(
+        self,
+        capture: Capture,
+        question: Question,
+        found: Attribution | None,
+        head: HeadId,
+        query: int | None,
+    ) -> Task[Told]:
+        yield Step(0, 1)
+        told = Told(capture, question, choices(capture, question), found)
+        if found is None or found.slopes is None:
+            return told
+        layer = capture.spec.layers[head.layer]
+        names = self._named(capture).names(capture, layer.key_level, capture.key_spans(head.layer))
+        beside = yield from tasks.head_beside(found, capture, head, query)
+        return replace(told, beside=beside, names=names)
+
+    def draw(self, result: Told) -> None:
+        """Show all of it."""
+        if self.session is None:
+            return
+        self.told, head = result, self.session.selection.head_id
+        self.head.title.setText(f"Head {head}")
+        self.level.setText(words.ends(result.capture.spec, head.layer))
+        self.level.setVisible(bool(self.level.text()))
+        self._offer(result)
+        self.bars.show_rows(result.beside, result.names, self._column())
+        self.wall.show_heads(result.found, result.capture.spec if result.found else None)
+        self.wall.choose(head)
+        for one in (self._line, self.heads, self.room):
+            one.setVisible(result.found is not None and self.height() >= LOW)
+        self.room.setMaximumHeight(self.wall.height() + 4)
+        self.heads.say(self._heading(result))
+        self._say(result)
+
+    def noticed(self, name: str) -> None:
+        """Another key, and whether the model is asked now."""
+        if self.session is None:
+            return
+        if name == "selection" and self.told is not None:
+            self.bars.choose(self._column())
+            self.wall.choose(self.session.selection.head_id)
+        if name == "work":
+            busy = self._busy_now
+            self.button.setText("Stop" if busy else "Attribute")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The keys come first where there is little room."""
+        super().resizeEvent(event)
+        there = self.told is not None and self.told.found is not None
+        for one in (self._line, self.heads, self.room):
+            one.setVisible(there and self.height() >= LOW)
+        self._asks.setVisible(self.width() >= NARROW)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _busy_now(self) -> bool:
+        work = self.session.work if self.session is not None else ()
+        return any(one.key == EXPLAIN and one.state in GOING for one in work)
+
+    def _offer(self, told: Told) -> None:
+        question = told.question
+        self.answer.clear()
+        for one in told.choices:
+            self.answer.addItem(one.words, one.number)
+        self.answer.setCurrentIndex(self.answer.findData(question.number))
+        if question.position is not None:
+            at = told.capture.main.label(question.position)
+            self.answer.setToolTip(tip(f"What the model says after “{at}”"))
+        self.steps.setCurrentIndex(self.steps.findData(question.steps))
+        self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
+
+    def _heading(self, told: Told) -> str:
+        layers = told.found.layers if told.found is not None else None
+        beside = "; at the right what each layer attends, by integrated gradients" if layers else ""
+        return f"What every head conducts{beside}"
+
+    def _say(self, told: Told) -> None:
+        if told.found is None:
+            self.agreement.setText(HINT)
+            self.complete.setText("")
+            return
+        old = told.found.question != told.question
+        marked = "This was asked about another answer or path; Attribute asks anew. "
+        self.complete.setText((marked if old else "") + complete_words(told.found))
+        self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
+
+    def _named(self, capture: Capture) -> Texts:
+        of = (capture.prompt, capture.target)
+        if any(a is not b for a, b in zip(of, self._of, strict=True)):
+            self._texts, self._of = Texts(), of
+        return self._texts
+
+    def _column(self) -> int | None:
+        assert self.session is not None
+        chosen, capture = self.session.selection, self.session.capture
+        if chosen.key is None or capture is None:
+            return None
+        return capture.column(chosen.layer, chosen.key)
+
+    def _ask_for(self) -> None:
+        if self.session is None or self.told is None:
+            return
+        self.session.put(
+            question=replace(
+                self.told.question,
+                number=self.answer.currentData(),
+                steps=self.steps.currentData(),
+                baseline=self.baseline.currentData(),
+            )
+        )
+
+    def _press(self) -> None:
+        self.asked.emit("stop_attributing" if self._busy_now else "attribute")
+
+    def _again(self, name: str) -> None:
+        self.refresh()
+
+    def _pick(self, column: int) -> None:
+        if self.session is None or self.told is None:
+            return
+        token = self.told.capture.column_token(self.session.selection.layer, column)
+        if token is not None:
+            self.session.select(key=token)
+
+    def _open(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.put(selection=self.session.at(head))
+
+
+def agreement_words(beside: Beside) -> str:
+    """How alike the sizes are ranked, as a sentence."""
+    slope, tokens, both = beside.agreements
+    if math.isnan(slope) and math.isnan(tokens):
+        return "There are too few keys here, or all are alike: their order says nothing."
+    parts = []
+    for value, name in ((slope, "gradient × attention"), (tokens, "integrated gradients")):
+        if not math.isnan(value):
+            parts.append(f"{words.with_sign(value, 2)} with {name}")
+    said = f"How keys rank by attention agrees {' and '.join(parts)}"
+    if not math.isnan(both):
+        said += f"; these two agree {words.with_sign(both, 2)}"
+    return f"{said} (Spearman, of sizes, {words.counted(len(beside.columns), 'key')})."
