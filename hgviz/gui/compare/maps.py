@@ -160,10 +160,10 @@ class CompareView(View):
             self._feed.forget()
 
     def figure(self, session: Session) -> Spec | None:
-        """The same map on paper."""
-        if session.capture is None:
+        """The same maps on paper."""
+        if session.capture is None or session.beside is None:
             return None
-        return Spec(kind="map", selection=session.selection, display=session.display)
+        return Spec(kind="compare", selection=session.selection, display=session.display)
 
     def fit(self) -> None:
         """The whole maps."""

@@ -16,6 +16,7 @@ from hgviz.gui import theme
 from hgviz.gui.compare import trio
 from hgviz.gui.compare.compared import Kept
 from hgviz.gui.compare.maps import CompareView
+from hgviz.gui.dialogs import ExportDialog
 from hgviz.gui.views.tiles import Key, Part, Source, Tiles, rule_of
 from hgviz.maps import DenseMap
 from tests.gui.showing import shown
@@ -352,3 +353,22 @@ def test_a_long_text_is_read_in_lanes_and_pans_while_it_comes(app, until):
 
 def row_(cell):
     return cell, cell + 1
+
+
+# --- on paper -------------------------------------------------------------------------------------
+
+
+def test_what_is_exported_are_the_three_maps(program, pair, tmp_path, until):
+    a, b = pair
+    program.session.put(capture=a, beside=b, mode="compare", selection=Selection(0, 2))
+    program.settle()
+    spec = program.compare.maps.figure(program.session)
+    assert spec.kind == "compare"
+    program.commands.export()
+    dialog = next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
+    assert dialog.kind.currentData() == "compare"
+    dialog.finish()
+    program.commands._export_to(spec, str(tmp_path / "three.svg"))
+    until(lambda: (tmp_path / "three.svg").exists())
+    said = (tmp_path / "three.svg").read_text()
+    assert "A − B" in said and "0.2" in said
