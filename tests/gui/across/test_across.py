@@ -1,0 +1,230 @@
+"""The look Across levels: one map, bars and ways; what is chosen, pointed at, missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.analysis.resolution import rollout
+from hgviz.core import HeadId, Selection, finish, replace
+from hgviz.gui.across import composed
+from hgviz.gui.across.composed import Kept
+from hgviz.gui.across.view import AcrossView
+from hgviz.gui.views.tiles import Tiles
+from hgviz.recipe import Recipe
+from hgviz.session import Session
+from tests.analysis.planting import hourglass, letters, plant, translated
+
+TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
+
+
+@pytest.fixture
+def shown(app):
+    """A view of a capture, alone and off screen."""
+    made = []
+
+    def show(capture, **fields):
+        session = Session()
+        session.put(capture=capture, text=TEXT, **fields)
+        view = AcrossView()
+        view.session = session
+        view.resize(760, 640)
+        view.settle()
+        made.append(view)
+        return view, session
+
+    yield show
+    for one in made:
+        one.session = None
+        one.deleteLater()
+
+
+def small(**kind):
+    return hourglass(letters(TEXT[:22]), (1, 2, 6), **kind)
+
+
+def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
+    capture = small()
+    view, _ = shown(capture, selection=Selection(0, 0, 15))
+    wanted = rollout(capture)
+    opened = view._across.opened
+    np.testing.assert_allclose(opened.source.map.read(0), wanted, atol=1e-7)
+    np.testing.assert_allclose(dict(view.bars.lanes)["rollout"], wanted[15], atol=1e-7)
+    pixels = view.canvas.pixels
+    assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
+    assert "comes most from" in view.canvas.sentence.text()
+    assert "took the way through 1:2" in view.canvas.sentence.text()
+    assert view.canvas.cross.row == 15
+
+
+def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
+    capture = small()
+    view, session = shown(capture, selection=Selection(0, 1, 15))
+    for index, recipe in (
+        (1, Recipe(fuse="max")), (2, Recipe(fuse="min")), (3, Recipe(heads=(HeadId(0, 1),))),
+    ):  # fmt: skip
+        view.fuse.setCurrentIndex(index)
+        view.settle()
+        found = view._across.opened.source.map.read(0)
+        np.testing.assert_allclose(found, rollout(capture, recipe=recipe), atol=1e-7)
+        assert view.figure(session).recipe == recipe
+    view.fuse.setCurrentIndex(0)
+    view.residual.setCurrentIndex(view.residual.findData(0.9))
+    view.settle()
+    wanted = rollout(capture, recipe=Recipe(residual=0.9))
+    np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
+
+
+def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(shown):
+    random = np.random.default_rng(0)
+    capture = plant(letters(TEXT[:9]), [random.normal(size=(2, 9, 9))], causal=False, signed=True)
+    view, _ = shown(capture, selection=Selection(0, 0, 4, 2))
+    view.signed.setChecked(True)
+    view.settle()
+    assert view._across.opened.source.signed and view._across.opened.mass is not None
+    assert not view.flow.isEnabled() and not view.residual.isEnabled()
+    assert "all layers multiplied" in view.canvas.sentence.text()
+    assert not view.ways.isVisibleTo(view)  # one level: there is no long way
+    view.signed.setChecked(False)
+    assert view.flow.isEnabled() and view.residual.isEnabled()
+
+
+def test_the_flow_grows_token_by_token_and_is_kept(shown):
+    capture = small()
+    view, session = shown(capture, selection=Selection(0, 0, 9))
+    kept = Kept(Tiles())
+    steps = list(kept.across(capture, 9, Recipe(), True))
+    known = [
+        int(np.isfinite(one.value.flow).sum())
+        for one in steps
+        if one.value is not None and one.value.flow is not None
+    ]
+    assert known == sorted(known) and known[0] == 0
+    again = list(kept.across(capture, 9, Recipe(), True))
+    assert len(again) < len(steps)  # another answer and back: nothing is measured twice
+    view.flow.setChecked(True)
+    view.settle()
+    assert [name for name, _ in view.bars.lanes] == ["rollout", "flow"]
+    assert np.isfinite(view.bars.lanes[1][1]).all()
+    assert "flow" in view.bars.said_at(QPointF(view.bars.width() - 40, 10))
+
+
+def test_ribbons_are_as_wide_as_what_they_carry(shown):
+    capture = small()
+    view, _ = shown(capture, selection=Selection(0, 0, 15))
+    outer, inner = view._across.row.crossings
+    ways = view.ways.ribbons
+    assert len(ways) == 2 * 5  # of each level: what stays, two ways down and two up
+    unit = ways[0].wide / (1 - float(outer.through[0]))
+    carried = [outer.pooled, outer.looked_down, outer.copied, outer.looked_up]
+    np.testing.assert_allclose([one.wide / unit for one in ways[1:5]], np.ravel(carried), atol=1e-6)
+    stays = ways[5].wide / unit
+    assert stays == pytest.approx(float(outer.through[0] - inner.through[0]))
+    assert "stays at 1:1" in view.ways.accessibleDescription()
+    (x, y), wide = ways[0].start, ways[0].wide
+    assert "stays at 1:1" in view.ways.said_at(QPointF(x, y + 5)) and wide > 0
+    assert view.ways.said_at(QPointF(0, 0)) == ""
+
+
+def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):
+    view, session = shown(small(), selection=Selection(0, 0, 15))
+    view.canvas.clicked.emit(12, 3)
+    assert (session.selection.query, session.selection.key) == (12, 3)
+    view.settle()
+    assert "9 letters back" in view.canvas.sentence.text()
+    QTest.keyClick(view.canvas, Qt.Key.Key_Down)
+    assert session.selection.query == 13
+    QTest.keyClick(view.canvas, Qt.Key.Key_Escape)
+    assert session.selection.key is None
+    view.canvas.pointed.emit((8, 2))
+    assert (session.hover.query, session.hover.key) == (8, 2)
+    view.canvas.pointed.emit(None)
+    assert session.hover is None
+    view.bars.picked.emit(5)
+    assert session.selection.key == 5
+
+
+def test_a_decoder_has_the_source_first_and_says_its_share(shown):
+    capture = translated(letters(TEXT[:7]), letters(TEXT[:5]))
+    layer = next(one.index for one in capture.spec.layers if one.role == "cross")
+    view, session = shown(capture, selection=Selection(layer, 0, 3))
+    assert view._across.opened.source.shape == (5, 12)
+    assert "comes from the source" in view.canvas.sentence.text()
+    view.canvas.clicked.emit(2, 4)  # a token of the source
+    assert (session.selection.query, session.selection.key) == (2, 4)
+    view.canvas.clicked.emit(2, 9)  # of the target, which this layer has no key for
+    assert (session.selection.query, session.selection.key) == (2, None)
+    session.put(selection=Selection(0, 0, 6, 1))  # in the encoder: the last answer is shown
+    view.settle()
+    assert view._across.query == 4
+    view.canvas.clicked.emit(2, 2)
+    assert session.selection.query == 6
+
+
+def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
+    monkeypatch.setattr(composed, "WHOLE", 10)
+    view, _ = shown(small(), selection=Selection(0, 0, 15))
+    assert view._across.opened is None and view.bars.isVisibleTo(view)
+    assert not view.canvas.isVisibleTo(view)
+    assert "up to 10 letters" in view.why.full
+    assert view.bars.lanes[0][1].shape == (22,)
+
+
+def test_what_cannot_be_composed_is_said_in_the_pane(shown):
+    capture = small()
+    partial = replace(capture, maps=(*capture.maps[:-1], None))
+    view, _ = shown(partial)
+    assert "all levels together need every layer" in view._notice.accessibleName() + " ".join(
+        label.text() for label in view._notice.findChildren(type(view.head.title))
+    )
+    empty, _ = shown(None)
+    assert empty._notice.said[0][0] == "No attention to compose yet"
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_tiny_texts_are_drawn(shown, tokens):
+    view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
+    view.flow.setChecked(True)
+    view.settle()
+    view.grab()
+    assert view._across.opened.source.shape == (tokens, tokens)
+
+
+def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
+    view, _ = shown(small(), selection=Selection(0, 0, 15))
+    assert view.ways.isVisibleTo(view) and view.bars.isVisibleTo(view)
+    view.resize(500, 300)
+    view._fit_parts()
+    assert not view.ways.isVisibleTo(view) and not view.bars.isVisibleTo(view)
+    view.flow.setChecked(True)
+    view._fit_parts()
+    assert view.bars.isVisibleTo(view) and not view.canvas.isVisibleTo(view)
+
+
+def test_the_look_is_there_with_its_key_and_follows_the_session(opened):
+    opened.commands.run("look_across")
+    opened.settle()
+    assert opened.session.look == "across"
+    view = next(one for one in opened.inspect.looks if one.name == "across")
+    assert view.isVisible() and view._across.opened is not None
+    before = view._across.query
+    opened.session.select(query=before - 3)
+    opened.settle()
+    assert view._across.query == before - 3
+    opened.session.put(dark=True)
+    QApplication.processEvents()
+    opened.settle()
+    assert "rollout" in view.bars.said_at(QPointF(view.bars.width() // 2, 10))
+
+
+def test_it_comes_by_steps_through_a_lane_too(opened, until):
+    view = next(one for one in opened.inspect.looks if one.name == "across")
+    opened.session.put(look="across")
+    until(lambda: view._across is not None and view._across.opened is not None)
+    whole = finish(
+        Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe(), False)
+    )
+    np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)
