@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.maps.rule import Factors, Rule
@@ -28,6 +30,7 @@ from hgviz.models.weighing import (
     weights,
 )
 
+AGAIN = 1 << 25  # cells of a kind of heads in one layer
 CHUNK = 128  # rows that meet their newest keys one by one in causal linear attention
 
 
@@ -136,11 +139,26 @@ def _form(one: Alike) -> Form:
 def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values, a block of rows at a time."""
     parts = []
+    again = torch.is_grad_enabled() and _many(one)
     for rows, reach in row_blocks(one):
-        scores, seen = scored(one, rows, keep, reach)
-        weights = weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
-        parts.append(weights @ v[..., :reach, :])
+        block = partial(_weighed_block, one, v, keep, rows, reach)
+        if again:
+            parts.append(checkpoint(block, use_reentrant=False, preserve_rng_state=False))
+        else:
+            parts.append(block())
     return torch.cat(parts, dim=-2)
+
+
+def _weighed_block(one: Alike, v: Tensor, keep: Tensor | None, rows: Tensor, reach: int) -> Tensor:
+    scores, seen = scored(one, rows, keep, reach)
+    weights = weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
+    return weights @ v[..., :reach, :]
+
+
+def _many(one: Alike) -> bool:
+    """Whether maps are too large to be kept for the way back, and are computed again there."""
+    cells = one.q.shape[:-1].numel() * one.k.shape[-2]
+    return one.q.device.type == "cpu" and cells > AGAIN
 
 
 def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:

@@ -135,6 +135,23 @@ def test_blocks_of_a_few_rows_give_what_all_rows_together_give(monkeypatch):
     assert np.abs(some.at_scores[0] - found.head(HeadId(1, 1)).at_scores[0][5:9]).max() <= 1e-12
 
 
+@pytest.mark.parametrize("activation", ["ymish", "topk", "swish"])
+def test_maps_too_large_to_keep_are_computed_again_on_the_way_back(activation, monkeypatch):
+    model = make_transformer(
+        form="decoder", activations=activation, top_k=4, n_layers=2
+    ).requires_grad_(False)
+    tokens = text(model, 40)
+    kept = gradients.Gradients(model, tokens, asked)
+    monkeypatch.setattr("hgviz.models.weighing.ROWS", 16)
+    monkeypatch.setattr("hgviz.models.attention.AGAIN", 1)
+    again = gradients.Gradients(model, tokens, asked)
+    assert again.value == pytest.approx(kept.value, rel=1e-12)
+    for head in (HeadId(0, 0), HeadId(1, 1)):
+        one, other = kept.head(head), again.head(head)
+        assert np.abs(one.at_scores - other.at_scores).max() <= 1e-12
+        assert np.abs(one.at_weights - other.at_weights).max() <= 1e-12
+
+
 def test_a_small_step_changes_the_loss_as_the_slope_says():
     model = make_transformer(form="encoder", activations="ymish", **LABELS).requires_grad_(False)
     tokens, part = text(model), attentions(model)[0]
