@@ -174,6 +174,12 @@ def _reportable(session: Session) -> str:
     return why_not(session)
 
 
+def _trainable(session: Session) -> str:
+    if not session.checkpoint:
+        return "Needs a checkpoint: open one first"
+    return _can_try(session).replace("scored", "trained") or _capture(session)
+
+
 def _some_off(session: Session) -> str:
     return "" if session.off else "No head is switched off"
 
@@ -259,6 +265,7 @@ ACTIONS = (
     Action("time_curve", "Time smaller models along it", "clock", (), "Analyse", _timeable, 2),
     Action("save_study", "Save what was measured…", "save", (), "Analyse", _studied, 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", _capture, 3),
+    Action("train_beside", "Train B for a while…", "capture", (), "Analyse", _trainable, 3),
     Action("compare_nothing", "Compare with nothing", "close", (), "Analyse", _beside, 3),
     Action("report_sides", "Report on A and B…", "export", (), "Analyse", _reportable, 3),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),

@@ -19,6 +19,7 @@ from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
 from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
+from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
@@ -54,6 +55,7 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
         self.explaining = Explaining(session, lanes, self.working)
         self.pruning = Pruning(session, lanes, self.working, self.show_error)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
+        self.tuning = Tuning(window, session, lanes, self.working, self.compare_trained)
         self.removing = Removing(window, session, lanes, self.working, self.open_path)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
@@ -196,7 +198,8 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
         dialog.open()
 
     def _export(self, spec: Spec) -> None:
-        head = f"-{self.session.selection.head_id}" if spec.kind == "map" else ""
+        of_head = spec.kind in ("map", "compare")
+        head = f"-{self.session.selection.head_id}" if of_head else ""
         made = self.session.capture.spec.name or "capture"
         name = f"{made}-{spec.kind}{head}.{spec.format}"
         chosen = partial(self._export_to, spec)
@@ -204,7 +207,10 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
 
     def _export_to(self, spec: Spec, path: str) -> None:
         self._remember(path)
-        task = tasks.figure(spec, self.session.capture, path, facts=self.session.facts)
+        a, b = self.session.capture, self.session.beside
+        task = tasks.figure(spec, a, path, facts=self.session.facts)
+        if spec.kind == "compare":
+            task = tasks.figure_beside(spec, (a, b), path)
         title = f"Export {Path(path).name}"
         self.working.start(
             self.lanes.files, f"export {path}", title, task, partial(self._written, "Exported")
@@ -314,8 +320,8 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
         self.prompting.write()
 
     def stop(self) -> None:
-        """Stop the capture; what is done stays."""
-        self.capturing.stop()
+        """Stop the capture, or what B learns; what is done stays."""
+        (self.tuning if self.tuning.running else self.capturing).stop()
 
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
@@ -325,6 +331,8 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
             self.pruning.stop_measuring()
         elif key == BESIDE:
             self.comparing.stop()
+        elif key == TUNE:
+            self.tuning.stop()
         elif key == REMOVE:
             self.removing.stop()
         else:

@@ -20,8 +20,9 @@ class Below(QWidget):
         super().__init__()
         self.numbers, self.texts = NumbersView(), TextsView()
         self.tabs = (Segments(TURNS), Segments(TURNS))  # the same on both
-        for view, tabs in zip(self.views, self.tabs, strict=True):
-            view.head.add_beside_title(tabs)
+        self._heads = (self.numbers.head, self.texts.head)
+        for head, tabs in zip(self._heads, self.tabs, strict=True):
+            head.add_beside_title(tabs)
             tabs.setAccessibleName("What stands below the maps")
             tabs.chosen.connect(self.show_part)
         self.line = line()
@@ -54,9 +55,10 @@ class Below(QWidget):
             self.tabs[name == "texts"].setFocus()
 
     def _lay_out(self) -> None:
-        for view, tabs, name in zip(self.views, self.tabs, ("numbers", "texts"), strict=True):
-            view.setVisible(not self._low or name == self._part)
-            view.head.title.setVisible(not self._low)
+        self.numbers.setVisible(not self._low or self._part == "numbers")
+        self.texts.setVisible(not self._low or self._part == "texts")
+        for head, tabs in zip(self._heads, self.tabs, strict=True):
+            head.title.setVisible(not self._low)
             tabs.setVisible(self._low)
             tabs.choose(self._part)
         self.line.setVisible(not self._low)

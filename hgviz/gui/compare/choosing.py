@@ -74,8 +74,9 @@ class CompareDialog(Overlay):
         self.said.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.body.addWidget(self.said)
         self.pages = QStackedWidget()
-        for build in (self._activation, self._model, self._text, self._off, self._head):
-            self.pages.addWidget(build(more) if build == self._model else build())
+        pages = self._activation(), self._model(more), self._text(), self._off(), self._head()
+        for page in pages:
+            self.pages.addWidget(page)
         self.body.addWidget(self.pages)
         self.told = label(factor=0.92, kind="bad")
         self.told.setWordWrap(True)
@@ -121,9 +122,10 @@ class CompareDialog(Overlay):
             button.clicked.connect(self._ask_file)
             row.addWidget(button)
         row.addStretch(1)
-        out = _column(self.paths)
-        out.layout().insertLayout(1, row)
-        return out
+        buttons = QWidget()
+        row.setContentsMargins(0, 0, 0, 0)
+        buttons.setLayout(row)
+        return _column(self.paths, buttons)
 
     def _text(self) -> QWidget:
         texts = texts_of(self._capture)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz.gui import theme
 from hgviz.gui.prune import chart
 
-METRICS = {
+SCORES = {
     "accuracy": ("Accuracy", True),
     "masked_accuracy": ("Masked tokens guessed", True),
     "bits_per_byte": ("Bits per byte", False),
@@ -22,7 +22,7 @@ LEAST = 20  # steps along the axis
 
 def scored(metric: str, value: float) -> str:
     """93.8 % of an accuracy, 2.412 bits per byte."""
-    words, share = METRICS.get(metric, (metric, False))
+    words, share = SCORES.get(metric, (metric, False))
     return f"{100 * value:.1f} %" if share else f"{value:.3f} {words.lower()}"
 
 
@@ -76,7 +76,7 @@ class GrowthChart(QWidget):
         """The frame, A's line, B's line with its last value."""
         if not self.points:
             return
-        now, (title, share) = theme.current(), METRICS.get(self.figure, (self.figure, False))
+        now, (title, share) = theme.current(), SCORES.get(self.figure, (self.figure, False))
         values = [value for _, value in self.points]
         values += [self.whole] if self.whole is not None else []
         room = max(0.02 if share else 0.05, 0.12 * (max(values) - min(values)))

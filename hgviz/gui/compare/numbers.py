@@ -186,7 +186,8 @@ class NumberPair(QWidget):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name, self._sides = name, ()
+        self.name = name
+        self._sides: tuple[tuple[str, Side], ...] = ()
         self.setFixedHeight(TITLE + 2 * ROW)
         self.setMinimumWidth(LETTER + VALUE + 40)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +27,8 @@ MEASURED, WARMUP = 20, 20  # steps between two measures, and until the rate is r
 
 
 def plan_of(
-    checkpoint: str | os.PathLike[str],
-    data: str | os.PathLike[str],
+    checkpoint: str | Path,
+    data: str | Path,
     out: Path,
     activation: str = "",
     minutes: float = 2.0,
@@ -73,7 +72,7 @@ def exchange(found: Checkpoint, activation: str) -> dict[str, object]:
     return keys | ({} if config.top_k is None else {"top_k": config.top_k})
 
 
-def _rows(path: str | os.PathLike[str], out: Path, config: Config) -> tuple[Data, int]:
+def _rows(path: str | Path, out: Path, config: Config) -> tuple[Data, int]:
     rows = read_rows(path)
     if len(rows) < LEAST:
         raise HgvizError(
@@ -97,7 +96,7 @@ def _rows(path: str | os.PathLike[str], out: Path, config: Config) -> tuple[Data
     return Data([train], valid, text_column="text", label_column="label"), WINDOW
 
 
-def _text(path: str | os.PathLike[str], out: Path, config: Config) -> tuple[Data, int]:
+def _text(path: str | Path, out: Path, config: Config) -> tuple[Data, int]:
     text = read_text(path)
     count = min(MOST_BYTES, len(text) // SHARE)
     cut = text.rfind("\n", 0, len(text) - count)
