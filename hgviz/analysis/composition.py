@@ -19,7 +19,8 @@ class Crossing:
     """How much of each row goes from a level into the shorter one below it, and back.
 
     Shares of the whole row, (rows,) each. Up: copied to the positions of a group, or looked at;
-    down: pooled, or looked at. Both ways add up to the same.
+    down: pooled, or looked at. Both ways add up to the same. With mass from nothing, what is lost
+    further out on the way back counts as gone through.
     """
 
     copied: Array
@@ -113,6 +114,20 @@ class Level:
     def _through_left(self, rows: Array, told: list[Crossing] | None) -> Task[Array]:
         """The same for rows X (r, n), from the end to the beginning."""
         assert self.inner is not None
+        skip, copied, looked = yield from self._parted(rows)
+        place = len(told) if told is not None else 0
+        short = yield from self.inner.left(copied + looked, told)
+        pooled, attended = yield from self._lengthened(short)
+        if told is not None:
+            up = copied @ self.inner_mass, looked @ self.inner_mass
+            told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
+        whole: Array = skip + pooled + attended
+        return whole[:, : self.length]
+
+    def _parted(self, rows: Array) -> Task[tuple[Array, Array, Array]]:
+        """Rows at the end of a level as what stayed (r, N), and what was copied to it or looked up
+        by it from below, (r, m) each."""
+        assert self.inner is not None
         keep, look = self.recipe.keep, self.recipe.look
         out = np.pad(rows, ((0, 0), (0, self.padded - self.length)))
         skip, looked = np.zeros_like(out), np.zeros((len(rows), self.inner.length))
@@ -131,20 +146,29 @@ class Level:
         elif self.up is not None:
             skip += keep * out if self.spreads else out
             out = look * out if self.spreads else np.zeros_like(out)
-        copied = unspread(out * self.scales["spread"], self.factor)
-        place = len(told) if told is not None else 0
-        short = yield from self.inner.left(copied + looked, told)
+        return skip, unspread(out * self.scales["spread"], self.factor), looked
+
+    def _lengthened(self, short: Array) -> Task[tuple[Array, Array]]:
+        """Rows (r, m) over the shortened level as rows (r, N): by pooling, and by attention."""
         short = short * self.scales["short"]
-        attended = np.zeros_like(skip)
+        attended = np.zeros((len(short), self.padded))
         if self.down is not None:
-            attended = unshifted((yield from self.down.left(look * short)), self.shift)
-            short = keep * short
-        pooled = unpooled(short, self.factor, self.shift, self.parts)
-        if told is not None:
-            up = copied @ self.inner_mass, looked @ self.inner_mass
-            told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
-        whole: Array = skip + pooled + attended
-        return whole[:, : self.length]
+            attended = unshifted((yield from self.down.left(self.recipe.look * short)), self.shift)
+            short = self.recipe.keep * short
+        return unpooled(short, self.factor, self.shift, self.parts), attended
+
+    def apart(self, rows: Array) -> Task[list[Array]]:
+        """X R as a sum: for each level from this one in, (r, n), what went no further than it."""
+        rows = yield from _stack_left(self.post, rows)
+        if self.inner is None:
+            return [(yield from _stack_left(self.pre, rows))]
+        skip, copied, looked = yield from self._parted(rows)
+        found = [skip[:, : self.length]]
+        for short in (yield from self.inner.apart(copied + looked)):
+            pooled, attended = yield from self._lengthened(short)
+            found.append((pooled + attended)[:, : self.length])
+        together = yield from _stack_left(self.pre, np.concatenate(found))
+        return np.split(together, len(found))
 
 
 def _stack(layers: list[Fused], values: Array) -> Task[Array]:

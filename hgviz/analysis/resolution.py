@@ -19,13 +19,15 @@ class Composed:
     """Some rows of all maps composed, float32 (rows, columns), and what of each took which way.
 
     crossings: into each shorter level and back, outside in. nothing (rows,): what came from no
-    token. source (rows,): what came from the other text, None where there is none.
+    token. source (rows,): what came from the other text, None where there is none. levels: of a
+    single row, for each level (columns,) the part that went no further in than there.
     """
 
     weights: Floats
     crossings: tuple[Crossing, ...] = ()
     nothing: Floats | None = None
     source: Floats | None = None
+    levels: tuple[Floats, ...] = ()
 
 
 class Rollout:
@@ -55,6 +57,16 @@ class Rollout:
     def composed(self, rows: Interval = None) -> Task[Composed]:
         """Some rows, without a column for nothing, and which way they took."""
         return (yield from _counted(self._composed(rows), self._net.blocks))
+
+    def one(self, row: int) -> Task[Composed]:
+        """A single row, and from which level of the model its parts come."""
+        found = yield from self.composed((row, row + 1))
+        if not (found.crossings and isinstance(self.level, Level)):
+            return found
+        chosen = np.zeros((1, self.tokens))
+        chosen[0, row] = 1
+        apart = yield from self.level.apart(chosen)
+        return replace(found, levels=tuple(readonly(one[0], np.float32) for one in apart))
 
     def _composed(self, rows: Interval) -> Task[Composed]:
         start, stop = bounds(rows, self.tokens)

@@ -22,6 +22,7 @@ from hgviz.core import (
 from hgviz.maps import DenseMap
 from hgviz.recipe import Recipe
 
+KEPT = 64  # single rows that are kept
 ROWS = 256  # composed at a time, so that it can be stopped in between
 NAME = "all maps"
 
@@ -67,7 +68,29 @@ def ways(capture: Capture, way: Composed, row: int | None = None) -> str:
         said.append(f"{_percent(way.source)} comes from the source")
     if way.nothing is not None and way.nothing.mean() > 1e-6:
         said.append(f"{_percent(way.nothing)} from nothing, such as zeros of the causal shift")
-    return f"{of}, {'; '.join(said)}." if said else ""
+    told = f"{of}, {'; '.join(said)}." if said else ""
+    if row is None or not way.levels:
+        return told
+    names, unit = [one.label for one in capture.spec.levels], capture.main.unit
+    parts = [
+        f"what {'stayed at' if not number else 'went to'} {names[number]} from {far:,.0f} back"
+        for number, far in enumerate(reach(capture, way.levels, row))
+        if not np.isnan(far)
+    ]
+    return f"{told} On average {', '.join(parts)} ({unit}s)."
+
+
+def reach(capture: Capture, levels: tuple[Floats, ...], row: int) -> tuple[float, ...]:
+    """How far from a row the tokens lie that each part of it comes from, on average, in tokens.
+
+    levels as in Composed; NaN for a part of no weight.
+    """
+    far = np.abs(np.arange(len(capture.main)) - row)
+    sums = [float(one.sum(dtype=np.float64)) for one in levels]
+    return tuple(
+        float(far @ one / total) if total > 0 else float("nan")
+        for one, total in zip(levels, sums, strict=True)
+    )
 
 
 def _percent(part: Floats) -> str:
@@ -84,6 +107,7 @@ class Composer:
         self._rollout: Rollout | None = None
         self._parts: list[Composed] = []
         self._whole: Together | None = None
+        self._rows: dict[int, Composed] = {}
 
     @property
     def whole(self) -> Together | None:
@@ -91,13 +115,17 @@ class Composer:
         return self._whole
 
     def row(self, row: int) -> Task[Composed]:
-        """One row; nothing larger than a row is multiplied. Errors: as resolution.rollout."""
-        part, place = divmod(row, ROWS)
-        if part < len(self._parts):
-            return _cut(self._parts[part], place)
+        """One row, and from which levels its parts come; nothing larger than a row is multiplied.
+
+        Errors: as resolution.rollout.
+        """
         yield from self._begin()
         assert self._rollout is not None
-        return (yield from self._rollout.composed((row, row + 1)))
+        if row not in self._rows:
+            while len(self._rows) >= KEPT:
+                del self._rows[next(iter(self._rows))]
+            self._rows[row] = yield from self._rollout.one(row)
+        return self._rows[row]
 
     def all(self) -> Task[Together]:
         """All rows. Errors: as resolution.rollout; more than 8,192 tokens are too many."""
@@ -205,4 +233,4 @@ def _joined(parts: list[Composed]) -> Composed:
     )  # fmt: skip
 
 
-__all__ = ["NAME", "Composer", "Together", "as_capture", "joined", "together", "ways"]
+__all__ = ["NAME", "Composer", "Together", "as_capture", "joined", "reach", "together", "ways"]

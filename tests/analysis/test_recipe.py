@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
+from hgviz.analysis.together import reach
 from hgviz.core import HeadId, HgvizError, finish, replace
 from hgviz.recipe import Recipe
 from tests.analysis.planting import hourglass, letters, plant, translated
@@ -176,6 +177,35 @@ def test_what_stays_at_a_level_is_what_the_map_has_without_the_levels_below():
     found = finish(Rollout(capture, Recipe(residual=1.0)).composed())
     np.testing.assert_array_equal(found.weights, np.eye(12, dtype=np.float32))
     assert not found.crossings[0].through.any()
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), Recipe(residual=0.3), Recipe(nothing=True)], ids=str)
+@pytest.mark.parametrize("kind", FORMS[::3], ids=str)
+def test_a_row_is_the_sum_of_what_went_no_further_than_each_level(kind, recipe):
+    capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
+    found = finish(Rollout(capture, recipe).one(17))
+    outer, inner = found.crossings
+    assert len(found.levels) == 3
+    np.testing.assert_allclose(sum(found.levels), found.weights[0], atol=1e-7)
+    shares = [1 - outer.through[0], outer.through[0] - inner.through[0], inner.through[0]]
+    sums = [one.sum() for one in found.levels]
+    np.testing.assert_allclose(sum(sums), 1 - found.nothing[0], atol=1e-6)
+    if not recipe.nothing:
+        np.testing.assert_allclose(sums, np.ravel(shares), atol=1e-6)
+
+
+def test_what_stays_is_the_map_without_what_comes_from_below():
+    # with the inner level seeing nothing, all that is left of a row is what stayed
+    capture = hourglass(letters(TEXT[:12]), (1, 3), form="windowed", down=False, up=False)
+    stays = finish(Rollout(capture).one(8)).levels[0]
+    pre, post = (rn(capture.maps[i].weights.astype(np.float32).mean(0)) for i in (0, 2))
+    eye = np.eye(12)
+    wanted = (post + eye) / 2 @ (eye / 2) @ ((pre + eye) / 2)
+    np.testing.assert_allclose(stays, wanted[8], atol=1e-6)
+    far = np.abs(np.arange(12) - 8)
+    (near, _) = reach(capture, (stays, np.zeros(12)), 8)
+    assert near == pytest.approx(far @ stays / stays.sum())
+    assert np.isnan(reach(capture, (np.zeros(12),), 8)[0])
 
 
 # --- what cannot be chosen ------------------------------------------------------------------------
