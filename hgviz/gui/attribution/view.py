@@ -196,7 +196,7 @@ class AttributionView(View):
         self._offer(result)
         self.bars.show_rows(result.beside, result.names, self._column())
         self.wall.show_heads(result.found, result.capture.spec if result.found else None)
-        self.wall.choose(head)
+        self._frame(head)
         for one in (self._line, self.heads, self.room):
             one.setVisible(result.found is not None and self.height() >= LOW)
         self.room.setMaximumHeight(self.wall.height() + 4)
@@ -209,7 +209,7 @@ class AttributionView(View):
             return
         if name == "selection" and self.told is not None:
             self.bars.choose(self._column())
-            self.wall.choose(self.session.selection.head_id)
+            self._frame(self.session.selection.head_id)
         if name == "work":
             busy = self._busy_now
             self.button.setText("Stop" if busy else "Attribute")
@@ -240,6 +240,13 @@ class AttributionView(View):
             self.answer.setToolTip(tip(f"What the model says after “{at}”"))
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
+
+    def _frame(self, head: HeadId) -> None:
+        """Frame a head of the wall, and bring it into sight."""
+        self.wall.choose(head)
+        box = next((box for one, box in self.wall.cells() if one == head), None)
+        if box is not None:
+            self.room.ensureVisible(int(box.center().x()), int(box.center().y()), 0, 24)
 
     def _heading(self, told: Told) -> str:
         layers = told.found.layers if told.found is not None else None

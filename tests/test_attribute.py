@@ -1,0 +1,137 @@
+"""hgviz attribute, and one head beside its own attention, against autograd done plainly."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from hgviz import tasks
+from hgviz.analysis.attribution import COMPLETE, spearman
+from hgviz.cli import main
+from hgviz.core import HeadId, finish
+from hgviz.models import open_model
+from hgviz.resources import resource
+
+REVIEW = "A dull plot, but she never bores."
+SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
+
+
+@pytest.fixture(scope="module")
+def review():
+    """A classifier, its capture of a text, and where its answer comes from."""
+    model = open_model(SOFTMAX)
+    capture = finish(tasks.capture(model, model.tokenize(REVIEW)))
+    question = tasks.question_of("classes", capture.logits, capture.main, None)
+    return model, capture, finish(tasks.explain(model, capture.prompt, question))
+
+
+def run(capsys, *words):
+    code = main(["attribute", *words], None)
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_it_is_complete_and_says_so(capsys, review):
+    _, capture, found = review
+    code, out, _ = run(capsys, SOFTMAX, "--text", REVIEW, "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["steps"] == 256 and facts["error"] <= COMPLETE
+    total = sum(row["attribution"] for row in facts["tokens"])
+    assert total == pytest.approx(facts["sum"]) and len(facts["tokens"]) == len(capture.main)
+    assert abs(total - facts["change"]) <= COMPLETE * abs(facts["change"])
+    assert facts["answer"]["class"] == int(np.argmax(capture.logits))
+    assert facts["value"] == pytest.approx(float(np.max(capture.logits)), abs=1e-4)
+    assert facts["start"] == pytest.approx(found.start, abs=1e-5)
+
+
+def test_heads_layers_and_one_head_are_told(capsys, tmp_path):
+    out = tmp_path / "heads.csv"
+    code, said, _ = run(
+        capsys, SOFTMAX, "--text", REVIEW, "--method", "heads", "--steps", "16", "-o", str(out)
+    )
+    assert code == 0 and "24 rows" in said
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["head"] for row in rows][:7] == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "1.0"]
+    _, said, _ = run(
+        capsys, SOFTMAX, "--text", REVIEW, "--method", "layers", "--steps", "16", "--json"
+    )
+    assert [row["layer"] for row in json.loads(said)["layers"]] == [0, 1, 2, 3]
+    _, said, _ = run(
+        capsys, SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2",
+        "--query", "0", "--steps", "16", "--json",
+    )  # fmt: skip
+    facts = json.loads(said)
+    sizes = [[abs(row[name]) for row in facts["keys"]]
+             for name in ("attention", "integrated_gradients")]  # fmt: skip
+    assert facts["agreement"]["attention_and_tokens"] == pytest.approx(spearman(*sizes))
+
+
+def test_what_a_language_model_says_next(capsys):
+    words = HOURGLASS, "--text", "The sea", "--steps", "4", "--json"
+    follows = json.loads(run(capsys, *words, "--token", "3")[1])["answer"]
+    assert follows == {"at": 3, "after": " ", "token": ord("s"), "says": "s"}
+    asked = json.loads(run(capsys, *words, "--token", "3", "--says", "x")[1])
+    assert asked["answer"]["token"] == ord("x")
+    assert not any(row["attribution"] for row in asked["tokens"][4:])
+    last = json.loads(run(capsys, *words)[1])["answer"]
+    assert last["at"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((SOFTMAX,), 2, "exactly one of --text"),
+        ((SOFTMAX, "--text", "a", "--ids", "x.json"), 2, "exactly one of"),
+        ((SOFTMAX, "--text", "a", "--target-class", "sad"), 2, "no class 'sad'"),
+        ((SOFTMAX, "--text", "a", "--token", "1"), 2, "use --target-class"),
+        ((HOURGLASS, "--text", "a", "--target-class", "1"), 2, "for classifiers"),
+        ((HOURGLASS, "--text", "abc", "--token", "3"), 2, "no token 3"),
+        ((HOURGLASS, "--text", "abc", "--says", "two"), 2, "is 3 tokens"),
+        ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "9.0"), 1, "no head 9.0"),
+        ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "1.*"), 2, "one head"),
+        ((SOFTMAX, "--text", "a", "--steps", "1"), 2, "steps"),
+        ((HOURGLASS, "--text", ""), 1, "text"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(capsys, words, code, said):
+    found, out, err = run(capsys, *words)
+    assert found == code and said in err and not out
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", [0, 5, None])
+def test_a_head_beside_its_attention_is_what_autograd_says(review, query):
+    """The slope of a weight: the answer's slope with the context, times the value, by hand."""
+    model, capture, found = review
+    head = HeadId(1, 2)
+    beside = finish(tasks.head_beside(found, capture, head, query))
+    weights = capture.maps[1].read(2)
+    given = _slopes_by_hand(model, capture, head, found.question.number)
+    rows = slice(None) if query is None else slice(query, query + 1)
+    wanted = (weights * given)[rows].sum(0)
+    assert np.abs(beside.slope - wanted).max() <= 1e-5 * max(1e-3, np.abs(wanted).max())
+    assert np.abs(beside.attention - weights[rows].mean(0)).max() <= 1e-6
+    assert np.allclose(beside.tokens, found.tokens, rtol=0, atol=1e-12)
+    assert beside.columns.tolist() == list(range(len(capture.main)))
+
+
+def _slopes_by_hand(model, capture, head, number):
+    """(queries, keys): dF / dA of one head, where the maps of its layer are leaves."""
+    layer = model.module.middle[str(head.layer)].attn
+    maps = [capture.maps[head.layer].read(one) for one in layer.layer.heads]
+    leaf = torch.tensor(np.stack(maps))[None].requires_grad_()
+
+    def replaced(_, given, out):
+        return layer.o((leaf @ layer._split(layer.v(given[1]))).transpose(1, 2).flatten(2))
+
+    hook = layer.register_forward_hook(replaced)
+    try:
+        logits = model.module(torch.tensor(capture.prompt.ids)[None])
+    finally:
+        hook.remove()
+    (slope,) = torch.autograd.grad(logits[0, number], leaf)
+    return slope[0, head.head].numpy()
