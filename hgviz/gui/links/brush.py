@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import asin, sin
+
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen
@@ -17,7 +19,7 @@ from hgviz.maps.sides import Side
 THIN, THICK = 0.8, 6.0  # px
 PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
 NEGATIVE = [3.0, 2.0]  # in widths of a line
-FAR = 3000.0  # px beyond which no curve is drawn true
+EDGE = 8.0  # px beyond what is in view that curves are stroked
 ALL = 0.6  # of that, where all queries have links
 TAGGED = 8  # heads at most that have their number on a link
 STRAND = 2  # beside the sides of queries and keys: the name of a head
@@ -43,6 +45,11 @@ class Brush:
         self.focused = focused
         self.theme = theme.current()
         self.views = plan.shown(0), plan.shown(1)
+        self.fonts = {
+            (none, bold): theme.mono(0.92 if none else 1.0, 600 if bold else 400)
+            for none in (False, True) for bold in (False, True)
+        }  # fmt: skip
+        self.letter = QFontMetricsF(self.fonts[False, True]).horizontalAdvance("0")
 
     def paint(self) -> None:
         """Links first, then what they link."""
@@ -95,8 +102,13 @@ class Brush:
                 continue
             a, b = self.plan.end(0, place), self.plan.end(1, key)
             beside = step * (number - (count - 1) / 2)
-            part = (number + 1) / (count + 1)  # side by side along curves of one course
-            at = _on_curve(a, b, beside, part, self.plan.across)
+            end = _beside(b, beside, self.plan.across)
+            bend = QPointF(0, (b.y() - a.y()) / 2)
+            if not self.plan.across:
+                bend = QPointF((b.x() - a.x()) / 2, 0)
+            # side by side along curves of one course
+            part = 0.35 + 0.4 * (number + 1) / (count + 1)
+            at = _between((a, a + bend, end - bend, end), part, part)[0]
             name = self.scene.strands[number].name
             box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
             box.moveCenter(at)
@@ -139,21 +151,18 @@ class Brush:
         beside: float,
         front: bool,
     ) -> None:
-        a, b = plan.end(0, place), plan.end(1, key)
-        if plan.across:
-            b.setX(b.x() + beside)
-            a, b = _held(a, b, True)
-            bend = QPointF(0, (b.y() - a.y()) / 2)
-        else:
-            b.setY(b.y() + beside)
-            a, b = _held(a, b, False)
-            bend = QPointF((b.x() - a.x()) / 2, 0)
-        path = QPainterPath(a)
-        path.cubicTo(a + bend, b - bend, b)
+        a, b = plan.end(0, place), _beside(plan.end(1, key), beside, plan.across)
+        curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE, plan.across)
+        if curve is None:
+            return
+        path = QPainterPath(curve[0])
+        path.cubicTo(*curve[1:])
         colour = strand.below if weight < 0 else strand.above
         alpha = (PALE + (FULL - PALE) * part) if front else BACK
         alpha *= (0.35 if strand.off else 1.0) * (1.0 if self.scene.chosen else ALL)
-        pen = QPen(ink.faint(colour, alpha), THIN + (THICK - THIN) * part)
+        wide = THIN + (THICK - THIN) * part
+        # a line of 1 px takes a tenth of the time
+        pen = QPen(ink.faint(colour, alpha), wide if wide >= 1.6 else 1.0)
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         if weight < 0:
             pen.setDashPattern(NEGATIVE)
@@ -191,14 +200,14 @@ class Brush:
             painter.drawRoundedRect(inner, 4, 4)
         none = bool(of.special[of.shown[place]])
         bold = chosen or linked
-        painter.setFont(theme.mono(0.92 if none else 1.0, 600 if bold else 400))
+        painter.setFont(self.fonts[none, bold])
         quiet = none or (side == 1 and self.scene.chosen and not linked)
         colour = now.mark_text if chosen else now.secondary if quiet else now.text
         painter.setPen(colour)
         room = box.width() - 8
         text = label(of, place)
         metrics = painter.fontMetrics()
-        if metrics.horizontalAdvance(text) > room:
+        if 2 * len(text) * self.letter > room and metrics.horizontalAdvance(text) > room:
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
         where = CENTRE if self.plan.across else RIGHT if side == 0 else LEFT
         painter.drawText(box.adjusted(4, 0, -4, 0), where, text)
@@ -344,22 +353,47 @@ def _named(strand: Strands) -> str:
     return f"{strand.name} off" if strand.off else strand.name
 
 
-def _on_curve(a: QPointF, b: QPointF, beside: float, part: float, across: bool) -> QPointF:
-    """A point of the curve of a link, part of its way on."""
-    end = QPointF(b.x() + beside, b.y()) if across else QPointF(b.x(), b.y() + beside)
+def _beside(end: QPointF, beside: float, across: bool) -> QPointF:
+    return end + (QPointF(beside, 0) if across else QPointF(0, beside))
+
+
+def in_view(
+    a: QPointF, b: QPointF, low: float, high: float, across: bool
+) -> tuple[QPointF, QPointF, QPointF, QPointF] | None:
+    """The part of a link's curve that lies between low and high along the text: start, two control
+    points, end; None for none. What is far out of view would take long to stroke.
+
+    Along the text the curve goes as 3 t^2 - 2 t^3, which is turned round by a sine.
+    """
+    first, last = (a.x(), b.x()) if across else (a.y(), b.y())
+    if max(first, last) < low or min(first, last) > high:
+        return None
     bend = QPointF(0, (b.y() - a.y()) / 2) if across else QPointF((b.x() - a.x()) / 2, 0)
-    path = QPainterPath(a)
-    path.cubicTo(a + bend, end - bend, end)
-    return path.pointAtPercent(0.35 + 0.4 * part)
+    whole = (a, a + bend, b - bend, b)
+    if first == last:
+        return whole
+    parts = sorted((one - first) / (last - first) for one in (low, high))
+    ends = [0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, one))) / 3) for one in parts]
+    if ends == [0.0, 1.0]:
+        return whole
+    return _between(whole, *ends)
 
 
-def _held(a: QPointF, b: QPointF, across: bool) -> tuple[QPointF, QPointF]:
-    """Ends that are far out of view, brought nearer: no curve is wider than a painter bears."""
-    first, second = (a.x(), b.x()) if across else (a.y(), b.y())
-    held = [max(-FAR, min(FAR * 2, one)) for one in (first, second)]
-    if across:
-        return QPointF(held[0], a.y()), QPointF(held[1], b.y())
-    return QPointF(a.x(), held[0]), QPointF(b.x(), held[1])
+def _between(
+    curve: tuple[QPointF, QPointF, QPointF, QPointF], start: float, end: float
+) -> tuple[QPointF, QPointF, QPointF, QPointF]:
+    """The part of a cubic curve between two of its parameters: its blossom at each corner."""
+
+    def blossom(*at: float) -> QPointF:
+        points = list(curve)
+        for one in at:
+            points = [p * (1 - one) + q * one for p, q in zip(points, points[1:], strict=False)]
+        return points[0]
+
+    return (
+        blossom(start, start, start), blossom(start, start, end),
+        blossom(start, end, end), blossom(end, end, end),
+    )  # fmt: skip
 
 
 __all__ = ["Brush"]

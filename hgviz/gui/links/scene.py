@@ -62,11 +62,8 @@ def label(side: Side, place: int) -> str:
     start, end = (int(one) for one in side.tokens[unit])
     if start < 0:
         return "∅"
-    spans = side.prompt.spans
-    if place and end - start == 1 and start > 0 and spans[start, 0] >= 0:
-        before = int(side.tokens[int(side.shown[place - 1]), 1])
-        if before == start and (spans[start] == spans[start - 1]).all():
-            return "″"
+    if place and end - start == 1 and _goes_on(side, place, start):
+        return "″"
     if end - start == 1:
         return naming.name(side.prompt, start).strip() or naming.SPACE
     found = side.prompt.words(start, end)
@@ -76,3 +73,12 @@ def label(side: Side, place: int) -> str:
 def amount(value: float, signed: bool, digits: int = 2) -> str:
     """0.42; with signs, where there can be some."""
     return words.with_sign(value, digits) if signed else words.weight(value, digits)
+
+
+def _goes_on(side: Side, place: int, token: int) -> bool:
+    """Whether a token is a further byte of the character of the unit before."""
+    spans = side.prompt.spans
+    if token == 0 or int(side.tokens[int(side.shown[place - 1]), 1]) != token:
+        return False
+    (first, last), (start, stop) = spans[token].tolist(), spans[token - 1].tolist()
+    return first >= 0 and (first, last) == (start, stop)
