@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
-from hgviz.gui.prune.chart import LEFT, Axes, frame, ticks
+from hgviz.gui.prune.chart import LEFT, RIGHT, Axes, frame, ticks
 from hgviz.gui.views.ink import faint
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 
@@ -50,12 +50,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """All points, what the axes are called, and what the levels are."""
+    """All points, what the axes are called, what the levels are, and how many heads have no point
+    as they lack one of the numbers."""
 
     points: tuple[Point, ...] = ()
     across: str = ""
     up: str = ""
     levels: tuple[str, ...] = ()
+    missing: int = 0
 
 
 class Scatter(QWidget):
@@ -215,7 +217,12 @@ class Scatter(QWidget):
             painter.setFont(theme.font(0.85, 600))
             painter.setPen(now.text)
             painter.drawText(QRectF(14, 6, axes.box.width() / 2, 18), LEFT, self.cloud.up)
-            self._legend(painter, axes)
+            self._legend(painter)
+            if self.cloud.missing:
+                painter.setFont(theme.font(0.85))
+                painter.setPen(now.secondary)
+                under = QRectF(0, axes.box.bottom() + 21, axes.box.right(), 16)
+                painter.drawText(under, RIGHT, f"{self.cloud.missing} without")
             places = {p.head: QPointF(axes.x(p.x), axes.y(p.y)) for p in self.cloud.points}
             for one in self.cloud.points:
                 self._mark(painter, places[one.head], one.level, one.stays)
@@ -275,7 +282,7 @@ class Scatter(QWidget):
             )
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, str(head))
 
-    def _legend(self, painter: QPainter, axes: Axes) -> None:
+    def _legend(self, painter: QPainter) -> None:
         """Which mark is which level, from the right end of the line above the picture."""
         shown = sorted({(one.level, one.stays) for one in self.cloud.points}, key=_order)
         if len(shown) < 2:

@@ -172,7 +172,9 @@ class Heads(QAbstractTableModel):
             return measured(self._shown[column - len(FIXED)], value)
         if isinstance(value, HeadId):
             return str(value) if value.layer >= 0 else "—"
-        return words.weight(value) if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            return words.weight(value) if value == value else "—"
+        return str(value)
 
     def _value(self, facts: HeadFacts, column: int) -> Any:
         if column >= len(FIXED):
@@ -184,7 +186,7 @@ class Heads(QAbstractTableModel):
             self._levels[level] if level < len(self._levels) else str(level),
             KINDS.get(facts.kind, facts.kind),
             facts.role or "—",
-            float(facts.score),
+            float(facts.score) if facts.role else float("nan"),
             ", ".join(named) or "—",
             facts.nearest or HeadId(-1, 0),
         )[column]

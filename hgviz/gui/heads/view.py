@@ -38,7 +38,16 @@ class Known:
 
     habits: Habits
     scope: str
+    capture: Capture
     whole: bool = True
+
+    def serves(self, scope: str, capture: Capture) -> bool:
+        """Whether this is what is wanted: of the same text, or of the same corpus."""
+        if scope == ALL == self.scope:
+            mine, other = self.capture, capture
+            same = mine.path == other.path and mine.spec.digest == other.spec.digest
+            return self.whole and same and len(mine.items) == len(other.items)
+        return self.whole and scope == self.scope and self.capture is capture
 
 
 class HeadsView(View):
@@ -62,7 +71,6 @@ class HeadsView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.known: Known | None = None
-        self._of: tuple[object, ...] = ()
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.head = PaneHead(self.title)
         self.parts = Segments(PARTS)
@@ -124,15 +132,14 @@ class HeadsView(View):
         many = len(capture.items) > 1
         self.scope.setVisible(many)
         scope = self.scope.choice if many else ONE
-        of = (scope, capture.path, capture.spec.digest) if scope == ALL else (scope, capture)
-        if self.known is not None and self.known.whole and of == self._of:
+        if self.known is not None and self.known.serves(scope, capture):
             return _again(self.known)
-        self._of = of
         at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
         if scope == ALL:
             return _over_all(capture)
         if len(capture.main) > AT_ONCE and self._deep is not capture:
-            return _again(Known(at_hand, ONE, whole=False)) if session.facts else None
+            known = Known(at_hand, ONE, capture, whole=False)
+            return _again(known) if session.facts else None
         return _in_depth(capture, at_hand)
 
     def draw(self, result: Known) -> None:
@@ -215,9 +222,9 @@ class HeadsView(View):
             if across in one.metrics and up in one.metrics
         )  # fmt: skip
         levels = tuple(words.level(spec, number) for number in range(len(spec.levels)))
-        self.picture.show_cloud(
-            Cloud(points, self.across.currentText(), self.up.currentText(), levels)
-        )
+        missing = len(self.known.habits.facts) - len(points)
+        names = self.across.currentText(), self.up.currentText()
+        self.picture.show_cloud(Cloud(points, *names, levels, missing))
 
     def _said(self, facts: HeadFacts, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
@@ -285,23 +292,24 @@ def _again(known: Known) -> Task[Known]:
 def _in_depth(capture: Capture, at_hand: Habits) -> Task[Known]:
     """What is known of the text at once, and everything when it is measured."""
     if at_hand.facts:
-        yield Step(0, 1, "measuring heads", Known(at_hand, ONE, whole=False))
-    found = yield from _carried(tasks.habits(capture, alone=True), ONE)
+        yield Step(0, 1, "measuring heads", Known(at_hand, ONE, capture, whole=False))
+    found = yield from _carried(tasks.habits(capture, alone=True), ONE, capture)
     return found
 
 
 def _over_all(capture: Capture) -> Task[Known]:
-    found = yield from _carried(tasks.habits(capture), ALL)
+    found = yield from _carried(tasks.habits(capture), ALL, capture)
     return found
 
 
-def _carried(task: Task[Habits], scope: str) -> Task[Known]:
+def _carried(task: Task[Habits], scope: str, capture: Capture) -> Task[Known]:
     """A task whose values are Known; what is found so far is not whole."""
     while True:
         try:
             step = next(task)
         except StopIteration as end:
-            return Known(end.value, scope)
+            return Known(end.value, scope, capture)
         if isinstance(step.value, Habits):
-            step = Step(step.done, step.total, step.note, Known(step.value, scope, whole=False))
+            known = Known(step.value, scope, capture, whole=False)
+            step = Step(step.done, step.total, step.note, known)
         yield step

@@ -224,6 +224,19 @@ def test_nothing_captured_and_half_captured_texts_say_what_is_there(small):
         assert view.deeds.sentence.full.startswith("0.0:")
 
 
+def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(session, monkeypatch):
+    with showing(HeadsView, session, 704, 620) as view:
+        before = view.known
+        monkeypatch.setattr("hgviz.gui.heads.view.AT_ONCE", 10)
+        session.put(capture=make_capture("Another text. " * 6, (1, 2), heads=2))
+        for _ in range(3):  # not measured yet, however often it is asked for
+            view.settle()
+            assert not view.content.isVisible()
+        session.put(facts=finish(tasks.measure(session.capture)))
+        view.settle()
+        assert view.known is not before and len(view.known.habits.facts) == len(session.facts)
+
+
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
     monkeypatch.setattr("hgviz.gui.heads.view.AT_ONCE", 10)
     with showing(HeadsView, session, 704, 620) as view:
