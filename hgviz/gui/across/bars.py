@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from hgviz.core import Floats
@@ -18,6 +26,18 @@ from hgviz.gui.views.viewport import Along
 LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
 LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
 NAMES = {"rollout": "Rollout", "product": "Product", "flow": "Flow"}
+
+
+def tints(count: int) -> list[QColor]:
+    """Colours of so many levels, from full resolution in: the further in, the more orange."""
+    now = theme.current()
+    return [mixed(now.press, now.mark, number / max(1, count - 1)) for number in range(count)]
+
+
+def mixed(one: QColor, other: QColor, part: float) -> QColor:
+    """A colour between two."""
+    both = zip(one.getRgb()[:3], other.getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(a + (b - a) * part) for a, b in both))
 
 
 class Bars(QWidget):
@@ -136,22 +156,22 @@ class Bars(QWidget):
         negative, positive = ink.sides()
         plain = now.press
         bounds = along.bounds()
-        own = self._own()
+        layers = self._layers(name, known, plain, negative, positive)
+        gap = along.scale > 4
         for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
-            cells = known[int(first) : max(int(first) + 1, int(after))]
-            if not len(cells):
+            if gap and (pixel + 1) % int(along.scale) == 0:
                 continue
-            value = float(cells[np.abs(cells).argmax()])
-            tall = high * min(1.0, abs(value) / most)
-            if not tall:
+            cells = slice(int(first), max(int(first) + 1, int(after)))
+            if not len(known[cells]):
                 continue
-            colour = plain if not signed else positive if value > 0 else negative
-            if own is not None and first <= own < max(first + 1, after):
-                colour = now.mark
-            gap = along.scale > 4 and (pixel + 1) % int(along.scale) == 0
-            wide = 0 if gap else 1
-            y = zero - tall if value > 0 else zero
-            painter.fillRect(QRectF(box.left() + pixel, y, wide, max(tall, 1.0)), colour)
+            at = int(first) + int(np.abs(known[cells]).argmax())
+            base = zero
+            for part, colour in layers:
+                tall = high * min(1.0, abs(float(part[at])) / most)
+                if tall:
+                    y = base - tall if part[at] > 0 else base
+                    painter.fillRect(QRectF(box.left() + pixel, y, 1, tall), colour)
+                    base -= tall
         unknown = np.isnan(values)
         if unknown.any():
             runs = np.flatnonzero(np.diff(np.concatenate([[0], unknown.astype(np.int8), [0]])))
@@ -165,6 +185,20 @@ class Bars(QWidget):
         painter.setPen(QPen(now.edge, 1))
         painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
 
+    def _layers(
+        self, name: str, known: Floats, plain: QColor, negative: QColor, positive: QColor
+    ) -> list[tuple[Floats, QColor]]:
+        """What is stacked in a lane: of a rollout, what comes from each level of the model."""
+        if (known < 0).any():
+            return [(np.minimum(known, 0), negative), (np.maximum(known, 0), positive)]
+        levels = self.levels if name == "rollout" else ()
+        return [*zip(levels, tints(len(levels)), strict=True)] if levels else [(known, plain)]
+
+    @property
+    def levels(self) -> tuple[Floats, ...]:
+        """The answer in parts, by the level that each went no further in than."""
+        return () if self.across is None or self.across.row is None else self.across.row.levels
+
     # --- events -----------------------------------------------------------------------------------
 
     def said_at(self, place: QPointF) -> str:
@@ -175,7 +209,14 @@ class Bars(QWidget):
         parts = [f"{naming.shown(self.columns.glyph(column))}, {self.columns.place(column)}"]
         for name, values in self.lanes:
             value = float(values[column])
-            if np.isnan(value):
+            if name == "rollout" and self.levels and value:
+                labels = [one.label for one in self.across.of.spec.levels]
+                said = ", ".join(
+                    f"{saying.amount(float(part[column]), self.across)} by {label}"
+                    for part, label in zip(self.levels, labels, strict=True)
+                )
+                said = f"{saying.amount(value, self.across)} ({said})"
+            elif np.isnan(value):
                 said = "not measured yet"
             elif name == "flow":
                 said = f"{value:.3f}"

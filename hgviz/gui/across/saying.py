@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hgviz.analysis.together import ways
+from hgviz.analysis.together import reach, ways
 from hgviz.gui import theme
 from hgviz.gui.across.composed import Across
 from hgviz.gui.views import naming, sayings, words
@@ -51,8 +51,16 @@ def amount(value: float, across: Across) -> str:
 
 
 def _way(across: Across) -> str:
+    """How far back the parts of it come from that went to each level; a decoder's other text."""
     assert across.row is not None
-    return ways(across.of, across.row, across.query)
+    if not across.row.levels or across.query is None:
+        return ways(across.of, across.row, across.query)
+    labels, unit = [one.label for one in across.of.spec.levels], across.of.main.unit
+    parts = []
+    for label, far in zip(labels, reach(across.of, across.row.levels, across.query), strict=True):
+        if far == far:  # not where there is no such part
+            parts.append(f"what {'went to' if parts else 'stayed at'} {label} {far:,.0f}")
+    return f"On average, in {unit}s back: {', '.join(parts)}." if parts else ""
 
 
 def _cell(names: Names, cell: int) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from hgviz.analysis.together import reach
 from hgviz.gui import theme
 from hgviz.gui.across.composed import Across
 from hgviz.gui.views.ink import faint, hatching
@@ -41,6 +42,7 @@ class Ways(QWidget):
         super().__init__()
         self.across: Across | None = None
         self.ribbons: tuple[Way, ...] = ()
+        self.deepest = ""
         self.setFixedWidth(WIDE)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setMouseTracking(True)
@@ -88,6 +90,8 @@ class Ways(QWidget):
         count = len(bars)
         levels = self.across.of.spec.levels
         nothing = self.across.row.nothing
+        far = reach(self.across.of, self.across.row.levels, self.across.query or 0)
+        backs = ["" if one != one else f"{one:,.0f} back" for one in far] or [""] * count
         before = 1.0 - (float(nothing[0]) if nothing is not None else 0.0)
         for level, one in enumerate(self.across.row.crossings):
             through = float(one.through[0])
@@ -98,7 +102,8 @@ class Ways(QWidget):
             x = outer.left() + 5 + UNIT * stays / 2
             found.append(
                 Way((x, outer.bottom()), (x, back.top()), UNIT * stays, False,
-                    f"{share(stays)} stays at {names[0]}", share(stays),
+                    f"{share(stays)} stays at {names[0]}, from {backs[level]}",
+                    f"{share(stays)}\n{backs[level]}",
                     (x + UNIT * stays / 2 + 5, (outer.bottom() + inner.top()) / 2))
             )  # fmt: skip
             down = (float(one.pooled[0]), "is pooled"), (float(one.looked_down[0]), "is looked at")
@@ -109,6 +114,7 @@ class Ways(QWidget):
             ):
                 found += _pair(parts, top, bottom, way)
             before = through
+        self.deepest = backs[len(levels) - 1]
         self.ribbons = tuple(found)
         return self.ribbons
 
@@ -122,7 +128,7 @@ class Ways(QWidget):
             font = theme.font(0.85)
             painter.setFont(theme.font(0.85, 600))
             painter.setPen(now.secondary)
-            painter.drawText(QPointF(8, 18), "Which way it took")
+            painter.drawText(QPointF(8, 18), "Which way, from how far")
             for one in self._laid():
                 self._ribbon(painter, one)
             tints = now.silhouette
@@ -140,8 +146,12 @@ class Ways(QWidget):
             for one in self.ribbons:
                 if one.label:
                     x, y = one.label_at
-                    x = min(x, WIDE - metrics.horizontalAdvance(one.label) - 2)
-                    painter.drawText(QPointF(x, y + metrics.ascent() / 2 - 1), one.label)
+                    for number, words in enumerate(one.label.split("\n")):
+                        x = min(x, WIDE - metrics.horizontalAdvance(words) - 2)
+                        painter.setPen(now.secondary if number else now.text)
+                        down = metrics.ascent() / 2 - 1 + number * metrics.height()
+                        painter.drawText(QPointF(x, y + down), words)
+            self._waist(painter)
             self._key(painter)
 
     def _ribbon(self, painter: QPainter, one: Way) -> None:
@@ -160,6 +170,16 @@ class Ways(QWidget):
         if one.looked:
             painter.setBrush(hatching(faint(now.pane, 0.7), self.devicePixelRatioF()))
             painter.drawPolygon(shape)
+
+    def _waist(self, painter: QPainter) -> None:
+        """How far back what went through the innermost level comes from, beside it."""
+        bars = self._bars()
+        bar = bars[len(bars) // 2] if bars else QRectF()
+        if self.deepest and self.ribbons:
+            painter.setPen(theme.current().secondary)
+            box = QRectF(bar.right() + 6, bar.top(), WIDE - bar.right() - 8, bar.height())
+            side = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(box, side, self.deepest)
 
     def _key(self, painter: QPainter) -> None:
         """What a plain and a hatched ribbon are."""

@@ -56,7 +56,11 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     pixels = view.canvas.pixels
     assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
-    assert "took the way through 1:2" in view.canvas.sentence.text()
+    assert "stayed at 1:1" in view.canvas.sentence.text()
+    assert "went to 1:4" not in view.canvas.sentence.text()  # this one has 1:2 and 1:6
+    parts = np.stack(view._across.row.levels)
+    np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
+    assert "by 1:6" in view.bars.said_at(QPointF(view.bars.along.edges(3)[0] + 90, 10))
     assert view.canvas.cross.row == 15
 
 
