@@ -111,6 +111,7 @@ class CompareCommands:
         self.working.start(
             self.lanes.engine, reporting.REPORT, title, asked.task(),
             lambda path: self.say(f"The report is written: {path}"),
+            on_step=lambda step: self.say(reporting.told(step)),
         )  # fmt: skip
 
     def _ask_side(self, kind: str) -> None:

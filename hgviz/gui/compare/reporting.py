@@ -38,6 +38,11 @@ def why_not(session: Session) -> str:
     return "The model is at work: stop it first" if session.at_work else ""
 
 
+def told(step: Step) -> str:
+    """How far a report is, for the status bar."""
+    return f"Report on A and B, {100 * step.done / max(step.total, 1e-9):.0f} %: {step.note}"
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A report: of checkpoints with activations, A open already or None, on which data, where to.
