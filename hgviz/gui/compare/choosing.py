@@ -136,7 +136,7 @@ class CompareDialog(Overlay):
             edit.setFont(theme.mono())
             edit.setTabChangesFocus(True)
             edit.setAccessibleName(name)
-            edit.setMinimumHeight(96)
+            edit.setFixedHeight(96)
             edit.textChanged.connect(self._check)
             self.texts.append(edit)
         two = bool(texts[1]) or (self._session.model is not None and bool(reads.second))
