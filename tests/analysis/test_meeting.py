@@ -15,9 +15,10 @@ from hgviz.maps import Projected
 from tests.making import make_capture
 
 TEXT = "The sand ran down."
+FIRST = HeadId(0, 0)
 
 
-def met(a, b, head=HeadId(0, 0), other=None):
+def met(a, b, head=FIRST, other=None):
     return Meeting.of(Alignment(a, b), head, other or head)
 
 

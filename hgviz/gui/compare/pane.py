@@ -78,6 +78,9 @@ class Pane(Canvas):
         height, width = (0, 0) if self.view is None else self.view.size
         return QRectF(self.left, self.top, width / self._ratio, height / self._ratio)
 
+    def stretch(self, start: QPointF, end: QPointF) -> None:
+        """No blocks: there are three numbers for each cell already."""
+
     def minimumSizeHint(self) -> QSize:
         """Whoever arranges the three gives it its room."""
         return QSize(0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QResizeEvent
+from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from hgviz.gui.compare import pane
@@ -33,7 +33,6 @@ class Trio(QWidget):
     """Three panes, a seat over each for what names it, and a minus and an equals sign."""
 
     moved = Signal()  # another part is on screen
-    swapped = Signal(str)  # A or B: which is shown while they blink
 
     def __init__(self, cache: Tiles) -> None:
         super().__init__()
@@ -51,6 +50,7 @@ class Trio(QWidget):
             one.resize(SIGN, 24)
         self._lacks = tuple(LackCard(one) for one in self.panes[1:])
         self._scenes: tuple[Scene, ...] = ()
+        self._blinks = False
         self._blinking = QTimer(self, interval=BLINK)
         self._blinking.timeout.connect(self._swap)
         self._other = False  # whether B is the one of the two that is shown
@@ -64,7 +64,7 @@ class Trio(QWidget):
     @property
     def blinking(self) -> bool:
         """Whether A and B take turns in one place."""
-        return self._blinking.isActive()
+        return self._blinks
 
     def show_scenes(self, scenes: Sequence[Scene], there: Sequence[There], worded_b: bool) -> None:
         """Show two heads and their difference; the part on screen stays where the shape does.
@@ -126,8 +126,8 @@ class Trio(QWidget):
         """Show A and B in turn in one place, or beside each other again."""
         if on == self.blinking:
             return
-        self._other = False
-        if on:
+        self._blinks, self._other = on, False
+        if on and self.isVisible():
             self._blinking.start()
         else:
             self._blinking.stop()
@@ -237,8 +237,12 @@ class Trio(QWidget):
         for one, seat, there in zip(self.panes, self.seats, shown, strict=False):
             one.setVisible(there)
             seat.setVisible(there)
-        if self.blinking:
-            self.swapped.emit("B" if self._other else "A")
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Go on blinking."""
+        if self._blinks:
+            self._blinking.start()
+        super().showEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Nothing blinks where nobody looks."""
