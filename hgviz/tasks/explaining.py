@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Step, Task
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside, Question
     from hgviz.models.model import Model
+
+Found = TypeVar("Found")
 
 ROWS = 256  # of a map that are added up at a time
 FEWER = 4  # layers are walked through one by one, each with so many times fewer steps
@@ -38,21 +40,36 @@ def explain(
     yield Step(0, 1, "Placing the text")
     answer = Answer(question.number, question.position)
     path = Path(model, prompt, answer, target, question.baseline, off)
-    walked = yield from path.walk(question.steps)
+    whole = 0.4 if layers else 0.9  # of the work, as a bar shows it
+    walked = yield from _within(path.walk(question.steps), 0.0, whole)
     found = Attribution(
         question, prompt, target, off, walked.value, walked.baseline, walked.tokens,
         walked.source, dict(zip(model.spec.heads, walked.heads.tolist(), strict=True)),
     )  # fmt: skip
-    yield Step(0.95, 1, "Taking the slopes of every head")
+    yield Step(whole, 1, "Taking the slopes of every head")
     at = -1 if question.position is None else question.position
     asked = gradients.logit(question.number, at)
     found = replace(found, slopes=gradients.gradients(model, prompt, asked, target, off))
     if not layers:
         return found
-    yield Step(1, 1, "", found)
-    each = yield from path.each_layer(max(LEAST_STEPS, question.steps // FEWER))
+    yield Step(whole, 1, "Walking through each layer", found)
+    each = yield from _within(
+        path.each_layer(max(LEAST_STEPS, question.steps // FEWER)), whole, 1.0
+    )
     numbers = (one.layer.index for one in path.layers)
     return replace(found, layers=dict(zip(numbers, each.tolist(), strict=True)))
+
+
+def _within(task: Task[Found], first: float, last: float) -> Task[Found]:
+    """A task that is a part of another, from one share of its work to the next."""
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+        done = step.done / step.total if step.total else 0.0
+        yield replace(step, done=first + (last - first) * done, total=1.0)
 
 
 def head_beside(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
@@ -19,12 +19,12 @@ from hgviz.gui.attribution.wall import ConductanceWall
 from hgviz.gui.controls import Button, PaneHead, Picker, Segments, Words, label, line, tip
 from hgviz.gui.views import words
 from hgviz.gui.views.axes import Names
-from hgviz.gui.views.base import View
+from hgviz.gui.views.base import View, time_left
 from hgviz.gui.views.grid import Words as Texts
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
-    from hgviz.session import Session
+    from hgviz.session import Session, Work
 
 STEPS = (32, 64, 128, 256, 512)
 BASELINES = (
@@ -55,7 +55,7 @@ class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
     name, title = "attribution", "Attribution"
-    lane = "engine"
+    lane = "map"  # the engine may be busy asking
     icon: ClassVar[str] = "eye"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
     watches: ClassVar[tuple[str, ...]] = ("work",)
@@ -196,12 +196,15 @@ class AttributionView(View):
         self._offer(result)
         self.bars.show_rows(result.beside, result.names, self._column())
         self.wall.show_heads(result.found, result.capture.spec if result.found else None)
-        self._frame(head)
+        self.wall.choose(head)
         for one in (self._line, self.heads, self.room):
             one.setVisible(result.found is not None and self.height() >= LOW)
         self.room.setMaximumHeight(self.wall.height() + 4)
         self.heads.say(self._heading(result))
-        self._say(result)
+        if self._work is None:
+            self._say(result)
+        self._agree(result)
+        QTimer.singleShot(0, self, self._reveal)  # once the wall has its place
 
     def noticed(self, name: str) -> None:
         """Another key, and whether the model is asked now."""
@@ -209,10 +212,18 @@ class AttributionView(View):
             return
         if name == "selection" and self.told is not None:
             self.bars.choose(self._column())
-            self._frame(self.session.selection.head_id)
+            self.wall.choose(self.session.selection.head_id)
+            self._reveal()
         if name == "work":
-            busy = self._busy_now
-            self.button.setText("Stop" if busy else "Attribute")
+            now = self._work
+            self.button.setText("Stop" if now else "Attribute")
+            if now is not None:
+                part = f"{now.done / now.total:.0%}" if now.total else ""
+                self.complete.setText(
+                    " · ".join(filter(None, (now.note or now.title, part, time_left(now.left))))
+                )
+            elif self.told is not None:
+                self._say(self.told)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The keys come first where there is little room."""
@@ -225,9 +236,10 @@ class AttributionView(View):
     # --- inside -----------------------------------------------------------------------------------
 
     @property
-    def _busy_now(self) -> bool:
+    def _work(self) -> Work | None:
+        """The job that asks the model now."""
         work = self.session.work if self.session is not None else ()
-        return any(one.key == EXPLAIN and one.state in GOING for one in work)
+        return next((one for one in work if one.key == EXPLAIN and one.state in GOING), None)
 
     def _offer(self, told: Told) -> None:
         question = told.question
@@ -241,12 +253,11 @@ class AttributionView(View):
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
 
-    def _frame(self, head: HeadId) -> None:
-        """Frame a head of the wall, and bring it into sight."""
-        self.wall.choose(head)
-        box = next((box for one, box in self.wall.cells() if one == head), None)
+    def _reveal(self) -> None:
+        """Bring the chosen head of the wall into sight."""
+        box = next((box for one, box in self.wall.cells() if one == self.wall.chosen), None)
         if box is not None:
-            self.room.ensureVisible(int(box.center().x()), int(box.center().y()), 0, 24)
+            self.room.ensureVisible(0, int(box.center().y()), 0, 24)
 
     def _heading(self, told: Told) -> str:
         layers = told.found.layers if told.found is not None else None
@@ -254,14 +265,19 @@ class AttributionView(View):
         return f"What every head conducts{beside}"
 
     def _say(self, told: Told) -> None:
+        """How good what was found is, and whether it is what is asked now."""
         if told.found is None:
-            self.agreement.setText(HINT)
             self.complete.setText("")
             return
         old = told.found.question != told.question
         marked = "This was asked about another answer or path; Attribute asks anew. "
         self.complete.setText((marked if old else "") + complete_words(told.found))
-        self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
+
+    def _agree(self, told: Told) -> None:
+        if told.found is None:
+            self.agreement.setText(HINT)
+        else:
+            self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
 
     def _named(self, capture: Capture) -> Texts:
         of = (capture.prompt, capture.target)
@@ -289,7 +305,7 @@ class AttributionView(View):
         )
 
     def _press(self) -> None:
-        self.asked.emit("stop_attributing" if self._busy_now else "attribute")
+        self.asked.emit("stop_attributing" if self._work else "attribute")
 
     def _again(self, name: str) -> None:
         self.refresh()
