@@ -113,7 +113,7 @@ def _missing(links: Links, missing: int) -> list[str]:
 
 def _down(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[float, int]:
     """Two columns of text; gives where they end, and how many links are not there."""
-    left, right = items_of(links, lambda items: len(items) <= MOST_ROWS)
+    left, right = items_of(links, lambda items, _: len(items) <= MOST_ROWS)
     most = page.width * 0.3
     wide = [
         min(
@@ -178,9 +178,10 @@ def _across(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[fl
         least = 17.0 if any(one.place in found for found in joint) and side is links.keys else 0.0
         return max(least, min(90.0, style.extent(_words(side, one), style.TEXT))) + 2.5
 
-    def fits(items: list[Item]) -> bool:
-        both = (links.queries, links.keys)
-        return all(sum(width(side, one) for one in items) <= page.width - name for side in both)
+    def fits(items: list[Item], sides: tuple[int, ...]) -> bool:
+        named = [(links.queries, links.keys)[side] for side in sides]
+        wide = sum(max(width(side, one) for side in named) for one in items)
+        return wide <= page.width - name
 
     rows = items_of(links, fits)
     tops = top + PITCH, top + PITCH + HIGH

@@ -18,7 +18,7 @@ class Item:
     left_out: int = 0
 
 
-Fits = Callable[[list[Item]], bool]
+Fits = Callable[[list[Item], tuple[int, ...]], bool]  # items, and on which of the two sides
 
 
 def items_of(links: Links, fits: Fits) -> tuple[list[Item], list[Item]]:
@@ -31,9 +31,10 @@ def items_of(links: Links, fits: Fits) -> tuple[list[Item], list[Item]]:
                 size[key] = max(size.get(key, 0.0), abs(weight))
     keys = sorted(size, key=lambda key: (-size[key], key))
     if _same(links):
-        both = _items(len(links.keys), [*queries, *keys], fits)
+        both = _items(len(links.keys), [*queries, *keys], lambda items: fits(items, (0, 1)))
         return both, both
-    return _items(len(links.queries), queries, fits), _items(len(links.keys), keys, fits)
+    left = _items(len(links.queries), queries, lambda items: fits(items, (0,)))
+    return left, _items(len(links.keys), keys, lambda items: fits(items, (1,)))
 
 
 def _same(links: Links) -> bool:
@@ -42,7 +43,7 @@ def _same(links: Links) -> bool:
     return bool(alike and (one.tokens == two.tokens).all() and (one.shown == two.shown).all())
 
 
-def _items(count: int, wanted: list[int], fits: Fits) -> list[Item]:
+def _items(count: int, wanted: list[int], fits: Callable[[list[Item]], bool]) -> list[Item]:
     """All units where they fit, else as many of the wanted as do, the first of them first, and
     those near them.
     """
