@@ -129,7 +129,7 @@ class Pane(Canvas):
         assert self.scene is not None
         if self.scene.mass is not None and self.view is not None:
             along, mass = self.view.down, self.scene.mass
-            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most)
+            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most, "row")
         bar = QRectF(rect.left(), rect.bottom() + BAR, rect.width(), BAR)
         ink.flat_bar(painter, bar, self.scene)
 

@@ -14,12 +14,18 @@ WIDE = 30  # logical px
 
 
 def draw(
-    painter: QPainter, box: QRectF, along: Along, ratio: float, mass: Floats, most: float = 0.0
+    painter: QPainter,
+    box: QRectF,
+    along: Along,
+    ratio: float,
+    mass: Floats,
+    most: float = 0.0,
+    title: str = "",
 ) -> None:
     """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
 
     Where rows are finer than pixels the mean of those that share one is drawn. most: what fills a
-    half, where other maps have more.
+    half, where other maps have more; title: what stands over it, between the signs.
     """
     first, last = along.shown()
     step = max(1, round(1 / along.scale))
@@ -29,7 +35,7 @@ def draw(
     rows = [(box.top() + a / ratio, box.top() + b / ratio) for a, b in edges]
     counts = np.diff(np.append(starts, last))
     means = np.asarray(sums / counts[:, None], np.float32)
-    ink.mass_gutter(painter, box, rows, means, max(most, float(np.abs(mass).max())))
+    ink.mass_gutter(painter, box, rows, means, max(most, float(np.abs(mass).max())), title)
 
 
 def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:

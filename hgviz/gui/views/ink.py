@@ -194,11 +194,17 @@ def flat_bar(painter: QPainter, rect: QRectF, scene: Scene) -> None:
 
 
 def mass_gutter(
-    painter: QPainter, rect: QRectF, rows: list[tuple[float, float]], mass: Floats, most: float
+    painter: QPainter,
+    rect: QRectF,
+    rows: list[tuple[float, float]],
+    mass: Floats,
+    most: float,
+    title: str = "",
 ) -> None:
     """What the rows add up to: negative to the left of the middle line, positive to the right.
 
-    rows: the top and bottom of each row of mass (rows, 2), in logical px; most: a full half.
+    rows: the top and bottom of each row of mass (rows, 2), in logical px; most: a full half; title:
+    what stands between the two signs.
     """
     now = theme.current()
     negative, positive = sides()
@@ -216,6 +222,10 @@ def mass_gutter(
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
     box = QRectF(rect.left(), rect.top() - 24, rect.width(), 20)
+    if title:
+        wide = painter.fontMetrics().horizontalAdvance(title) + 24
+        box = QRectF(rect.center().x() - wide / 2, box.top(), wide, box.height())
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
     for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
         painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
 
