@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -24,6 +24,7 @@ from hgviz.analysis.heads import HeadFacts
 from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.heads.table import walks
 from hgviz.gui.views import naming, words
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Deeds(QWidget):
         self.shown.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
-        self.examples = QListView()
+        self.examples = Examples()
         self.rows = Rows()
         self.examples.setModel(self.rows)
         self.examples.setItemDelegate(RowPainter(self.examples))
@@ -123,6 +124,17 @@ class Deeds(QWidget):
     def _go(self) -> None:
         if self._nearest is not None:
             self.picked.emit(self._nearest)
+
+
+class Examples(QListView):
+    """The list of examples; arrows walk it while it has the keyboard."""
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the arrows."""
+        if walks(event):
+            event.accept()
+            return True
+        return super().event(event)
 
 
 class Rows(QAbstractListModel):

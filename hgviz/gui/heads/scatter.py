@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
+from hgviz.gui.heads.table import walks
 from hgviz.gui.prune.chart import LEFT, RIGHT, Axes, frame, ticks
 from hgviz.gui.views.ink import faint
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
@@ -189,11 +190,9 @@ class Scatter(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Arrows are its own while it has the keyboard, not the text's."""
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            arrows = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
-            if event.key() in arrows and not event.modifiers():
-                event.accept()
-                return True
+        if walks(event):
+            event.accept()
+            return True
         return super().event(event)
 
     # --- how it looks -----------------------------------------------------------------------------

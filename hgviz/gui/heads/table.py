@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
@@ -23,7 +31,15 @@ KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
 FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
 SORT = Qt.ItemDataRole.UserRole
 ROW, WIDEST = 28, 200  # px
+ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def walks(event: QEvent) -> bool:
+    """Whether a list keeps an arrow for its rows, which the window would take for the text."""
+    if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
+        return False
+    return event.key() in ARROWS and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
 
 
 class HeadsTable(QTableView):
@@ -40,6 +56,7 @@ class HeadsTable(QTableView):
         self._sorted.setSortRole(SORT)
         self._quiet = False
         self._fitted: tuple[str, ...] = ()
+        self.setProperty("kind", "table")
         self.setModel(self._sorted)
         self.setSortingEnabled(True)
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
@@ -94,6 +111,22 @@ class HeadsTable(QTableView):
         at = self.rows.index(self.rows.heads.index(head), 0)
         self.setCurrentIndex(self._sorted.mapFromSource(at))
         self._quiet = False
+
+    def lines(self) -> list[str]:
+        """The titles, then every number in full, tab-separated, in the order that is shown."""
+        columns = range(self.rows.columnCount())
+        out = ["\t".join(self.rows.titles)]
+        for row in range(self._sorted.rowCount()):
+            at = self._sorted.mapToSource(self._sorted.index(row, 0)).row()
+            out.append("\t".join(self.rows.full(at, column) for column in columns))
+        return out
+
+    def event(self, event: QEvent) -> bool:
+        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
+        if walks(event):
+            event.accept()
+            return True
+        return super().event(event)
 
     def _moved(self, now: Index, before: Index) -> None:
         if now.isValid() and not self._quiet:
@@ -163,6 +196,13 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.FontRole and column == 0:
             return theme.font(weight=600)
         return None
+
+    def full(self, row: int, column: int) -> str:
+        """A fact as it is written elsewhere: numbers in full, nothing where there is none."""
+        value = self._value(self._facts[self.heads[row]], column)
+        if isinstance(value, float):
+            return repr(value) if value == value else ""
+        return self._text(value, column).replace("—", "")
 
     def _is_number(self, column: int) -> bool:
         return column >= len(FIXED) or FIXED[column] == "Score"

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.habits import Habits
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
-from hgviz.gui.controls import Button, PaneHead, Picker, Segments, label
+from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Segments, label
 from hgviz.gui.heads.deeds import Deeds
 from hgviz.gui.heads.scatter import Cloud, Point, Scatter
 from hgviz.gui.heads.table import HeadsTable
@@ -80,7 +80,9 @@ class HeadsView(View):
         self.more = Button("Measure in depth", "table")
         self.more.setToolTip("Also find kernels of distance and the heads most like each other")
         self.more.clicked.connect(self._deepen)
-        self.head.add(self.more, self.scope, self.parts)
+        self.copy_button = IconButton("copy", "Copy every number as a table")
+        self.copy_button.clicked.connect(self.copy_table)
+        self.head.add(self.more, self.scope, self.parts, self.copy_button)
         self.across, self.up = Picker(), Picker()
         for one, said in ((self.across, "What is across"), (self.up, "What is up")):
             one.setAccessibleName(said)
@@ -176,6 +178,12 @@ class HeadsView(View):
             self.table.mark(chosen)
             facts = self.known.habits.facts.get(chosen)
             self.deeds.show_head(facts, self.known.habits.texts > 1)
+
+    def copy_table(self) -> None:
+        """Every number of every head in full, tab-separated, in the order of the table."""
+        lines = self.table.lines()
+        QGuiApplication.clipboard().setText("\n".join(lines))
+        self.head.note.say(f"{words.counted(len(lines) - 1, 'head')} copied as a table")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other sizes have room for other parts."""
