@@ -20,7 +20,9 @@ THEMES = ("light", "dark")
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
 TEXTS = 120
 COMPARED = ["michel", "loo", "signed"]
+BOTH_READ = "My uncle had told us that the book was great. Like the book, the hero was awful."
 BEGINNING = "The hourglass was turned, "
+READ = 101  # the letter whose answer is read: the d of turned
 
 
 def main() -> None:
@@ -33,6 +35,7 @@ def main() -> None:
     for mode in ("inspect", "follow"):
         for dark in (False, True):
             keep(f"{mode}-{THEMES[dark]}", window_picture(resource(FIRST), dark, mode))
+    reading()
     with TemporaryDirectory() as folder:
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
         for dark in (False, True):
@@ -41,8 +44,34 @@ def main() -> None:
         for dark in (False, True):
             keep(f"texts-{THEMES[dark]}", searched(many, "great label:negative", dark))
         heads(Path(folder))
+        ymish(Path(folder))
         story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
         keep("written-light", window_picture(story))
+
+
+def reading() -> None:
+    """The Hourglass across its levels: the window, and the figures of reading-an-hourglass.md."""
+    from hgviz import tasks
+    from hgviz.core import Selection, finish
+    from hgviz.figures import Spec
+    from hgviz.gui.opening import FIRST
+    from hgviz.gui.proof import opened
+    from hgviz.resources import resource
+    from hgviz.store import open_capture
+
+    for dark in (False, True):
+        with opened(resource(FIRST), dark) as (program, frame):
+            program.session.put(look="across")
+            program.session.select(query=READ, key=None)
+            program.settle()
+            keep(f"across-{THEMES[dark]}", frame.grab().toImage())
+    capture = open_capture(resource(FIRST))
+    for kind in ("levels", "rollout"):
+        path = HERE / "pictures" / f"reading-{kind}.png"
+        spec = Spec(kind, Selection(11, 2, READ), width="icml")
+        command = f"hgviz figure first.h5 --kind {kind} --layer 11 --head 2 --query {READ}"
+        finish(tasks.figure(spec, capture, path, f"{command} --width icml -o {path.name}"))
+        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 
 def heads(folder: Path) -> None:
@@ -67,6 +96,30 @@ def heads(folder: Path) -> None:
         finish(
             tasks.study_figure(Spec(kind, width="icml"), chart, path, f"{command} -o {path.name}")
         )
+        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
+
+
+def ymish(folder: Path) -> None:
+    """The two activations, and a head of both on one review: figures of does-ymish-help.md."""
+    from hgviz import tasks
+    from hgviz.core import Selection, finish
+    from hgviz.figures import Spec
+    from hgviz.gui.opening import CLASSIFIERS
+    from hgviz.resources import resource
+    from hgviz.store import open_capture
+
+    paths = [
+        captured(resource(one), BOTH_READ, folder / f"{Path(one).name}.h5")
+        for one in CLASSIFIERS[:2]
+    ]
+    captures = [open_capture(path) for path in paths]
+    for kind, name in (("activation", "activation"), ("compare", "pair")):
+        path = HERE / "pictures" / f"ymish-{name}.png"
+        command = ["hgviz figure", *(one.name for one in paths), "--kind", kind]
+        command += ["--layer 3 --head 0"] * (kind == "compare")
+        command += ["--width 6.5in -o", path.name]
+        spec = Spec(kind, Selection(3, 0), width="6.5in")
+        finish(tasks.figure_beside(spec, captures, path, " ".join(command)))
         print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -40,10 +40,15 @@ class Together:
     way: Composed
     of: Capture
 
-    def told(self, row: int | None = None) -> Capture:
-        """The same as a capture that says of itself which way a row took, None for all of them."""
+    def told(self, row: int | None = None, way: Composed | None = None) -> Capture:
+        """The same as a capture that says of itself which way a row took, None for all of them.
+
+        way: what is known of that row, where more is than of all of them.
+        """
         (layer,) = self.capture.spec.layers
-        if said := ways(self.of, self.way if row is None else _cut(self.way, row), row):
+        if row is not None and way is None:
+            way = _cut(self.way, row)
+        if said := ways(self.of, way or self.way, row):
             layer = replace(layer, name=f"{layer.name}; {said}")
         spec = replace(self.capture.spec, layers=(layer,))
         return replace(self.capture, spec=spec, path=self.of.path)
@@ -73,11 +78,11 @@ def ways(capture: Capture, way: Composed, row: int | None = None) -> str:
         return told
     names, unit = [one.label for one in capture.spec.levels], capture.main.unit
     parts = [
-        f"what {'stayed at' if not number else 'went to'} {names[number]} from {far:,.0f} back"
+        f"what {'went to' if number else 'stayed at'} {names[number]} from {far:,.0f}"
         for number, far in enumerate(reach(capture, way.levels, row))
         if not np.isnan(far)
     ]
-    return f"{told} On average {', '.join(parts)} ({unit}s)."
+    return f"{told} On average, in {unit}s back, {', '.join(parts)}."
 
 
 def reach(capture: Capture, levels: tuple[Floats, ...], row: int) -> tuple[float, ...]:

@@ -41,6 +41,16 @@ def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
     return (yield from composing.together(capture, recipe))
 
 
+def told(capture: Capture, recipe: Recipe, row: int | None = None) -> Task[Capture]:
+    """All maps composed, as a capture that says which way a row took, None for all rows."""
+    from hgviz.analysis.together import Composer
+
+    composer = Composer(capture, recipe)
+    whole = yield from composer.all()
+    way = None if row is None else (yield from composer.row(row))
+    return whole.told(row, way)
+
+
 def with_norms(recipe: Recipe, capture: Capture, checkpoint: Path_) -> Task[Recipe]:
     """The recipe, pooling by the norms of the checkpoint's weights where these are a linear map.
 

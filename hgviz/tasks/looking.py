@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
-from hgviz.tasks.composing import together
+from hgviz.tasks.composing import told
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def figure(
         if capture.target is not None:  # a key is a token of one text, a column one of two
             spec = replace(spec, selection=replace(spec.selection, key=None))
         within = query is not None and 0 <= query < len(capture.main)
-        capture = (yield from together(capture, spec.recipe)).told(query if within else None)
+        capture = yield from told(capture, spec.recipe, query if within else None)
     yield Step(0, 1, f"drawing {Path(path).name}")
     return str(figures.draw(spec, capture, path, facts=facts, command=command))
 

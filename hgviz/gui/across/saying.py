@@ -56,11 +56,11 @@ def _way(across: Across) -> str:
     if not across.row.levels or across.query is None:
         return ways(across.of, across.row, across.query)
     labels, unit = [one.label for one in across.of.spec.levels], across.of.main.unit
-    parts = []
+    parts: list[str] = []
     for label, far in zip(labels, reach(across.of, across.row.levels, across.query), strict=True):
         if far == far:  # not where there is no such part
-            parts.append(f"what {'went to' if parts else 'stayed at'} {label} {far:,.0f}")
-    return f"On average, in {unit}s back: {', '.join(parts)}." if parts else ""
+            parts.append(f"what {'went to' if parts else 'stayed at'} {label} from {far:,.0f}")
+    return f"On average, in {unit}s back, {', '.join(parts)}." if parts else ""
 
 
 def _cell(names: Names, cell: int) -> str:
