@@ -112,7 +112,7 @@ CHARTS: dict[str, Kind] = {
 BESIDE: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("compare", "A head of A, of B, and the difference", _three),
+        Kind("compare", "Two heads and their difference", _three),
         Kind("activation", "What scores become", _plots),
     )
 }
