@@ -35,7 +35,7 @@ class ComparePage(QWidget):
     @property
     def views(self) -> tuple[View, ...]:
         """Every view of the page; F6 walks them in this order."""
-        return (self.sides, self.maps, *self.below.views)
+        return (self.maps, *self.below.views, self.sides)
 
     def join(self, commands: CompareCommands) -> None:
         """Have what people do here done."""

@@ -72,12 +72,22 @@ class RowPair:
         return float(max(found, default=0.0))
 
 
-def read(meeting: Meeting, query: int | None, key: int | None) -> RowPair:
-    """The row of a token of A in both maps; reads the rows that stand in it."""
-    names = (
-        Names.of(meeting.columns, 0, meeting.a.key_prompt(meeting.head.layer)),
-        Names.of(meeting.columns, 1, meeting.b.key_prompt(meeting.other.layer)),
+def named(meeting: Meeting) -> tuple[Names, Names]:
+    """What is written in the cells along the columns, for A and for B."""
+    prompts = (
+        meeting.a.key_prompt(meeting.head.layer),
+        meeting.b.key_prompt(meeting.other.layer),
     )
+    first, second = (Names.of(meeting.columns, side, one) for side, one in enumerate(prompts))
+    return first, second
+
+
+def read(
+    meeting: Meeting, query: int | None, key: int | None, names: tuple[Names, Names] | None = None
+) -> RowPair:
+    """The row of a token of A in both maps; reads the rows that stand in it. names: those of the
+    meeting, where they are known."""
+    names = names or named(meeting)
     row, column = meeting.cell(query, key)
     one = meeting.a.spec.layers[meeting.head.layer]
     levels = meeting.a.spec.levels
@@ -155,6 +165,15 @@ class Names:
         found[some] = sizes
         return found
 
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """The tokens of every word, as hgviz.gui.views.naming has them."""
+        return naming.word_spans(self.prompt)
+
+    def prepare(self) -> None:
+        """Find now what takes its time with long texts."""
+        _ = self.widths, self.words
+
     def glyphs(self, first: int, last: int) -> list[Glyph]:
         """What is written over cells first..last-1, what is no character of the text as special."""
         out, at = [], first
@@ -198,4 +217,4 @@ class Names:
         return bool(b - a == d - c == 1 and one[0] >= 0 and (one == other).all())
 
 
-__all__ = ["Half", "Names", "RowPair", "laid", "read"]
+__all__ = ["Half", "Names", "RowPair", "laid", "named", "read"]

@@ -112,7 +112,7 @@ def _key(names: Names, cell: int) -> str:
     prompt = names.prompt
     if not names.there[cell] or stop - start != 1:
         return _quoted(names.text(cell))
-    where = naming.near(prompt, naming.word_spans(prompt), start)
+    where = naming.near(prompt, names.words, start)
     for link in ("in ", "after "):
         if where.startswith(link):
             where = f"{link}“{where.removeprefix(link)}”"

@@ -13,7 +13,7 @@ from hgviz.analysis.meeting import Meeting
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Display, HeadId, Selection, Step, Task
 from hgviz.gui.compare import rowpair, saying
-from hgviz.gui.compare.rowpair import Half, RowPair
+from hgviz.gui.compare.rowpair import Half, Names, RowPair
 from hgviz.gui.compare.rows import Row, TextRows
 from hgviz.gui.compare.told import Told, sides_of
 from hgviz.gui.controls import PaneHead, label
@@ -49,6 +49,7 @@ class Reader:
     def __init__(self) -> None:
         self._alignment: Alignment | None = None
         self._meeting: Meeting | None = None
+        self._names: tuple[Names, Names] | None = None  # of the meeting
         self._said: tuple[str, str] = ("", "")
         self._of: tuple[object, ...] = ()
 
@@ -76,12 +77,16 @@ class Reader:
             pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
             return replace(blank, pair=pair, alone=True)
         meeting = self._met(known, chosen.head_id, other)
-        return replace(blank, pair=rowpair.read(meeting, chosen.query, chosen.key))
+        pair = rowpair.read(meeting, chosen.query, chosen.key, self._names)
+        return replace(blank, pair=pair)
 
     def _met(self, known: Alignment, head: HeadId, other: HeadId) -> Meeting:
         found = self._meeting
         if found is None or (found.a, found.head, found.other) != (known.a, head, other):
             self._meeting = found = Meeting.of(known, head, other)
+            self._names = rowpair.named(found)
+            for one in self._names:  # found here, not while it is painted
+                one.prepare()
         return found
 
 
