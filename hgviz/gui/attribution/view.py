@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QMimeData, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import tasks
@@ -225,6 +225,17 @@ class AttributionView(View):
             elif self.told is not None:
                 self._say(self.told)
 
+    def copy(self) -> None:
+        """The numbers as text and the picture, for whatever takes which."""
+        told = self.told
+        if told is None or told.beside is None or told.names is None:
+            super().copy()
+            return
+        both = QMimeData()
+        both.setText(table_of(told.beside, told.names))
+        both.setImageData(self.grab().toImage())
+        QGuiApplication.clipboard().setMimeData(both)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The keys come first where there is little room."""
         super().resizeEvent(event)
@@ -320,6 +331,16 @@ class AttributionView(View):
     def _open(self, head: HeadId) -> None:
         if self.session is not None:
             self.session.put(selection=self.session.at(head))
+
+
+def table_of(beside: Beside, names: Names) -> str:
+    """Tab-separated, every number in full."""
+    lines = ["column\tkey\twhere\tattention\tgradient x attention\tintegrated gradients"]
+    parts = (beside.attention, beside.slope, beside.tokens)
+    for at, column in enumerate(beside.columns.tolist()):
+        numbers = ("" if part is None else repr(float(part[at])) for part in parts)
+        lines.append("\t".join((str(column), names.glyph(column), names.place(column), *numbers)))
+    return "\n".join(lines) + "\n"
 
 
 def agreement_words(beside: Beside) -> str:

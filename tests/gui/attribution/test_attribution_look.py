@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz import tasks
@@ -82,6 +83,20 @@ def test_the_keys_show_attention_slopes_and_attributions(app, asked_of):
         view.bars.setFocus()
         QTest.keyClick(view.bars, Qt.Key.Key_Down)
         assert session.selection.key == 6
+
+
+def test_its_numbers_are_copied_in_full(app, asked_of):
+    with shown(AttributionView, **fields_of(asked_of)) as (view, _):
+        view.copy()
+        data = QGuiApplication.clipboard().mimeData()
+        rows = [line.split("\t") for line in data.text().splitlines()[1:]]
+        beside = view.told.beside
+        numbers = np.array([row[3:] for row in rows], float).T
+        for found, wanted in zip(
+            numbers, (beside.attention, beside.slope, beside.tokens), strict=True
+        ):
+            assert np.array_equal(found, wanted)
+        assert data.hasImage()
 
 
 def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
