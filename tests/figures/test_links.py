@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import re
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from hgviz.__main__ import main
 from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import Spec, composed, style
 from hgviz.figures.links import number
 from hgviz.figures.shown import Item, items_of
 from hgviz.maps import DenseMap
 from hgviz.maps.linking import Linking, linked
+from hgviz.store import write_capture
 from tests.figures.test_layout import overlaps, texts
 from tests.gui import kinds
 from tests.making import make_capture
@@ -115,3 +122,17 @@ def test_a_number_is_zero_only_where_it_is():
         "0", "<0.01", "0.46", "1.00", "123",
     ]  # fmt: skip
     assert [number(one, True) for one in (-0.001, -0.5, 0.5)] == ["−<0.01", "−0.50", "+0.50"]
+
+
+def test_the_command_in_a_figure_draws_it_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_capture("c.h5", LONG)
+    asked = ["--heads", "0.1,1.2", "--queries", "30,40:42", "--together", "max", "--mass", "0.5"]
+    assert main(["figure", "c.h5", "--kind", "links", *asked, "--words", "-o", "one.svg"]) == 0
+    first = Path("one.svg").read_text()
+    command = shlex.split(html.unescape(re.search(r"command: (hgviz [^<]*)", first)[1]))
+    assert main(command[1:]) == 0 and Path("one.svg").read_text() == first
+    for wrong in (["--queries", "x"], ["--queries", "9999"], ["--heads", "0.0,3.0"], ["--values"]):
+        assert main(["figure", "c.h5", "--kind", "links", *wrong, "-o", "two.svg"]) in (1, 2)
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not Path("two.svg").exists()
