@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hgviz import settings
+from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, HgvizError, Step
 from hgviz.gui import opening
 from hgviz.gui.compare import others
@@ -35,6 +36,7 @@ class Comparing:
         self._shown: Other | None = None  # what session.beside is of
         self._model: Model | None = None  # the one that made B, and what it was opened from
         self._opened: others.Opened = ("", "")
+        self._partial = False  # whether session.beside is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
         session.changed.connect(self._heard)
 
@@ -130,16 +132,26 @@ class Comparing:
         elif (path, activation) == self._opened:
             model = self._model
         source = Source(other, path, activation, model, settings.load().device)
+        self._partial = False
         self.working.start(
             self.lanes.engine, BESIDE, "Capturing B", others.bring(source, a),
             self._take, self._failed, self._stepped,
         )  # fmt: skip
 
     def _stepped(self, step: Step) -> None:
-        """Show the layers that are done, unless all of them will be in a moment."""
-        if isinstance(step.value, Brought) and self.working.age(BESIDE) > QUIET:
-            self._shown = step.value.other
-            self.session.put(beside=step.value.capture)
+        """Show B once it has the head that is looked at, unless all of it will be there in a
+        moment: each new B is compared from the start."""
+        if not isinstance(step.value, Brought) or self.working.age(BESIDE) <= QUIET:
+            return
+        part, now = step.value.capture, self.session.beside
+        if self._has(part) and not (self._partial and now is not None and self._has(now)):
+            self._partial, self._shown = True, step.value.other
+            self.session.put(beside=part)
+
+    def _has(self, b: Capture) -> bool:
+        """Whether a B has what stands beside the selected head."""
+        a, chosen = self.session.capture, self.session.selection
+        return a is not None and counterpart(a, b, chosen.head_id, chosen.beside) is not None
 
     def _take(self, found: Brought) -> None:
         if found.model is not None:
