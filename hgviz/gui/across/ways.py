@@ -142,11 +142,13 @@ class Ways(QWidget):
                 painter.drawText(bar, Qt.AlignmentFlag.AlignCenter, label)
             painter.setFont(font)
             painter.setPen(now.text)
-            metrics = QFontMetricsF(font)
+            metrics, bars = QFontMetricsF(font), self._bars()
+            roomy = len(bars) > 1 and bars[1].top() - bars[0].bottom() > 3 * metrics.height()
             for one in self.ribbons:
                 if one.label:
                     x, y = one.label_at
-                    for number, words in enumerate(one.label.split("\n")):
+                    lines = one.label.split("\n")[: 2 if roomy else 1]
+                    for number, words in enumerate(lines):
                         x = min(x, WIDE - metrics.horizontalAdvance(words) - 2)
                         painter.setPen(now.secondary if number else now.text)
                         down = metrics.ascent() / 2 - 1 + number * metrics.height()
