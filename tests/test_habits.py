@@ -118,6 +118,16 @@ def test_bad_files_are_one_line(folder, run, tmp_path):
     assert code == 2 and "has its own texts" in said
 
 
+def test_a_study_says_what_is_wanted_instead(run, tmp_path):
+    from hgviz.store import write_study
+    from tests.studying import make_study
+
+    path = tmp_path / "study.h5"
+    write_study(path, make_study())
+    code, _, said = run("heads", path)
+    assert code == 1 and "is a study" in said and len(said.splitlines()) == 1
+
+
 def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):
     asked = []
     first = open_capture(folder / "texts.h5")

@@ -53,12 +53,20 @@ def heads(
 ) -> None:
     """Say what every head is for: its role with the evidence, every metric, its best examples.
 
-    Over all texts of a capture, of a corpus, or on one text. Nothing is sampled up to 8,192 tokens;
-    no map is ever held whole.
+    Over all texts of a capture or of a corpus, or on one text. Every row of texts up to 8,192
+    tokens is read, of longer ones rows spread evenly.
     """
     from hgviz import tasks
+    from hgviz.core import HgvizError
 
-    captured = tasks.kind_of(source) == "capture"
+    kind = tasks.kind_of(source)
+    if kind == "study":
+        raise HgvizError(
+            f"{source} is a study",
+            "it holds what heads are worth, not where they look",
+            "Give a capture, or the checkpoint with --corpus",
+        )
+    captured = kind == "capture"
     given = sum(one is not None for one in (corpus, text, text_file))
     if captured and (given or off or activation is not None):
         raise typer.BadParameter("A capture has its own texts, heads and activations.")
