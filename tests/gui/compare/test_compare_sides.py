@@ -9,8 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId, Selection, finish
 from hgviz.gui.bridge import Lanes
+from hgviz.gui.compare import comparing
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.compare.comparing import Comparing
 from hgviz.gui.compare.sides import Sides
@@ -42,9 +43,9 @@ def bench(app, model, checkpoint):
     session, lanes, errors = Session(), Lanes(), []
     session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
     working = Working(session, lanes, errors.append)
-    comparing = Comparing(session, lanes, working, errors.append)
-    yield SimpleNamespace(session=session, lanes=lanes, comparing=comparing, errors=errors)
-    comparing.close()
+    brings = Comparing(session, lanes, working, errors.append)
+    yield SimpleNamespace(session=session, lanes=lanes, comparing=brings, errors=errors)
+    brings.close()
     lanes.close()
 
 
@@ -203,6 +204,23 @@ def test_stop_keeps_what_was_there(bench, sides, until):
     sides.settle()
     assert bench.session.beside is kept and bench.session.other == Other("activation", "tanh")
     assert sides.b.stop.isHidden()
+
+
+def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(
+    bench, until, monkeypatch
+):
+    monkeypatch.setattr(comparing, "QUIET", -1.0)
+    seen = []
+
+    def heard(name):
+        if name == "beside":
+            seen.append(bench.session.beside)
+
+    bench.session.changed.connect(heard)
+    bench.session.put(selection=Selection(0, 0, 5))
+    choose(bench, until, Other("activation", "tanh"))
+    assert 1 <= len(seen) <= 2 and seen[-1].complete
+    assert all(one.maps[0] is not None for one in seen)
 
 
 def test_nothing_is_compared_with_after_compare_with_nothing(bench, sides, until):
