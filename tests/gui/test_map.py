@@ -589,6 +589,26 @@ def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
         assert set(sources) == {here, *(one.source for one in beside)}
 
 
+def test_what_is_off_screen_is_not_read_in_a_hurry_but_follows(app):
+    capture = make_capture("The sand runs. " * 160, heads=1, strides=(1,))
+    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
+        canvas, asked = view.canvas, []
+        view._supply._readers.want = lambda work, **_: asked.append(list(work))
+        half, there = 1 / 2, canvas.view
+        canvas._look(replace(there, down=there.down.at(half, 0), across=there.across.at(half, 0)))
+        canvas.resize(canvas.width() // 3, canvas.height() // 3)
+        view.tiles.clear()
+        canvas._look(canvas.view)
+        view._supply._read([], hurry=True)
+        hurried = asked[-1]
+        view._supply._read([])
+        assert hurried == asked[-1][: len(hurried)]
+        assert len(asked[-1]) == 2 * len(hurried)  # what is on screen, then what is left
+        assert [part.key for part in hurried] == view.tiles.lacking(
+            view._opened.source, canvas.view
+        )
+
+
 def test_a_window_closes_while_tiles_are_on_their_way(app):
     capture = make_capture("The sand runs. " * 200, heads=1, strides=(1,))
     with shown(MapView, visible=False, capture=capture, selection=Selection(0, 0)) as (view, _):

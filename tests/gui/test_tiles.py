@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.gui.views import mosaic, tiles
+from hgviz.gui.views import mosaic, sight, tiles
 from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
@@ -30,6 +30,11 @@ def whole(source, view):
 
 def fill(cache, keys):
     for part in cache.parts(keys):
+        cache.read(part)
+
+
+def fill_screen(cache, source, view):
+    for part in cache.parts(cache.lacking(source, view), view):
         cache.read(part)
 
 
@@ -108,7 +113,7 @@ def test_ranges_are_seen_where_any_of_their_cells_is(windowed):
     rule = Rule(1.0, ("softmax",), (None,), 4, 2, causal=True, windowed=windowed, keep=keep)
     rows, columns = (np.stack([np.arange(0, n, 8), np.arange(8, n + 8, 8)], 1) for n in (32, 64))
     cells = rule.sees(np.arange(32), np.arange(64)).reshape(4, 8, 8, 8)
-    assert np.array_equal(tiles.seen(rule, rows, columns), cells.any(axis=(1, 3)))
+    assert np.array_equal(sight.seen(rule, rows, columns), cells.any(axis=(1, 3)))
 
 
 def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
@@ -165,7 +170,7 @@ def test_tiles_of_a_lazy_map_are_its_own_reads():
     capture = make_capture("Hourglass " * 60, heads=2)
     layer = capture.maps[0]
     assert isinstance(layer, LazyMap)
-    source = Source(layer, 1, tiles.rule_of(capture, 0))
+    source = Source(layer, 1, sight.rule_of(capture, 0))
     view = Viewport.fitted(layer.shape[1:], (700, 700))
     assert np.array_equal(whole(source, view), layer.read(1))
 
@@ -231,6 +236,79 @@ def test_a_tile_becomes_exact_part_by_part(kept):
         assert np.count_nonzero(cache.get(key).exact if number else 0) == number
         cache.read(part)
     assert np.array_equal(cache.get(key).values, kept.map.read(0, *key.ranges, zoom=4))
+
+
+# --- what is on screen ----------------------------------------------------------------------------
+
+
+class Counting:
+    """A random map that says which cells were asked for, and how often."""
+
+    shape, heads, signed = (1, 3000, 2600), (0,), False
+
+    def __init__(self):
+        self.map = DenseMap(np.random.default_rng(3).random(self.shape, np.float32), (0,), False)
+        self.asked = np.zeros(self.shape[1:], np.int32)
+
+    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+        self.asked[slice(*rows), slice(*columns)] += 1
+        return self.map.read(head, rows, columns, zoom, reduce)
+
+
+def at_place(scale, down, across, shape=Counting.shape[1:]):
+    view = Viewport.fitted(shape, (200, 300))
+    along = (
+        one.at(scale, 0).moved_to(round(place * scale))
+        for one, place in ((view.down, down), (view.across, across))
+    )
+    return Viewport(*along)
+
+
+@pytest.mark.parametrize("scale", [2, 1, 1 / 2, 1 / 3, 1 / 4, 1 / 9, 1 / 13])
+def test_no_more_of_a_tile_is_read_than_is_on_screen(scale):
+    source, cache = Source(Counting(), 0, FREE), Tiles()
+    view = at_place(scale, 700, 900)
+    reach = tiles.side(view.zoom) << view.zoom
+    fill_screen(cache, source, view)
+    assert not cache.lacking(source, view)
+    assert mosaic.quality(cache, source, view) == "exact"
+    same = Source(source.map.map, 0, FREE)
+    assert np.array_equal(mosaic.compose(cache, source, view), whole(same, view))
+    (top, bottom), (left, right) = view.down.shown(), view.across.shown()
+    needed = np.zeros_like(source.map.asked)
+    rows, columns = (
+        slice(first // reach * reach, -(-last // reach) * reach)
+        for first, last in ((top, bottom), (left, right))
+    )
+    needed[rows, columns] = 1
+    assert np.array_equal(source.map.asked, needed)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, causal):
+    dice, cache = np.random.default_rng(seed), Tiles()
+    array = random_map(2600, causal, seed)
+    source = source_of(array, CAUSAL if causal else FREE)
+    for _ in range(8):
+        scale = dice.choice([1, 1 / 2, 1 / 3, 1 / 6])
+        view = at_place(scale, *dice.integers(0, 2600, 2), array.shape)
+        fill_screen(cache, source, view)
+        assert mosaic.quality(cache, source, view) == "exact"
+        assert np.array_equal(mosaic.compose(cache, source, view), whole(source, view))
+
+
+def test_what_was_left_of_a_tile_is_lacking_when_it_comes_on_screen():
+    source, cache = Source(Counting(), 0, FREE), Tiles()
+    view = at_place(1 / 2, 0, 0)
+    below = at_place(1 / 2, 300, 0)
+    fill_screen(cache, source, view)
+    assert tiles.screen(source, view) != tiles.screen(source, below)
+    assert cache.lacking(source, below)
+    fill_screen(cache, source, below)
+    assert source.map.asked.max() == 1  # what was there is not read again
+    fill(cache, tiles.wanted(source, below))
+    assert all(cache.get(key).whole for key in tiles.wanted(source, below))
 
 
 def test_the_cache_is_bounded_for_all_sources_together():

@@ -17,7 +17,8 @@ from hgviz.gui.compare.sight import Either, Placed, alike
 from hgviz.gui.views import naming, signs, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.opened import BLOCK, ROWS_KEPT, RUN, SMALL
-from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, rule_of, seen, wanted
+from hgviz.gui.views.sight import rule_of, seen
+from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, wanted
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import Difference, Projected
 

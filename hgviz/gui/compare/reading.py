@@ -8,7 +8,8 @@ from hgviz.gui import theme
 from hgviz.gui.compare.compared import Compared
 from hgviz.gui.views import words
 from hgviz.gui.views.crosshair import Cross
-from hgviz.gui.views.tiles import Source, seen
+from hgviz.gui.views.sight import seen
+from hgviz.gui.views.tiles import Source
 
 NAMES = ("A", "B")
 

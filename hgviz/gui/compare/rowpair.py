@@ -13,7 +13,7 @@ from hgviz.analysis.meeting import Edge, Meeting
 from hgviz.core import Capture, Floats, HeadId, Prompt
 from hgviz.gui.views import naming, signs
 from hgviz.gui.views.cells import SPECIAL, Glyph
-from hgviz.gui.views.tiles import rule_of, seen
+from hgviz.gui.views.sight import rule_of, seen
 from hgviz.maps import Axis
 
 Bools = NDArray[np.bool_]

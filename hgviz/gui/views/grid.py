@@ -10,7 +10,7 @@ from hgviz.core import Capture, Integers, Layer, Map, Prompt
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names, Places
 from hgviz.gui.views.band import Band
-from hgviz.gui.views.tiles import rule_of
+from hgviz.gui.views.sight import rule_of
 from hgviz.maps import Rule
 
 WIDE = 6  # how many times wider than high the cells of a band may be

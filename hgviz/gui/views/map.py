@@ -22,8 +22,9 @@ from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.sight import rule_of, seen
 from hgviz.gui.views.supply import Supply
-from hgviz.gui.views.tiles import Tiles, rule_of, seen
+from hgviz.gui.views.tiles import Tiles
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
@@ -376,8 +377,7 @@ class MapView(View):
     def _press(self, event: QKeyEvent) -> bool:
         if self.session is None:
             return False
-        arrow = arrow_of(event)
-        if arrow is not None:
+        if (arrow := arrow_of(event)) is not None:
             self._choose(step_token(self.session, *arrow))
             return True
         return event.key() == Qt.Key.Key_Escape and self._escape(self.session)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats
-from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, grid, seen, wanted
+from hgviz.gui.views.sight import seen
+from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, grid, on_screen, wanted
 from hgviz.gui.views.viewport import Along, Viewport
 from hgviz.maps import Rule
 
@@ -55,9 +56,10 @@ def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
     found: Quality = "exact"
     for key in wanted(source, view):
         tile = tiles.get(key)
-        if tile is None or not (tile.near or tile.whole):
+        exact = tile is not None and tile.exact[on_screen(key, view)].all()
+        if tile is None or not (tile.near or exact):
             return "coarse"
-        if not tile.whole:
+        if not exact:
             found = "near"
     return found
 

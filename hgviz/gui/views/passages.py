@@ -11,7 +11,7 @@ from hgviz import palettes
 from hgviz.core import Capture, Display, Floats, HeadId, Off, Prompt, Selection, Side, Step, Task
 from hgviz.gui.views import signs, words
 from hgviz.gui.views.cells import Line
-from hgviz.gui.views.tiles import rule_of, seen
+from hgviz.gui.views.sight import rule_of, seen
 
 MOST_ROWS = 1024  # queries that a mean is taken over
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -11,7 +12,7 @@ from hgviz.gui.views import tiles
 from hgviz.gui.views.canvas import Canvas
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.readers import Readers
-from hgviz.gui.views.tiles import Key, Part, Source
+from hgviz.gui.views.tiles import Part, Source
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -95,24 +96,30 @@ class Supply(QObject):
         return f"supply {id(self)}"
 
     def _read(self, beside: list[Opened], hurry: bool = False) -> None:
-        """What is on screen first, then around it, then the same part of other heads."""
+        """What is on screen first, then around it, then the same part of other heads; in a hurry
+        what is on screen alone.
+        """
         self._ahead = bool(beside)
         cache, view = self._canvas.cache, self._canvas.view
         if self._readers is None or self._opened is None or view is None:
             return
         source = self._opened.source
-        ahead: list[Key] = []
-        if beside:
-            ahead += tiles.around(source, view)
-            for one in beside:
-                if one.source.shape == source.shape:
-                    ahead += cache.lacking(one.source, view)
+        ring = tiles.around(source, view) if beside else []
+        others = [
+            key
+            for one in beside if one.source.shape == source.shape
+            for key in cache.lacking(one.source, view)
+        ]  # fmt: skip
         wanted, soon = cache.lacking(source, view), view.zoom <= AT_ONCE
-        computed = wanted + ahead * (view.zoom <= QUICK)
+        # in a hurry nothing competes with what is stored
+        work = [cache.parts(wanted, view)] if soon or not hurry else []
+        if not hurry:
+            work.append(cache.parts(tiles.wanted(source, view)))
+        if view.zoom <= QUICK:
+            work += [cache.parts(ring), cache.parts(others, view)]
         self._readers.want(
-            # in a hurry nothing competes with what is stored
-            cache.parts(computed if soon or not hurry else ()),
-            stored=cache.sketches(wanted + ahead),
+            chain.from_iterable(work),
+            stored=cache.sketches(wanted + ring + others),
             hurry=hurry and soon,
         )
 

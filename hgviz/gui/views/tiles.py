@@ -8,35 +8,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, Map
+from hgviz.core import Floats, Map
 from hgviz.gui.views import signs
+from hgviz.gui.views.sight import Sight, below, seen
 from hgviz.gui.views.viewport import Box, Viewport
-from hgviz.maps import LazyMap, Rule, thumb_zoom
+from hgviz.maps import Rule, thumb_zoom
 from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.tiles import Tiled
 
 SIDE = 256  # cells of a tile, the grid that maps compute on
 MOST_READ = 4 * SIDE  # positions on a side of what is read at once: work can stop after it
+FINE = 2  # zooms up to which of a tile no more products are read than are on screen
 BYTES = 256 * 2**20
 COARSER = 9  # levels to look back for something to show meanwhile
 
 Range = tuple[int, int]
-
-
-class Sight(Protocol):
-    """Which cells of a map exist, where no Rule can say it."""
-
-    @property
-    def causal(self) -> bool:
-        """Whether a query looks at nothing that comes after it."""
-
-    def seen(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """As the function of that name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +90,8 @@ class Key:
 class Tile:
     """Cells of a map: values float32 (rows, columns), and which parts of them were read.
 
-    A part is `side` cells square, what is read at once; exact (parts down, across). near: what is
-    not exact comes from the levels kept in the capture, not from coarser cells.
+    A part is `side` cells square; exact (parts down, across). near: what is not exact comes from
+    the levels kept in the capture, not from coarser cells.
     """
 
     __slots__ = ("exact", "near", "side", "values")
@@ -118,11 +108,15 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something to read: part (i, j) of a tile, or with i None what is stored of it."""
+    """Something to read: of a tile so many parts down and across from (i, j) on, or with i None
+    what is stored of it.
+    """
 
     key: Key
     i: int | None = None
     j: int = 0
+    down: int = 1
+    across: int = 1
 
     @property
     def ranges(self) -> tuple[Range, Range]:
@@ -130,16 +124,25 @@ class Part:
         if self.i is None:
             return self.key.ranges
         reach = side(self.key.zoom) << self.key.zoom
+        spans = (self.i, self.down), (self.j, self.across)
         (top, bottom), (left, right) = (
-            (first + number * reach, min(first + (number + 1) * reach, last))
-            for number, (first, last) in zip((self.i, self.j), self.key.ranges, strict=True)
+            (first + number * reach, min(first + (number + count) * reach, last))
+            for (number, count), (first, last) in zip(spans, self.key.ranges, strict=True)
         )
         return (top, bottom), (left, right)
 
+    @property
+    def place(self) -> tuple[slice, slice]:
+        """Where it lies among the parts of its tile."""
+        first = self.i or 0
+        return slice(first, first + self.down), slice(self.j, self.j + self.across)
+
 
 def side(zoom: int) -> int:
-    """Cells of a part of a tile: fewer where each one takes long to compute."""
-    return max(1, min(SIDE, MOST_READ >> zoom))
+    """Cells of a part of a tile: what one product gives while it gives many, then what is read at
+    once, which are the fewer the longer each takes to compute.
+    """
+    return max(1, (SIDE if zoom <= FINE else min(SIDE << zoom, MOST_READ)) >> zoom)
 
 
 class Tiles:
@@ -181,7 +184,7 @@ class Tiles:
             self._begun(key)
             return
         tile = self.get(key)
-        if tile is not None and tile.exact[part.i, part.j]:
+        if tile is not None and tile.exact[part.place].all():
             return  # another thread was faster
         values = source.map.read(source.head, *part.ranges, zoom=key.zoom)
         if tile is None and values.shape == key.cells:
@@ -191,11 +194,13 @@ class Tiles:
         if tile.values is not values:
             top, left = part.i * tile.side, part.j * tile.side
             tile.values[top : top + values.shape[0], left : left + values.shape[1]] = values
-        tile.exact[part.i, part.j] = True
+        tile.exact[part.place] = True
 
     def _begun(self, key: Key) -> Tile:
         """The tile, filled with what is stored of it or, for want of that, with coarser cells."""
-        found = key.source.stored(*key.ranges, key.zoom)
+        lowest = key.source.lowest
+        kept = lowest is not None and key.zoom >= lowest
+        found = key.source.stored(*key.ranges, key.zoom) if kept else None
         tile = Tile(key, self.coarser(key) if found is None else found, found is not None)
         if tile.exact.any():  # nothing is seen there
             rows, columns = key.cells
@@ -219,12 +224,15 @@ class Tiles:
             return np.full((box[1] - box[0], box[3] - box[2]), np.nan, np.float32)
         return _blown_up(thumb, (top, left), box, key.zoom, thumb_zoom(*key.source.shape))
 
-    def parts(self, keys: Iterable[Key]) -> Iterator[Part]:
-        """What is not exact of some tiles, one after the other."""
+    def parts(self, keys: Iterable[Key], view: Viewport | None = None) -> Iterator[Part]:
+        """What is not exact of some tiles, one after the other; only what is on screen of a view
+        if one is given.
+        """
         for key in keys:
             tile = self.get(key)
             left = _parts_seen(key) if tile is None else ~tile.exact
-            yield from (Part(key, int(i), int(j)) for i, j in np.argwhere(left))
+            i, j = (slice(0, None), slice(0, None)) if view is None else on_screen(key, view)
+            yield from _pieces(key, left[i, j], i.start, j.start)
 
     def sketches(self, keys: Iterable[Key]) -> Iterator[Part]:
         """What is stored of some tiles and not here, of the coarser ones where they are finer."""
@@ -233,17 +241,17 @@ class Tiles:
                 yield Part(key)
 
     def lacking(self, source: Source, view: Viewport) -> list[Key]:
-        """The tiles not exact of a view, the middle of the screen first."""
-        keys = [key for key in wanted(source, view) if not self._has(key)]
+        """The tiles not exact where a view shows them, the middle of the screen first."""
+        keys = [key for key in wanted(source, view) if not self._has(key, view)]
         if not keys:
             return []
         i = sum(key.i for key in keys) / len(keys)
         j = sum(key.j for key in keys) / len(keys)
         return sorted(keys, key=lambda key: (key.i - i) ** 2 + (key.j - j) ** 2)
 
-    def _has(self, key: Key) -> bool:
+    def _has(self, key: Key, view: Viewport) -> bool:
         tile = self.get(key)
-        return tile is not None and tile.whole
+        return tile is not None and bool(tile.exact[on_screen(key, view)].all())
 
     def _put(self, key: Key, tile: Tile) -> Tile:
         """Keep a tile unless there is one, and return what is there; the oldest make room."""
@@ -257,10 +265,19 @@ class Tiles:
 
 
 def screen(source: Source, view: Viewport) -> tuple[object, ...]:
-    """Equal for two views that need the same tiles."""
+    """Equal for two views that need the same parts of tiles."""
     shown = (along.shown() for along in (view.down, view.across))
-    reach = SIDE << view.zoom
+    reach = side(view.zoom) << view.zoom
     return source, view.zoom, *((first // reach, -(-last // reach)) for first, last in shown)
+
+
+def on_screen(key: Key, view: Viewport) -> tuple[slice, slice]:
+    """The parts of a tile that a view shows anything of."""
+    reach, found = side(key.zoom) << key.zoom, []
+    for (top, _), along in zip(key.ranges, (view.down, view.across), strict=True):
+        first, last = along.shown()
+        found.append(slice(max(0, (first - top) // reach), max(0, -((top - last) // reach))))
+    return found[0], found[1]
 
 
 def wanted(source: Source, view: Viewport) -> list[Key]:
@@ -270,53 +287,17 @@ def wanted(source: Source, view: Viewport) -> list[Key]:
 
 
 def grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_]]:
-    """The tiles on screen, down and across, and in which of them anything is seen."""
-    reach = SIDE << view.zoom
+    """The tiles on screen, down and across, and in which of them anything is seen there."""
+    reach, part = SIDE << view.zoom, side(view.zoom) << view.zoom
     numbers, ranges = [], []
     for along in (view.down, view.across):
         first, last = along.shown()
         numbers.append(range(first // reach, -(-last // reach)))
         starts = np.array(numbers[-1]) * reach
-        ranges.append(np.stack([starts, np.minimum(starts + reach, along.cells)], axis=1))
+        end = min(-(-last // part) * part, along.cells)
+        shown = np.maximum(starts, first // part * part), np.minimum(starts + reach, end)
+        ranges.append(np.stack(shown, axis=1))
     return numbers[0], numbers[1], seen(source.rule, ranges[0], ranges[1])
-
-
-def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and of columns."""
-    if not isinstance(rule, Rule):
-        return rule.seen(rows, columns)
-    top, bottom = (rows[:, end, None] * rule.stride_q for end in (0, 1))
-    left, right = (columns[None, :, end] * rule.stride_k for end in (0, 1))
-    found = np.ones((len(rows), len(columns)), bool)
-    if rule.causal:
-        found &= left < bottom
-    if rule.windowed:
-        group = max(rule.stride_q, rule.stride_k)
-        found &= top // group <= (right - 1) // group
-        found &= left // group <= (bottom - 1) // group
-    if rule.keep is not None:
-        real = np.concatenate([[0], np.cumsum(rule.keep)])
-        ends = np.minimum(columns, len(rule.keep))
-        found &= real[ends[:, 1]] > real[ends[:, 0]]
-    return found
-
-
-def rule_of(capture: Capture, layer: int) -> Rule:
-    """Which cells exist in the maps of a layer."""
-    one = capture.spec.layers[layer]
-    own = capture.maps[layer]
-    if isinstance(own, LazyMap):
-        return own.factors.rule
-    levels = capture.spec.levels
-    return Rule(
-        scale=1.0,
-        activations=one.activations,
-        norms=(),
-        stride_q=levels[one.level].stride or 1,
-        stride_k=levels[one.key_level].stride or 1,
-        causal=one.causal,
-        windowed=one.window is not None,
-    )
 
 
 def around(source: Source, view: Viewport) -> list[Key]:
@@ -345,15 +326,30 @@ def _kept(key: Key) -> Key | None:
     return Key(key.source, key.zoom + further, key.i >> further, key.j >> further)
 
 
+def _pieces(key: Key, left: NDArray[np.bool_], i: int, j: int) -> Iterator[Part]:
+    """What to read for some parts of a tile (parts down, across), which begin at (i, j): all at
+    once where it is little, else one after the other.
+    """
+    if key.zoom > FINE:
+        yield from (Part(key, i + int(row), j + int(column)) for row, column in np.argwhere(left))
+    elif left.all():
+        yield Part(key, i, j, *left.shape)
+    elif left.any():
+        rows, columns = (np.flatnonzero(left.any(axis)) for axis in (1, 0))
+        (top, bottom), (first, last) = ((int(one[0]), int(one[-1]) + 1) for one in (rows, columns))
+        yield Part(key, i + top, j + first, bottom - top, last - first)
+
+
 def _parts_seen(key: Key) -> NDArray[np.bool_]:
     """bool (parts down, across): in which parts of a tile anything is seen."""
-    if side(key.zoom) == SIDE:
-        return np.ones((1, 1), bool)  # nobody asks for a tile of which nothing is
-    reach = side(key.zoom) << key.zoom
-    starts = [np.arange(first, last, reach) for first, last in key.ranges]
+    reach, (down, across) = side(key.zoom) << key.zoom, key.ranges
+    if reach >= SIDE << key.zoom or below(key.source.rule, down[0], across[1] - 1):
+        # nobody asks for a tile of which nothing is
+        return np.ones([-(-(last - first) // reach) for first, last in (down, across)], bool)
+    starts = [np.arange(first, last, reach) for first, last in (down, across)]
     rows, columns = (
         np.stack([one, np.minimum(one + reach, last)], axis=1)
-        for one, (_, last) in zip(starts, key.ranges, strict=True)
+        for one, (_, last) in zip(starts, (down, across), strict=True)
     )
     return seen(key.source.rule, rows, columns)
 

@@ -17,7 +17,8 @@ from hgviz.gui.compare import trio
 from hgviz.gui.compare.compared import Kept
 from hgviz.gui.compare.maps import CompareView
 from hgviz.gui.dialogs import ExportDialog
-from hgviz.gui.views.tiles import Key, Part, Source, Tiles, rule_of
+from hgviz.gui.views.sight import rule_of
+from hgviz.gui.views.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap
 from tests.gui import kinds
 from tests.gui.showing import shown
