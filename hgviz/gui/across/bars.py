@@ -77,7 +77,9 @@ class Bars(QWidget):
     def show_row(self, across: Across, rows: Names, columns: Names) -> None:
         """Show an answer."""
         self.across, self.rows, self.columns = across, rows, columns
-        self.setMaximumHeight(WORDS + TALLEST * max(1, len(self.lanes)))
+        alone = across.opened is None and bool(across.why)  # there is no map above
+        lanes = max(1, len(self.lanes))
+        self.setMaximumHeight(WORDS + TALLEST * lanes * (3 if alone else 1))
         self.updateGeometry()
         self.update()
 

@@ -91,7 +91,7 @@ class AcrossView(View):
         self.export.clicked.connect(self._export)
         self.head.add(self.fuse, self.residual, self.signed, self.flow, self.export)
         self.why = Words(factor=0.92, kind="secondary")
-        self.why.setContentsMargins(16, 4, 16, 4)
+        self.why.setIndent(16)
         self.why.hide()
         left = QVBoxLayout()
         left.setSpacing(0)

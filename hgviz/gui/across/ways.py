@@ -103,7 +103,7 @@ class Ways(QWidget):
             found.append(
                 Way((x, outer.bottom()), (x, back.top()), UNIT * stays, False,
                     f"{share(stays)} stays at {names[0]}, from {backs[level]}",
-                    f"{share(stays)}\n{backs[level]}",
+                    f"{share(round(stays, 6))}\n{backs[level]}",
                     (x + UNIT * stays / 2 + 5, (outer.bottom() + inner.top()) / 2))
             )  # fmt: skip
             down = (float(one.pooled[0]), "is pooled"), (float(one.looked_down[0]), "is looked at")
@@ -232,7 +232,7 @@ def _pair(
     y0, y1 = top.bottom(), bottom.top()
     total = sum(value for value, _ in parts)
     for number, (value, does) in enumerate(parts):
-        label = share(total) if number else ""
+        label = share(round(total, 6)) if number else ""
         middle = (ends[0][1] + ends[1][1] + widths[1]) / 2
         at = (middle + 5, (y0 + y1) / 2)
         out.append(
