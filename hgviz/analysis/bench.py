@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.analysis import scores
-from hgviz.analysis.passes import METRICS, Text, between
+from hgviz.analysis.passes import MEASURES, Text, between
 from hgviz.core import HeadId, ModelSpec
 
 Many = NDArray[np.float64]
@@ -101,7 +101,7 @@ class Change:
 def changes(a: Bench, b: Bench) -> tuple[Change, ...]:
     """Every metric of two models on the same texts."""
     found: list[tuple[str, Triple, Triple, Triple, float, bool]] = []
-    for name in METRICS:
+    for name in MEASURES:
         one, other = a.of_texts(name), b.of_texts(name)
         apart = other - one
         value, low, high = _triple(apart)
@@ -168,7 +168,7 @@ class Gathering:
 
     def bench(self) -> Bench:
         """What all of them come to."""
-        values = {name: np.stack([one[name] for one in self._texts]) for name in METRICS}
+        values = {name: np.stack([one[name] for one in self._texts]) for name in MEASURES}
         sums = (self._means[name].total for name in ("cells", "at_scores", "at_weights"))
         means = (self._means[name].value() for name in ("spectra", "apart"))
         return Bench(self.spec, self.spec.heads, values, *means, *sums)

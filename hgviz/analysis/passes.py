@@ -79,7 +79,7 @@ class Metric:
     means: str
 
 
-METRICS: dict[str, Metric] = {
+MEASURES: dict[str, Metric] = {
     row.name: row
     for row in (
         Metric("entropy", "Entropy of |A|", "nats",
@@ -168,7 +168,7 @@ class Text:
         count, bins = len(spec.heads), len(EDGES) - 1
         return cls(
             {head: at for at, head in enumerate(spec.heads)},
-            {name: np.full(count, np.nan) for name in METRICS},
+            {name: np.full(count, np.nan) for name in MEASURES},
             np.full((count, SINGULAR), np.nan),
             np.full((count, count), np.nan),
             np.zeros((count, bins)),
@@ -291,7 +291,7 @@ class _Rows:
         self._cells += block.seen.sum()
 
     def means(self) -> dict[str, Many]:
-        """By the names of METRICS, (N,) each."""
+        """By the names of MEASURES, (N,) each."""
         return {
             "entropy": _over(self._entropy, self._weighted),
             "negative": _over(self._negative, self._weighted),
@@ -321,7 +321,7 @@ class _Slopes:
         self._small += (small & there).sum((1, 2))
 
     def means(self) -> dict[str, Many]:
-        """By the names of METRICS, (N,) each."""
+        """By the names of MEASURES, (N,) each."""
         moved = self._top > 0
         return {
             "slope": _over(self._scores, self._cells),
@@ -335,6 +335,6 @@ def _over(total: Many, count: Many) -> Many:
 
 
 __all__ = [
-    "EDGES", "METRICS", "SINGULAR", "SMALL", "Metric", "Passed", "Text", "between", "distances",
+    "EDGES", "MEASURES", "SINGULAR", "SMALL", "Metric", "Passed", "Text", "between", "distances",
     "measured", "spectra",
 ]  # fmt: skip

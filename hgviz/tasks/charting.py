@@ -85,14 +85,14 @@ def activations_of(capture: Capture) -> tuple[str, ...]:
 
 def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str]) -> Strips:
     """Every metric that says something here, a dot for each head."""
-    from hgviz.analysis.passes import METRICS
+    from hgviz.analysis.passes import MEASURES
     from hgviz.figures.laboratory import Strip, Strips
 
     known = {one.name: one for one in changes}
     signed = a.signed or b.signed
     strips = []
     for name in STRIPS:
-        one = METRICS[name]
+        one = MEASURES[name]
         if name in ("negative", "row_sum") and not signed:
             continue
         means = (known[name].a, known[name].b)

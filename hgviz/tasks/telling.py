@@ -13,24 +13,31 @@ from hgviz.tasks.charting import (
     spectra_chart,
     strips_chart,
 )
+from hgviz.tasks.listing import differing, every_head, how, one_text
+from hgviz.tasks.wording import (
+    both,
+    interval,
+    judged,
+    label,
+    listed,
+    number,
+    p,
+    percent,
+    picture,
+    points,
+    share,
+    signed,
+    unit,
+)
 
 if TYPE_CHECKING:
-    from hgviz.analysis.bench import Bench, Change
+    from hgviz.analysis.bench import Change
     from hgviz.analysis.evaluation import Evaluation
     from hgviz.core import ModelSpec
-    from hgviz.figures.document import Block, Document, Picture, Table
+    from hgviz.figures.document import Block, Document
     from hgviz.tasks.laboratory import Laboratory
 
-LONGEST = 220  # characters of an example
-SHOWN = 12  # examples
-HEADS = 200  # in the table of all heads, of each model
 WHAT = {"classes": "class", "next": "next token", "masked": "masked token"}
-TABLE = ("entropy", "near_zero", "negative", "row_sum", "rank", "apart", "slope", "small", "passed")
-SHORT = {
-    "entropy": "Entropy", "near_zero": "Near 0", "negative": "Below 0", "row_sum": "Row sum",
-    "rank": "Rank / n", "apart": "Distance", "slope": "|dM/dS|", "small": "Vanished",
-    "passed": "Passed",
-}  # fmt: skip
 
 
 def document(found: Laboratory) -> Document:
@@ -40,8 +47,8 @@ def document(found: Laboratory) -> Document:
     names = found.names
     blocks = [
         *_short(found), *_models(found), *_answers(found), *_activations(found), *_slopes(found),
-        *_heads(found), *_ranks(found), *_distances(found), *_one_text(found), *_differing(found),
-        *_every_head(found), *_how(found),
+        *_heads(found), *_ranks(found), *_distances(found), *one_text(found), *differing(found),
+        *every_head(found), *how(found),
     ]  # fmt: skip
     one, other = found.models
     return Document(
@@ -66,7 +73,7 @@ def _short(found: Laboratory) -> list[Block]:
 
     differ = [_sentence(found, one) for one in found.changes if one.differs and not one.exact]
     points = [_verdict(found), *filter(None, differ)]
-    if same := [_label(one.name) for one in found.changes if not one.differs]:
+    if same := [label(one.name) for one in found.changes if not one.differs]:
         points.append(f"No difference was shown in: {', '.join(same)}.")
     points.append(
         "These are two checkpoints, not two ways of training: another seed may move any of these "
@@ -84,26 +91,26 @@ def _verdict(found: Laboratory) -> str:
         )
     value, low, high = one.difference
     if one.a.score.metric == "bits_per_byte":
-        ends = f"({_signed(low)} to {_signed(high)})" if math.isfinite(low) else ""
+        ends = f"({signed(low)} to {signed(high)})" if math.isfinite(low) else ""
         apart = low > 0 or high < 0
         which = (
             f"{'A' if value > 0 else 'B'} is better" if apart else "Neither is shown to be better"
         )
-        return f"{which}: B less A is {_signed(value)} bits per byte {ends}."
-    ends = f"({_points(low)} to {_points(high)})"
+        return f"{which}: B less A is {signed(value)} bits per byte {ends}."
+    ends = f"({points(low)} to {points(high)})"
     apart = low > 0 or high < 0
     which = f"{'B' if value > 0 else 'A'} answers better" if apart else (
         "Neither is shown to answer better")  # fmt: skip
     return (
-        f"{which}: {_percent(one.a.score.value)} of A's answers are right and "
-        f"{_percent(one.b.score.value)} of B's; B less A is {_points(value)} points {ends}, "
-        f"McNemar's p {_p(one.p)}."
+        f"{which}: {percent(one.a.score.value)} of A's answers are right and "
+        f"{percent(one.b.score.value)} of B's; B less A is {points(value)} points {ends}, "
+        f"McNemar's p {p(one.p)}."
     )
 
 
 def _sentence(found: Laboratory, one: Change) -> str:
     """A difference that more than chance shows, in words."""
-    a, b = _number(one.a[0]), _number(one.b[0])
+    a, b = number(one.a[0]), number(one.b[0])
     up = one.difference[0] > 0
     both = f"{b} in B against {a} in A"
     words = {
@@ -128,7 +135,7 @@ def _models(found: Laboratory) -> list[Block]:
     from hgviz.figures.document import Heading, Table
 
     rows: list[tuple[str, ...]] = []
-    for label, of in (
+    for name, of in (
         ("Name", lambda spec: spec.name),
         ("Kind", lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family),
         ("Parameters", lambda spec: f"{spec.parameters:,}"),
@@ -136,7 +143,7 @@ def _models(found: Laboratory) -> list[Block]:
         ("Activations", _kinds),
         ("Checkpoint", lambda spec: spec.digest[:12]),
     ):
-        rows.append((label, *(str(of(spec)) for spec in found.models)))
+        rows.append((name, *(str(of(spec)) for spec in found.models)))
     if found.off:
         rows.append(("Heads off", "none", ", ".join(map(str, sorted(found.off)))))
     text = frozenset({0, 1, 2})
@@ -177,9 +184,9 @@ def _answers(found: Laboratory) -> list[Block]:
     ]  # fmt: skip
     if one.agreement is not None and one.p is not None:
         said = (
-            f"They give the same answer at {_percent(one.agreement)} of the places. Only A is "
+            f"They give the same answer at {percent(one.agreement)} of the places. Only A is "
             f"right at {one.a_only:,}, only B at {one.b_only:,}; were both equally good, a split "
-            f"as uneven as that would come with probability {_p(one.p)} (McNemar's exact test). "
+            f"as uneven as that would come with probability {p(one.p)} (McNemar's exact test). "
         )
         if one.p >= 0.05:
             said += ("That is no proof that they are equally good: the interval of the difference "
@@ -194,7 +201,7 @@ def _score(side: Evaluation, bits: bool) -> tuple[str, str, str]:
         around = f"{one.low:.3f} to {one.high:.3f}" if math.isfinite(one.high) else "–"
         return f"{one.value:.3f}", around, f"{side.loss:.3f}"
     return (
-        _percent(one.value),
+        percent(one.value),
         f"{100 * one.low:.1f} to {100 * one.high:.1f} %",
         f"{side.loss:.4f}",
     )
@@ -211,17 +218,17 @@ def _activations(found: Laboratory) -> list[Block]:
     signed = [ACTIVATIONS[name].label for name in names if ACTIVATIONS[name].signed]
     said = "What a head weighs with is its scores, passed through its activation. "
     if signed:
-        said += (f"{_listed(signed)} may weigh below zero: such a head can take away what another "
+        said += (f"{listed(signed)} may weigh below zero: such a head can take away what another "
                  "adds, and its rows need not sum to 1. ")  # fmt: skip
     if "softmax" in names:
         said += ("softmax is flat where one key has all the weight or none: there its derivative, "
                  "and with it what can be learnt, goes to zero. ")  # fmt: skip
     if "ymish" in names:
         said += "The derivative of ymish is zero only at a score of zero, and near 1 far from it."
-    picture = _picture("plots", replace(activation_chart(names), title=""),
+    drawn = picture("plots", replace(activation_chart(names), title=""),
                        "Each activation and its derivative, by the same functions that the models "
                        "attend with.")  # fmt: skip
-    return [Heading("What scores become"), Words(said.strip()), picture]
+    return [Heading("What scores become"), Words(said.strip()), drawn]
 
 
 def _slopes(found: Laboratory) -> list[Block]:
@@ -236,16 +243,16 @@ def _slopes(found: Laboratory) -> list[Block]:
         "ratio is what the activation, with its norm, lets through on the way back."
     )
     told = (
-        f"Of the cells that M depends on, {_share(small.a[0])} of A's and {_share(small.b[0])} of "
+        f"Of the cells that M depends on, {share(small.a[0])} of A's and {share(small.b[0])} of "
         "B's have a slope below a thousandth of the largest of their head and text. "
-        f"{_both(passed, 'of the slope at the weights passes on to the scores', True)} "
+        f"{both(passed, 'of the slope at the weights passes on to the scores', True)} "
         "What is large at the scores is not better by itself: the ratio depends on the size of "
         "weights, and says how a step changes scores, not how well a model learns in the end."
     )
     return [
         Heading("Do gradients vanish at the scores?"),
         Words(said),
-        _picture("plots", slopes_chart(found.a, found.b, found.names),
+        picture("plots", slopes_chart(found.a, found.b, found.names),
                  "Left: how large scores are. Right: what passes, by the size of the score."
                  + _before(found)),
         Words(told),
@@ -267,13 +274,13 @@ def _before(found: Laboratory) -> str:
 
 
 def _heads(found: Laboratory) -> list[Block]:
-    from hgviz.analysis.passes import METRICS
+    from hgviz.analysis.passes import MEASURES
     from hgviz.figures.document import Heading, Points, Table, Words
 
     rows = tuple(
         (
-            f"{METRICS[one.name].label}{_unit(one.name)}", _number(one.a[0]), _number(one.b[0]),
-            _signed(one.difference[0]), _interval(one), _p(one.p), _judged(one),
+            f"{MEASURES[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
+            signed(one.difference[0]), interval(one), p(one.p), judged(one),
         )
         for one in found.changes
     )  # fmt: skip
@@ -284,7 +291,7 @@ def _heads(found: Laboratory) -> list[Block]:
     return [
         Heading("What the heads do"),
         Words(f"Measured on {found.a.texts:,} texts, the same for both. {trained}"),
-        _picture("strips", strips_chart(found.a, found.b, found.changes, found.names),
+        picture("strips", strips_chart(found.a, found.b, found.changes, found.names),
                  "Every head of A and of B. Where marks lie apart, heads of one model do different "
                  "things."),
         Table(
@@ -293,7 +300,7 @@ def _heads(found: Laboratory) -> list[Block]:
             f"{len(rows)} metrics (Benjamini and Hochberg). With so many cells behind every mean "
             "even a small difference is sure; whether it matters, its size says.",
         ),
-        Points(tuple(f"{one.label}: {one.means}." for one in METRICS.values()), True),
+        Points(tuple(f"{one.label}: {one.means}." for one in MEASURES.values()), True),
     ]  # fmt: skip
 
 
@@ -305,12 +312,12 @@ def _ranks(found: Laboratory) -> list[Block]:
         "A map whose queries all look at the same keys has one singular value; one that sends "
         "every query elsewhere has as many as it has rows. The effective rank counts them by "
         "their size. "
-        f"{_both(rank, 'of what the size of the map allows')}"
+        f"{both(rank, 'of what the size of the map allows')}"
     )
     return [
         Heading("How much a map can tell apart"),
         Words(said),
-        _picture("plots", spectra_chart(found.a, found.b, found.names),
+        picture("plots", spectra_chart(found.a, found.b, found.names),
                  "Left: singular values over the largest, mean over heads and texts. Right: the "
                  "effective rank of each head with its interval over texts."),
     ]  # fmt: skip
@@ -326,204 +333,19 @@ def _distances(found: Laboratory) -> list[Block]:
         "do the same work twice. "
     )
     if math.isfinite(apart.a[0]):
-        said += (f"Heads of one layer are {_number(apart.a[0])} apart in A and "
-                 f"{_number(apart.b[0])} in B. ")  # fmt: skip
+        said += (f"Heads of one layer are {number(apart.a[0])} apart in A and "
+                 f"{number(apart.b[0])} in B. ")  # fmt: skip
     if found.nearest is not None and found.across is not None:
         import numpy as np
 
         said += (f"Of all pairs of one head of A and one of B the nearest are "
-                 f"{_number(float(np.nanmin(found.across)))} apart.")  # fmt: skip
+                 f"{number(float(np.nanmin(found.across)))} apart.")  # fmt: skip
     return [
         Heading("Are heads different from each other?"),
         Words(said.strip()),
-        _picture("grids", distances_chart(found.a, found.b, found.across, found.names),
+        picture("grids", distances_chart(found.a, found.b, found.across, found.names),
                  f"Means over {found.a.texts:,} texts. Hatched: maps of other shapes."),
     ]  # fmt: skip
-
-
-def _every_head(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading
-
-    blocks: list[Block] = [Heading("Every head")]
-    for name, letter, side in zip(found.names, "AB", (found.a, found.b), strict=True):
-        blocks.append(_table_of(f"{letter}, {name}", side))
-    return blocks
-
-
-def _table_of(name: str, side: Bench) -> Table:
-    from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.document import Table
-
-    values = [side.of_heads(one)[0] for one in TABLE]
-    kinds = side.activations()
-    mixed = len(set(kinds)) > 1
-    rows = [
-        (
-            str(head),
-            *([ACTIVATIONS[kinds[at]].name.replace("_", " ")] if mixed else []),
-            *(_number(float(one[at])) for one in values),
-        )
-        for at, head in enumerate(side.heads[:HEADS])
-    ]
-    more = f" The first {HEADS} of {len(side.heads)}." if len(side.heads) > HEADS else ""
-    columns = ("Head", *(["Activation"] if mixed else []), *(SHORT[one] for one in TABLE))
-    return Table(columns, tuple(rows), frozenset({0, 1} if mixed else {0}),
-                 f"{name}: means over {side.texts:,} texts.{more}")  # fmt: skip
-
-
-# --- texts ----------------------------------------------------------------------------------------
-
-
-def _one_text(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Words
-
-    blocks: list[Block] = [Heading("One text, head by head"), Words(f"“{_cut(found.text)}”")]
-    if found.comparison is None:
-        return [*blocks, Words("A and B share no token of it, so their maps are not compared.")]
-    if logits := _logits(found):
-        blocks.append(Words(logits))
-    if found.chosen is not None:
-        caption = "The head that differs the most from the one of the same number"
-        blocks.append(_picture("three", found.chosen, f"{caption}."))
-    if found.nearest is not None:
-        caption = "The two heads that are most alike over all texts, whatever their number"
-        blocks.append(_picture("three", found.nearest, f"{caption}."))
-    return blocks
-
-
-def _logits(found: Laboratory) -> str:
-    one = found.comparison.logits if found.comparison else None
-    if one is None:
-        return ""
-    return f"On this text the logits of A and B are at most {_number(one.largest)} apart."
-
-
-def _differing(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Table, Words
-
-    examples = found.answers.differing
-    head: Block = Heading("Where they answer differently")
-    if found.answers.agreement is None:
-        return [head, Words("Answers are not paired, so there are no such examples to list.")]
-    if not examples:
-        return [head, Words("Nowhere: both give the same answer everywhere.")]
-    rows = tuple(
-        (_cut(one.text), one.wanted, one.a, one.b, f"{one.loss_a:.3f}", f"{one.loss_b:.3f}")
-        for one in examples[:SHOWN]
-    )
-    listed = f"{min(SHOWN, len(examples)):,} of {len(examples):,} are listed" if len(
-        examples) > SHOWN else f"All {len(examples):,} are listed"  # fmt: skip
-    columns = ("Text", "Wanted", "A", "B", "Loss of A", "Loss of B")
-    return [head, Table(columns, rows, frozenset({0, 1, 2, 3}), f"{listed}, those that one of "
-                        "them gets right first. Losses in nats.")]  # fmt: skip
-
-
-# --- how ------------------------------------------------------------------------------------------
-
-
-def _how(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Points
-
-    points = [
-        f"Answers: all {found.answers.a.score.total:,} places. Heads: {found.a.texts:,} of "
-        f"{found.examples:,} examples, drawn at random once and for all.",
-        "Weights, scores and slopes of a text come from one pass over it and its way back; maps of "
-        "the text above from captures of both models.",
-        "Accuracy: Wilson's interval. Its difference: Bonett and Price's. Means over texts: the "
-        "normal one. Effective rank: Roy and Vetterli (2007).",
-        f"Whether a model was trained on any of {found.data} is not known here; a fair score needs "
-        "data that neither has seen.",
-        *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
-    ]  # fmt: skip
-    return [Heading("How this was measured"), Points(tuple(points))]
-
-
-# --- words and numbers ----------------------------------------------------------------------------
-
-
-def _picture(kind: str, chart: object, caption: str) -> Picture:
-    from hgviz.figures.document import Picture
-
-    return Picture(kind, chart, caption)  # type: ignore[arg-type]
-
-
-def _label(name: str) -> str:
-    from hgviz.analysis.passes import METRICS
-
-    words = METRICS[name].label
-    return words if words[1].isupper() or "|d" in words else f"{words[0].lower()}{words[1:]}"
-
-
-def _unit(name: str) -> str:
-    from hgviz.analysis.passes import METRICS
-
-    return f", {METRICS[name].unit}" if METRICS[name].unit else ""
-
-
-def _both(one: Change, of: str, percent: bool = False) -> str:
-    """A and B, and whether they differ."""
-    said = _share if percent else _number
-    a, b = said(one.a[0]), said(one.b[0])
-    told = "" if one.differs else ", which shows no difference"
-    return f"In A it is {a}, in B {b} {of}{told}."
-
-
-def _judged(one: Change) -> str:
-    if one.exact:
-        return "the same"
-    return "differs" if one.differs else "not shown to differ"
-
-
-def _interval(one: Change) -> str:
-    low, high = one.difference[1:]
-    return f"{_signed(low)} to {_signed(high)}" if math.isfinite(low) else "–"
-
-
-def _number(value: float) -> str:
-    """Three digits that count, with a real minus."""
-    if not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    if size < 1e-9 or abs(size - round(size)) < 1e-6 and size < 1000:
-        words = f"{size:.0f}"  # what is exact but for rounding
-    elif size < 1e-4:
-        digits, power = f"{size:.1e}".split("e")
-        words = f"{digits}e−{abs(int(power))}"
-    else:
-        words = f"{size:#.3g}".rstrip(".") if size < 1000 else f"{size:,.0f}"
-    return f"−{words}" if value < 0 and words != "0" else words
-
-
-def _signed(value: float) -> str:
-    words = _number(value)
-    return f"+{words}" if value > 0 and words != "0" else words
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _share(value: float) -> str:
-    return _percent(value) if math.isfinite(value) else "none"
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:+.2f}".replace("-", "−")
-
-
-def _p(value: float) -> str:
-    if not math.isfinite(value):
-        return "–"
-    return "< 0.0001" if value < 0.0001 else f"{value:.3g}"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _cut(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
 __all__ = ["document"]

@@ -149,7 +149,7 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
     whole = passes.measured(given, spec_of(maps, "tanh"))
     monkeypatch.setattr(passes, "CELLS", 3 * 40 * 7)
     parts = passes.measured(given, spec_of(maps, "tanh"))
-    for name in passes.METRICS:
+    for name in passes.MEASURES:
         assert np.allclose(whole.values[name], parts.values[name], rtol=1e-12), name
     for name in ("spectra", "apart", "cells", "at_scores", "at_weights"):
         assert np.allclose(getattr(whole, name), getattr(parts, name), rtol=1e-12), name
