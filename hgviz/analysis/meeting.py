@@ -10,6 +10,7 @@ positions that only one has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Edge:
     def __len__(self) -> int:
         return len(self.a)
 
-    @property
+    @cached_property
     def both(self) -> NDArray[np.bool_]:
         """(cells,): which cells stand for something in both."""
         found: NDArray[np.bool_] = self.a.there & self.b.there

@@ -104,6 +104,14 @@ class Pane(Canvas):
         columns, ratio = self.scene.columns, self._ratio
         across = self.written.marks(columns, self.view.across, ratio, self.cross.column)
         ink.axes(painter, rect, (LEFT, self.top), Marks(), across, None)
+        self._sums(painter)
+
+    def _sums(self, painter: QPainter) -> None:
+        """What the rows add up to, on the scale of all three."""
+        assert self.scene is not None and self.view is not None
+        along, mass = self.view.down, self.scene.mass
+        if mass is not None:
+            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most, "row")
 
     def _veil(self, painter: QPainter, rect: QRectF) -> None:
         """What this side has not lies under a hatching of its own."""
@@ -125,11 +133,8 @@ class Pane(Canvas):
         painter.restore()
 
     def _sides(self, painter: QPainter, rect: QRectF) -> None:
-        """The gutter at the right, the colour bar beneath."""
+        """The colour bar beneath."""
         assert self.scene is not None
-        if self.scene.mass is not None and self.view is not None:
-            along, mass = self.view.down, self.scene.mass
-            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most, "row")
         bar = QRectF(rect.left(), rect.bottom() + BAR, rect.width(), BAR)
         ink.flat_bar(painter, bar, self.scene)
 

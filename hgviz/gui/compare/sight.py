@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,21 @@ class Either:
 
     def seen(self, rows: Integers, columns: Integers) -> Bools:
         """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and columns."""
-        there = _any(self.rows.both, rows)[:, None] & _any(self.columns.both, columns)
-        return there & (seen(self.a, rows, columns) | seen(self.b, rows, columns))
+        there = [
+            sums[np.minimum(ends[:, 1], len(sums) - 1)]
+            > sums[np.minimum(ends[:, 0], len(sums) - 1)]
+            for sums, ends in zip(self._sums, (rows, columns), strict=True)
+        ]
+        found: Bools = seen(self.a, rows, columns) | seen(self.b, rows, columns)
+        return found & there[0][:, None] & there[1]
+
+    @cached_property
+    def _sums(self) -> tuple[Integers, Integers]:
+        """How many rows, and columns, up to each stand for something in both."""
+        down, across = (
+            np.concatenate([[0], np.cumsum(edge.both)]) for edge in (self.rows, self.columns)
+        )
+        return down, across
 
 
 def alike(a: Rule, b: Rule) -> bool:
@@ -68,11 +82,3 @@ def alike(a: Rule, b: Rule) -> bool:
     if first is None or second is None:
         return first is second
     return bool(np.array_equal(first, second))
-
-
-def _any(members: Bools, ranges: Integers) -> Bools:
-    """For each range whether it holds a member."""
-    sums = np.concatenate([[0], np.cumsum(members)])
-    ends = np.minimum(ranges, len(members))
-    found: Bools = sums[ends[:, 1]] > sums[ends[:, 0]]
-    return found

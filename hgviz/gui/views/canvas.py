@@ -281,14 +281,20 @@ class Canvas(QWidget):
         down = self.written.marks(scene.rows, view.down, ratio, self.cross.row)
         across = self.written.marks(scene.columns, view.across, ratio, self.cross.column)
         ink.axes(painter, rect, (self.left, self.top), down, across, scene.sides)
+        self._sums(painter)
+
+    def _sums(self, painter: QPainter) -> None:
+        """What the rows of a signed map add up to."""
+        scene, view = self.scene, self.view
+        if scene is not None and view is not None and scene.signed and scene.mass is not None:
+            gutter.draw(painter, self._gutter(), view.down, self._ratio, scene.mass)
 
     def _drawn_ground(self) -> QPixmap:
         """What stays while the map moves: its frame, what is masked, the colour bar."""
         scene, rect, ratio = self.scene, self.map_rect, self._ratio
         assert scene is not None and self.view is not None
-        rows = self.view.down if scene.mass is not None else None
         colours = scene.limits, scene.display, scene.signed, theme.current().dark
-        key = self.size().toTuple(), rect.getRect(), ratio, colours, id(scene.mass), rows
+        key = self.size().toTuple(), rect.getRect(), ratio, colours
         if self._ground is None or self._ground[0] != key:
             out = QPixmap(self.size() * ratio)
             out.setDevicePixelRatio(ratio)
@@ -302,13 +308,9 @@ class Canvas(QWidget):
         return self._ground[1]
 
     def _sides(self, painter: QPainter, rect: QRectF) -> None:
-        """The gutter of a signed map, and the colour bar, as high as the map."""
+        """The colour bar, as high as the map."""
         assert self.scene is not None
-        left = rect.right() + GAP
-        if self.scene.signed:
-            if self.scene.mass is not None and self.view is not None:
-                gutter.draw(painter, self._gutter(), self.view.down, self._ratio, self.scene.mass)
-            left += gutter.WIDE + 10
+        left = rect.right() + GAP + (gutter.WIDE + 10 if self.scene.signed else 0)
         bar = QRectF(left, rect.top(), ink.BAR, rect.height())
         ink.colour_bar(painter, bar, self.scene, "Weight")
 
@@ -347,9 +349,7 @@ class Canvas(QWidget):
     @property
     def inset(self) -> QRectF:
         """Where the whole is shown small; empty while all of it is on screen."""
-        if self.view is None or self.view.whole:
-            return QRectF()
-        thumb = self._overview()
+        thumb = None if self.view is None or self.view.whole else self._overview()
         return QRectF() if thumb is None else inset.place(self.map_rect, thumb)
 
     # --- the words --------------------------------------------------------------------------------

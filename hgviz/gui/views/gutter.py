@@ -31,11 +31,12 @@ def draw(
     step = max(1, round(1 / along.scale))
     starts = np.arange(first, last, step)
     sums = np.add.reduceat(mass[first:last], starts - first, axis=0)
-    edges = [along.edges(int(row), step) for row in starts]
-    rows = [(box.top() + a / ratio, box.top() + b / ratio) for a, b in edges]
+    tops, bottoms = (np.floor(rows * along.scale + 1e-9) - along.start
+                     for rows in (starts, starts + step))  # fmt: skip
+    rows = np.stack([tops, np.maximum(bottoms, tops + 1)], axis=1)
     counts = np.diff(np.append(starts, last))
     means = np.asarray(sums / counts[:, None], np.float32)
-    ink.mass_gutter(painter, box, rows, means, max(most, float(np.abs(mass).max())), title)
+    ink.mass_gutter(painter, box, rows, ratio, means, max(most, float(np.abs(mass).max())), title)
 
 
 def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
@@ -196,28 +197,35 @@ def flat_bar(painter: QPainter, rect: QRectF, scene: Scene) -> None:
 def mass_gutter(
     painter: QPainter,
     rect: QRectF,
-    rows: list[tuple[float, float]],
+    rows: NDArray[np.float64],
+    ratio: float,
     mass: Floats,
     most: float,
     title: str = "",
 ) -> None:
     """What the rows add up to: negative to the left of the middle line, positive to the right.
 
-    rows: the top and bottom of each row of mass (rows, 2), in logical px; most: a full half; title:
-    what stands between the two signs.
+    rows (rows, 2): the top and bottom of each row of mass (rows, 2), in device px from the top of
+    rect; most: a full half; title: what stands between the two signs.
     """
     now = theme.current()
     negative, positive = sides()
     middle, half = rect.center().x(), rect.width() / 2 - 1
     most = max(most, float(np.abs(mass).max(initial=0.0))) or 1.0
-    painter.save()
-    painter.setClipRect(rect)
-    for (top, bottom), (below, above) in zip(rows, mass, strict=True):
-        height = max(0.5, bottom - top)
-        left = half * abs(float(below)) / most
-        painter.fillRect(QRectF(middle - left, top, left, height), negative)
-        painter.fillRect(QRectF(middle, top, half * float(above) / most, height), positive)
-    painter.restore()
+    lengths = half * ratio * np.abs(mass) / most  # device px
+    tops, bottoms = rows.T
+    down = np.arange(round(rect.height() * ratio)) + 0.5
+    row = np.clip(np.searchsorted(tops, down, side="right") - 1, 0, None)
+    out = np.arange(round(rect.width() * ratio)) + 0.5 - (middle - rect.left()) * ratio
+    there = ((down >= tops[row]) & (down < bottoms[row]))[:, None]
+    pixels = np.zeros((len(down), len(out)), np.uint32)
+    pixels[there & (out < 0) & (-out < lengths[row, :1])] = negative.rgba()
+    pixels[there & (out > 0) & (out < lengths[row, 1:])] = positive.rgba()
+    size = pixels.shape[1], pixels.shape[0], 4 * pixels.shape[1]
+    # one picture: as many strokes as rows would take longer than all else while a map moves
+    bars = QImage(pixels.data, *size, QImage.Format.Format_ARGB32_Premultiplied)
+    bars.setDevicePixelRatio(ratio)
+    painter.drawImage(rect.topLeft(), bars)
     painter.fillRect(QRectF(round(middle), rect.top(), 1, rect.height()), now.edge)
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
