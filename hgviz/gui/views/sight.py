@@ -44,8 +44,9 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArr
 
 def below(rule: Rule | Sight, row: int, column: int) -> bool:
     """Whether a cell, and all that lie further down or left, are below a causal map's diagonal."""
-    plain = isinstance(rule, Rule) and rule.causal and not rule.windowed and rule.keep is None
-    return plain and column * rule.stride_k < (row + 1) * rule.stride_q
+    if not isinstance(rule, Rule) or not rule.causal or rule.windowed or rule.keep is not None:
+        return False
+    return column * rule.stride_k < (row + 1) * rule.stride_q
 
 
 def rule_of(capture: Capture, layer: int) -> Rule:
