@@ -25,7 +25,7 @@ def draw(
     """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
 
     Where rows are finer than pixels the mean of those that share one is drawn. most: what fills a
-    half, where other maps have more; title: what stands over it, between the signs.
+    half, 0 for the largest of them; title: what stands over it, between the signs.
     """
     first, last = along.shown()
     step = max(1, round(1 / along.scale))
@@ -36,7 +36,7 @@ def draw(
     rows = np.stack([tops, np.maximum(bottoms, tops + 1)], axis=1)
     counts = np.diff(np.append(starts, last))
     means = np.asarray(sums / counts[:, None], np.float32)
-    ink.mass_gutter(painter, box, rows, ratio, means, max(most, float(np.abs(mass).max())), title)
+    ink.mass_gutter(painter, box, rows, ratio, means, most or float(np.abs(mass).max()), title)
 
 
 def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:

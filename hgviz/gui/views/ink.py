@@ -218,9 +218,9 @@ def mass_gutter(
     row = np.clip(np.searchsorted(tops, down, side="right") - 1, 0, None)
     out = np.arange(round(rect.width() * ratio)) + 0.5 - (middle - rect.left()) * ratio
     there = ((down >= tops[row]) & (down < bottoms[row]))[:, None]
-    pixels = np.zeros((len(down), len(out)), np.uint32)
-    pixels[there & (out < 0) & (-out < lengths[row, :1])] = negative.rgba()
-    pixels[there & (out > 0) & (out < lengths[row, 1:])] = positive.rgba()
+    reach = np.where(there, lengths[row], 0)
+    pixels = np.where(-out < reach[:, :1], np.uint32(negative.rgba()), np.uint32(0)) * (out < 0)
+    pixels += np.where(out < reach[:, 1:], np.uint32(positive.rgba()), np.uint32(0)) * (out > 0)
     size = pixels.shape[1], pixels.shape[0], 4 * pixels.shape[1]
     # one picture: as many strokes as rows would take longer than all else while a map moves
     bars = QImage(pixels.data, *size, QImage.Format.Format_ARGB32_Premultiplied)
