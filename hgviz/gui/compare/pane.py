@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize
-from PySide6.QtGui import QImage, QPainter, QResizeEvent
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPainter, QPixmap, QResizeEvent
 
 from hgviz.gui import theme
 from hgviz.gui.views import gutter, ink
@@ -39,6 +39,7 @@ class Pane(Canvas):
         self.written = written
         self.there: tuple[Bools, Bools] | None = None
         self.space = 8, 8
+        self._summed: tuple[object, QPixmap] | None = None  # the gutter as it was drawn last
         self.most = 0.0  # the largest sum of a row in all three
         self.small_map = False  # whether the whole is shown in a corner
         self.turned: Callable[[Viewport], None] = self.turn
@@ -110,8 +111,19 @@ class Pane(Canvas):
         """What the rows add up to, on the scale of all three."""
         assert self.scene is not None and self.view is not None
         along, mass = self.view.down, self.scene.mass
-        if mass is not None:
-            gutter.draw(painter, self._gutter(), along, self._ratio, mass, self.most, "row")
+        if mass is None:
+            return
+        box = self._gutter().adjusted(-20, -26, 20, 2)
+        key = along, id(mass), self.most, box.getRect(), self._ratio, theme.current().dark
+        if self._summed is None or self._summed[0] != key:
+            drawn = QPixmap((box.size() * self._ratio).toSize())
+            drawn.setDevicePixelRatio(self._ratio)
+            drawn.fill(Qt.GlobalColor.transparent)
+            with QPainter(drawn) as inside:
+                inside.translate(-box.topLeft())
+                gutter.draw(inside, self._gutter(), along, self._ratio, mass, self.most, "row")
+            self._summed = key, drawn
+        painter.drawPixmap(box.topLeft(), self._summed[1])
 
     def _veil(self, painter: QPainter, rect: QRectF) -> None:
         """What this side has not lies under a hatching of its own."""
