@@ -136,7 +136,10 @@ def test_a_pruned_model_lacks_heads_that_are_listed(run, letters, tmp_path):
     assert code == 0 and "Only in A: 3 heads, 0.0, 2.*." in out
     found = facts(run, letters[0], tmp_path / "less", "--text", TEXT)
     assert found["only_a"] == ["0.0", "2.0", "2.1"] and found["only_b"] == []
-    assert found["heads"][0]["head"] == "0.1" and found["heads"][0]["largest"] == 0
+    # a narrower product adds in another order on some processors: equal but for rounding
+    assert found["heads"][0]["head"] == "0.1" and found["heads"][0]["largest"] < 1e-6
+    off = facts(run, letters[0], letters[0], "--text", TEXT, "--off", "0.0,2.*")
+    assert off["heads"][1]["head"] == "0.1" and off["heads"][1]["largest"] == 0
 
 
 def test_other_texts_and_other_tokenizers_meet_where_they_can(run, letters, words, captured):
