@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -101,10 +101,14 @@ class Feed(QObject):
         sources = self._compared.shown
         # from afar A and B are there as they are stored, while A − B is nowhere
         far = view.zoom > QUICK and all(one.lowest is not None for one in sources[:2])
-        work = _order([self.cache.lacking(one, view) for one in sources], far)
-        if ahead and view.zoom <= QUICK:
-            work += _order([tiles.around(one, view) for one in sources])
-        self._readers.want(self.cache.parts(work), stored=self.cache.sketches(work))
+        screen = _order([self.cache.lacking(one, view) for one in sources], far)
+        whole = _order([tiles.wanted(one, view) for one in sources], far)
+        ring = _order([tiles.around(one, view) for one in sources]) if ahead else []
+        work = [self.cache.parts(screen, view), self.cache.parts(whole)]
+        if view.zoom <= QUICK:
+            work.append(self.cache.parts(ring))
+            screen = screen + ring
+        self._readers.want(chain.from_iterable(work), stored=self.cache.sketches(screen))
 
     def _look_ahead(self) -> None:
         self._read(ahead=True)
