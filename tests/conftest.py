@@ -11,6 +11,9 @@ import time
 import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# read when numpy and torch are loaded, which is after this: the tests run in as many processes as
+# there are cores, and threads that spin while they wait would hold up one another many times over
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -22,6 +23,37 @@ TABLES = (
 
 def name(path):
     return path.relative_to(ROOT).as_posix()
+
+
+class Seen:
+    """What the tests look for in a module, read once: its whole tree would be large to keep."""
+
+    def __init__(self, path):
+        tree = ast.parse(path.read_text())
+        self.colours, self.imports, self.tables = [], set(), []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and COLOUR.search(node.value):
+                    self.colours.append((node.lineno, node.value))
+            elif isinstance(node, ast.Call):
+                made = ast.unparse(node.func).rpartition(".")[2] in ("QColor", "qRgb", "qRgba")
+                if made and node.args and all(isinstance(one, ast.Constant) for one in node.args):
+                    self.colours.append((node.lineno, ast.unparse(node)))
+            elif isinstance(node, ast.Import):
+                self.imports |= {one.name.partition(".")[0].lower() for one in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                self.imports.add(node.module.partition(".")[0].lower())
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.tables += [(one.id, node.value) for one in targets if is_table(one)]
+
+
+def is_table(target):
+    return isinstance(target, ast.Name) and target.id in TABLES
+
+
+seen = cache(Seen)
 
 
 def run(*arguments):
@@ -84,35 +116,13 @@ def test_jobs_and_settings_need_no_numpy():
     "path", [path for path in MODULES if name(path) not in COLOUR_MODULES], ids=name
 )
 def test_colours_are_named_in_theme_and_palettes_only(path):
-    found = [
-        (node.lineno, node.value)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and COLOUR.search(node.value)
-    ]
-    found += [
-        (node.lineno, ast.unparse(node))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func).rpartition(".")[2] in ("QColor", "qRgb", "qRgba")
-        and node.args
-        and all(isinstance(one, ast.Constant) for one in node.args)
-    ]
-    assert not found
+    assert not seen(path).colours
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_is_written_out_in_one_place(table):
     """No directory scans, no registration by import: a reader sees the list."""
-    found = [
-        node.value
-        for path in MODULES
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and target.id == table
-    ]
+    found = [value for path in MODULES for name, value in seen(path).tables if name == table]
     assert len(found) == 1
     (value,) = found
     rows = value.generators[0].iter if isinstance(value, ast.DictComp) else value
@@ -122,11 +132,7 @@ def test_a_table_is_written_out_in_one_place(table):
 def test_every_dependency_is_used():
     used = {"tomli-w"}  # msgspec writes TOML with it
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                used |= {one.name.partition(".")[0].lower() for one in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                used.add(node.module.partition(".")[0].lower())
+        used |= seen(path).imports
     named = {
         re.split(r"[<>=; ]", line)[0].removesuffix("-essentials")
         for line in requires("hgviz") or []
