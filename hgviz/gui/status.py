@@ -15,7 +15,7 @@ from hgviz.gui.compare.told import Told, sides_of
 from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.views import verdict
-from hgviz.gui.views.naming import glyph
+from hgviz.gui.views.naming import glyph, quoted
 from hgviz.gui.views.signs import signed
 from hgviz.gui.views.words import with_sign
 
@@ -153,7 +153,7 @@ def followed(capture: Capture, chosen: Selection) -> str:
     if chosen.query is None:
         return ""
     asking = capture.query_prompt(chosen.layer)
-    parts = [f"query {chosen.query:,} “{glyph(asking, chosen.query, chosen.query + 1)}”"]
+    parts = [f"query {chosen.query:,} {quoted(glyph(asking, chosen.query, chosen.query + 1))}"]
     said = verdict.of_text(capture).sentence()
     if said:
         parts.append(said)
@@ -217,7 +217,7 @@ def study_words(study: Study) -> str:
 
 def _quoted(prompt: Prompt, span: np.ndarray) -> str:
     start, end = (int(one) for one in span)
-    return f"“{glyph(prompt, start, end)}”" if start >= 0 else "(padding)"
+    return quoted(glyph(prompt, start, end)) if start >= 0 else "(padding)"
 
 
 def _exact(value: float) -> str:

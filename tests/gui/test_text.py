@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
@@ -246,6 +247,13 @@ def test_letters_from_the_right_are_marked_and_keep_their_cells():
     found = glyphs(byte_prompt("aש"), 0, 3)
     assert [one.leftwards for one in found] == [False, True]
     assert [one.first for one in found] == [0, 1]
+
+
+def test_a_sentence_about_a_letter_from_the_right_reads_from_the_left(app):
+    document = QTextDocument()
+    document.setPlainText(f"{naming.quoted('שלום')} looks at {naming.quoted('s')}")
+    assert document.firstBlock().textDirection() == Qt.LayoutDirection.LeftToRight
+    assert naming.quoted("s") == "“s”"
 
 
 def test_control_characters_can_be_seen():

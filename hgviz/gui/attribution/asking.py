@@ -76,7 +76,7 @@ def said(capture: Capture, number: int) -> str:
     """A token by its id, as far as the text or its bytes tell."""
     there = np.flatnonzero(capture.main.ids == number)
     if len(there):
-        return f"“{naming.name(capture.main, int(there[0]))}”"
+        return naming.quoted(naming.name(capture.main, int(there[0])))
     if capture.spec.vocabulary == 256:
         return f"“{naming.shown(chr(number))}”" if number < 128 else f"byte {number}"
     return f"token {number:,}"

@@ -56,7 +56,7 @@ def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
     if pair.row is None or pair.a is None:
         return ""
     names = pair.names[0]
-    asker = _quoted(_query(pair))
+    asker = naming.quoted(_query(pair))
     a = Facts.of(pair.a.weights)
     one, other = (said[:1].upper() + said[1:] for said in told.within)
     first = f"{one}, {asker} {_does(a, pair.a, names, pair)}."
@@ -111,11 +111,11 @@ def _key(names: Names, cell: int) -> str:
     start, stop = (int(one) for one in names.spans[cell])
     prompt = names.prompt
     if not names.there[cell] or stop - start != 1:
-        return _quoted(names.text(cell))
+        return naming.quoted(names.text(cell))
     where = naming.near(prompt, names.words, start)
     for link in ("in ", "after "):
         if where.startswith(link):
-            where = f"{link}“{where.removeprefix(link)}”"
+            where = f"{link}{naming.quoted(where.removeprefix(link))}"
     return f"{_short(names, cell)} {where}".rstrip() if where != "special" else _short(names, cell)
 
 
@@ -126,11 +126,7 @@ def _short(names: Names, cell: int) -> str:
         sign = SIGNS.get(names.prompt.label(start))
         if sign:
             return f"the {sign}"
-    return _quoted(names.text(cell))
-
-
-def _quoted(text: str) -> str:
-    return f"“{text}”"
+    return naming.quoted(names.text(cell))
 
 
 def of_text(a: Capture, b: Capture, told: Told) -> str:
@@ -157,7 +153,7 @@ def status(pair: RowPair, told: Told) -> str:
     dot = "   ·   "
     if pair.row is None:
         return ""
-    parts = [f"query {_number(pair.meeting.rows, pair.row):,} “{_query(pair)}”"]
+    parts = [f"query {_number(pair.meeting.rows, pair.row):,} {naming.quoted(_query(pair))}"]
     if pair.key is None:
         for name, one in ((told.a, pair.a), (told.b, pair.b)):
             if one is not None:
@@ -165,7 +161,7 @@ def status(pair: RowPair, told: Told) -> str:
         return dot.join(parts)
     cell = pair.key
     names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
-    parts.append(f"key {_number(pair.meeting.columns, cell):,} “{names.text(cell)}”")
+    parts.append(f"key {_number(pair.meeting.columns, cell):,} {naming.quoted(names.text(cell))}")
     for name, one in ((told.a, pair.a), (told.b, pair.b)):
         if one is None or not one.there[cell]:
             parts.append(f"{name} has none")

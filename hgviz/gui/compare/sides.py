@@ -18,6 +18,7 @@ from hgviz.gui.compare.comparing import BESIDE
 from hgviz.gui.compare.told import Told, activation_of, elided, sides_of
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.opening import name_of
+from hgviz.gui.views import naming
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
 from hgviz.session.other import Other
@@ -155,7 +156,8 @@ class Sides(View):
             name = name_of(a.spec.name)
             return f"{name}, exchanged" if activation_of(a) != activation_of(b) else name
         if kind == "text":
-            return f"{name} on “{b.main.text[:60]}”" if b.main.text else name
+            text = b.main.text
+            return f"{name} on {naming.quoted(naming.shown(text, 60))}" if text else name
         if kind == "head":
             return name
         return _about(b, told.b)

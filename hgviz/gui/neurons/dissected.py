@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, Integers, Task
-from hgviz.gui.views import words
+from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.grid import Words
 from hgviz.maps import LazyMap
@@ -143,7 +143,7 @@ def _reach(one: Anatomy) -> tuple[float, float]:
 
 
 def _quoted(glyph: str) -> str:
-    return f"“{glyph}”" if glyph else "a place before the text"
+    return naming.quoted(glyph) if glyph else "a place before the text"
 
 
 def number(value: float) -> str:

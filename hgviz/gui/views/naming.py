@@ -29,6 +29,12 @@ def marked_up(text: str) -> str:
     return f"\u2068{html.escape(text)}\u2069"
 
 
+def quoted(text: str) -> str:
+    """“text” for a sentence, which it cannot turn around where it is read from right to left, not
+    even as its first words."""
+    return f"\u200e“\u2068{text}\u2069”" if right_to_left(text) else f"“{text}”"
+
+
 def word_spans(prompt: Prompt) -> Integers:
     """(words, 2): the tokens of every word, half-open; white space parts words, tokens it is in
     belong to the word they end in. A special token is a word of its own.

@@ -139,7 +139,7 @@ def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(words):
         assert session.hover.query == 8
         view.settle()
         assert sorted(view.found.hot.strands) == [8] and sorted(links(view).strands) == [4]
-        assert view.sentence.full.startswith(label(links(view).queries, 8))
+        assert view.sentence.full.startswith(f"“{label(links(view).queries, 8)}”: ")
         assert (picture(view.web) != before).any()
         key = int(links(view).strands[4][0].keys[0])
         mouse(view, QEvent.Type.MouseMove, at(view, KEY, key))
