@@ -194,11 +194,16 @@ class ShortcutSheet(Overlay):
         scroll.setWidget(inside)
         inside.setAutoFillBackground(False)
         scroll.viewport().setAutoFillBackground(False)
-        scroll.setMinimumHeight(min(over.height() - 240, inside.sizeHint().height() + 8))
+        self._scroll, self._need = scroll, inside.sizeHint().height() + 8
         self.body.addWidget(scroll, 1)
         note = "Letters act outside text fields. Space steps in Follow; the wheel zooms a map."
         self.body.addWidget(label(note, factor=0.92, kind="secondary"))
         _close_row(self)
+
+    def place(self) -> None:
+        """All keys where there is room, else as many, to be scrolled."""
+        self._scroll.setMinimumHeight(max(0, min(self.height() - 240, self._need)))
+        super().place()
 
 
 class About(Overlay):

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QScrollArea
 
 from hgviz.core import HgvizError
 from hgviz.gui.actions import ACTIONS
@@ -147,6 +147,10 @@ def test_the_sheet_lists_every_action_with_a_key(program):
     dialog.open()
     listed = {one.full for one in dialog.card.findChildren(Words)}
     assert {one.words.rstrip("…") for one in ACTIONS if one.keys} <= listed
+    program.frame.resize(900, 600)
+    QApplication.processEvents()
+    (scroll,) = dialog.card.findChildren(QScrollArea)
+    assert scroll.geometry().bottom() < dialog.default.geometry().top()  # nothing covers the rest
     dialog.finish()
 
 
