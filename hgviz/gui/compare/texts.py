@@ -78,7 +78,7 @@ class Reader:
             return replace(blank, pair=pair, alone=True)
         meeting = self._met(known, chosen.head_id, other)
         pair = rowpair.read(meeting, chosen.query, chosen.key, self._names)
-        return replace(blank, pair=pair)
+        return replace(blank, pair=pair, differs=differing(known, meeting))
 
     def _met(self, known: Alignment, head: HeadId, other: HeadId) -> Meeting:
         found = self._meeting
@@ -227,15 +227,20 @@ def _row(name: str, half: Half | None, pair: RowPair, side: int, signed: bool) -
     return Row(name, names, there, half.weights, half.seen, signed)
 
 
-def differing(alignment: Alignment) -> str:
-    """How much of the text both have, "" where both have the same tokens."""
+def differing(alignment: Alignment, meeting: Meeting | None = None) -> str:
+    """How much of the text both have, "" where both have the same tokens. meeting: of the levels
+    at hand, where there may be less of it than among the tokens."""
     if alignment.same_tokens:
         return ""
-    a, b, shared = alignment.a.main, alignment.b.main, alignment.tokens().count
+    a, b = alignment.a.main, alignment.b.main
+    pieces = meeting.columns.both.sum() if meeting is not None else alignment.tokens().count
+    shared = int(pieces)
     sizes = [counted(len(one), one.unit) for one in (a, b)]
     if not shared:
         return f"A has {sizes[0]}, B {sizes[1]}, and none in common"
     many = "1 piece is" if shared == 1 else f"{shared:,} pieces are"
+    if sizes[0] == sizes[1] == counted(shared, a.unit):
+        return ""  # cut by other tokenizers, into the same pieces
     return f"{many} in both, of {sizes[0]} in A and {sizes[1]} in B; hatched: only in the other"
 
 

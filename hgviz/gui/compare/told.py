@@ -88,7 +88,8 @@ def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
     said = "Two heads of one model."
     if levels[0] != levels[1]:
         labels = [capture.spec.levels[one].label for one in levels]
-        said = f"Two levels of one model, {labels[0]} and {labels[1]}."
+        if labels[0] != labels[1]:  # those of two texts have one label
+            said = f"Two levels of one model, {labels[0]} and {labels[1]}."
     phrases = (f"in head {head}", f"in head {other}")
     return Told(f"head {head}", f"head {other}", said, phrases)
 
