@@ -99,13 +99,12 @@ def ribbon(
     page.polygon([*axes.at(x, low), *reversed(axes.at(x, high))], colour, alpha)
 
 
-def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, marked: bool = True) -> None:
-    """A line with markers at some of its points."""
+def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, first: float = 0.5) -> None:
+    """A line with markers at some of its points; first: where between two of them it begins."""
     places = axes.at(x, y)
     page.stroke(places, how.colour, 1.1, how.dash)
-    if marked:
-        every = max(1, round(len(places) * APART / max(axes.width, 1)))
-        page.marks(places[every // 2 :: every], how.marker, how.colour, 3.0)
+    every = max(1, round(len(places) * APART / max(axes.width, 1)))
+    page.marks(places[int(every * first) :: every], how.marker, how.colour, 3.0)
 
 
 def said(low: float, high: float) -> Callable[[float], str]:

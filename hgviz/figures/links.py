@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from hgviz.core import Capture, finish
@@ -20,11 +21,13 @@ from hgviz.palettes import PAPER, colours, written
 
 PITCH, PAD = 9.5, 4.0
 MOST_ROWS = 64  # a page has no more
-REACH = (44.0, 150.0)  # of curves, the least and the most
-COLUMN = 27.0  # of numbers
+REACH = (44.0, 300.0)  # of curves, the least and the most
+APART = 5.0  # columns of numbers, at least
 HIGH = 78.0  # between the two rows of a text that runs across
 THIN, THICK = 0.3, 2.6
 PALE, FULL = 0.3, 0.95
+TINY = 5.5  # of numbers beneath a text that runs across
+MARK = 8.0  # of a marker before a name
 NEGATIVE = (2.4, 1.5)
 RED, BLUE = 215, 40  # of the 256 colours of signed weights
 TITLES = "Query", "Key"
@@ -128,9 +131,14 @@ def _down(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[floa
             (links.queries, links.keys), (left, right), TITLES, strict=True
         )
     ]
+    joint, marked = _linked(links), set(links.strands)
     room = page.width - wide[0] - wide[1] - 4 * PAD - REACH[0]
-    numbered = kinds[: max(0, min(len(kinds), int(room // COLUMN)))]
-    reach = min(REACH[1], room + REACH[0] - COLUMN * len(numbered))
+    columns = [
+        _column(links, kind, *one) for kind, one in zip(kinds, enumerate(joint), strict=True)
+    ]
+    fits = sum(sum(columns[: at + 1]) <= room for at in range(len(columns)))
+    numbered = list(zip(kinds, accumulate(columns[:fits]), strict=False))
+    reach = min(REACH[1], room + REACH[0] - sum(columns[:fits]))
     start = wide[0] + PAD
     end = start + reach
     first = top + PITCH
@@ -147,22 +155,41 @@ def _down(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[floa
         return found
 
     missing = _curves(page, links, kinds, at(0, start + 2), at(1, end - 2), across=False)
-    joint, marked = _linked(links), set(links.strands)
     for items, side, x, across in (
         (left, links.queries, wide[0], "right"), (right, links.keys, end + PAD, "left"),
     ):  # fmt: skip
         for row, one in enumerate(items):
             chosen = side is links.queries and one.place in marked
             _label(page, side, one, x, first + (row + 0.5) * PITCH, most, across, chosen)
-    for column, kind in enumerate(numbered):
-        x = end + PAD + wide[1] + COLUMN * (column + 1)
+    for column, (kind, beyond) in enumerate(numbered):
+        x = end + PAD + wide[1] + beyond
         _head(page, kind, x, first - 0.3 * PITCH, "right")
         for row, one in enumerate(right):
             if one.place is not None and one.place in joint[column]:
                 words = number(float(links.joint[column, one.place]), links.signed)
                 page.text(x, first + (row + 0.5) * PITCH, words, size=style.SMALL, middle=True,
                           across="right")  # fmt: skip
-    return first + PITCH * max(len(left), len(right)), missing
+    bottom = first + PITCH * max(len(left), len(right))
+    return _unnumbered(page, kinds[fits:], bottom), missing
+
+
+def _column(links: Links, kind: Kind, at: int, keys: set[int]) -> float:
+    """The width of a strand's numbers, with the room before them."""
+    words = [number(float(links.joint[at, key]), links.signed) for key in keys]
+    wide = [style.extent(one, style.SMALL) for one in words]
+    return max([style.extent(kind.name, style.SMALL) + MARK * kind.marked, *wide]) + APART
+
+
+def _unnumbered(page: Page, kinds: list[Kind], y: float) -> float:
+    """What the strands are whose numbers have no room; gives where it ends."""
+    x, y = 0.0, y + PITCH if kinds else y
+    for kind in kinds:
+        wide = style.extent(kind.name, style.SMALL) + 2 * MARK
+        if x and x + wide > page.width:
+            x, y = 0.0, y + PITCH
+        _head(page, kind, x, y, "left")
+        x += wide
+    return y + PITCH / 2 if kinds else y
 
 
 # --- the text runs across -------------------------------------------------------------------------
@@ -172,11 +199,16 @@ def _across(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[fl
     """Two rows of text, and numbers beneath the keys; as _down."""
     joint = _linked(links)
     name = max(style.extent(one, style.SMALL) for one in TITLES)
-    name = max([name, *(style.extent(kind.name, style.SMALL) + 8 for kind in kinds)]) + 2 * PAD
+    name = max([name, *(style.extent(kind.name, style.SMALL) + MARK for kind in kinds)]) + 2 * PAD
+
+    least = {
+        key: max(style.extent(words, TINY) for words in _numbers(links, joint, key))
+        for key in set().union(*joint)
+    }
 
     def width(side: Side, one: Item) -> float:
-        least = 17.0 if any(one.place in found for found in joint) and side is links.keys else 0.0
-        return max(least, min(90.0, style.extent(_words(side, one), style.TEXT))) + 2.5
+        numbers = least.get(one.place, 0.0) if one.place is not None and side is links.keys else 0.0
+        return max(numbers, min(90.0, style.extent(_words(side, one), style.TEXT))) + 2.8
 
     def fits(items: list[Item], sides: tuple[int, ...]) -> bool:
         named = [(links.queries, links.keys)[side] for side in sides]
@@ -216,7 +248,7 @@ def _across(page: Page, links: Links, kinds: list[Kind], top: float) -> tuple[fl
         for place, x in spots[1].items():
             if place is not None and place in joint[row]:
                 words = number(float(links.joint[row, place]), links.signed)
-                page.text(x, y, words, size=5.5, middle=True, across="center")
+                page.text(x, y, words, size=TINY, middle=True, across="center")
         y += PITCH
     return y - PITCH / 2, missing
 
@@ -265,8 +297,8 @@ def _head(page: Page, kind: Kind, x: float, y: float, across: str) -> None:
         page.marks([(x + 3, y)], kind.look.marker, kind.look.colour, 3.2)
     elif kind.marked:
         wide = style.extent(kind.name, style.SMALL)
-        page.marks([(x - wide - 4, y - 2.3)], kind.look.marker, kind.look.colour, 3.2)
-    page.text(x + (8 if kind.marked and middle else 0), y, kind.name, size=style.SMALL,
+        page.marks([(x - wide - MARK / 2, y - 2.3)], kind.look.marker, kind.look.colour, 3.2)
+    page.text(x + (MARK if kind.marked and middle else 0), y, kind.name, size=style.SMALL,
               across=across, colour=PAPER.secondary, middle=middle)  # fmt: skip
 
 
@@ -285,6 +317,15 @@ def _linked(links: Links) -> list[set[int]]:
     return [
         {int(key) for strands in many for key in strands[number].keys}
         for number in range(len(links.joint))
+    ]
+
+
+def _numbers(links: Links, joint: list[set[int]], key: int) -> list[str]:
+    """What stands beneath a key."""
+    return [
+        number(float(links.joint[row, key]), links.signed)
+        for row, found in enumerate(joint)
+        if key in found
     ]
 
 

@@ -21,7 +21,6 @@ BETWEEN, ABOVE, FOOT = 14.0, 13.0, 24.0
 EACH_X, EACH_Y = 26.0, 16.0
 SWATCH = 20.0
 SHADE = 0.14
-MANY = 40  # points of a line that has no markers of its own
 
 
 def compose(page: Page, spec: Spec, chart: Plots) -> None:
@@ -61,9 +60,10 @@ def _plot(
         if line.low is not None and line.high is not None:
             colour = looks[line.label].colour
             around.ribbon(page, axes, line.x, line.low, line.high, colour, SHADE)
-    for line in plot.lines:
+    for number, line in enumerate(plot.lines):
+        first = (number + 0.5) / len(plot.lines)  # markers of lines that meet stay apart
         for part in _unbroken(line):
-            around.line(page, axes, *part, looks[line.label], marked=len(line.x) <= MANY)
+            around.line(page, axes, *part, looks[line.label], first)
     middle = axes.top + height / 2
     page.text(left + style.SMALL, middle, plot.up, size=style.SMALL, across="center", turned=True)
     page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, plot.across, size=style.SMALL,

@@ -50,10 +50,8 @@ CASES = {
 @pytest.mark.parametrize("across", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_no_word_lies_on_another_and_none_beyond_the_page(name, across):
-
     page, boxes = page_of(WORDS, replace(CASES[name], across=across))
-    found = overlaps(boxes)
-    assert not found or across, found  # numbers of narrow cells may touch
+    assert not overlaps(boxes), overlaps(boxes)
     assert all(0 <= one.get_position()[0] <= page.width for one in page.axes.texts)
     assert all(0 <= one.get_position()[1] <= page.height for one in page.axes.texts)
 
@@ -79,6 +77,16 @@ def test_weights_below_zero_are_dashed():
     dashed = [one for one in page.axes.patches if one.get_linestyle() not in ("-", "solid")]
     assert below and len(dashed) == below < len(page.axes.patches)
     assert any("dashed: below zero" in one for one in said(page))
+
+
+@pytest.mark.parametrize("width", ["acl2", "neurips"])
+def test_every_head_is_named_and_their_numbers_stay_apart(width):
+    weights = np.random.default_rng(0).normal(0, 0.01, WORDS.maps[0].shape).astype(np.float32)
+    signed = replace(WORDS, maps=(*(DenseMap(weights, one.heads, True) for one in WORDS.maps),))
+    heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
+    page, boxes = page_of(signed, Linking(queries=(3, 4), heads=heads, most=4), width=width)
+    assert {str(one) for one in heads} <= set(said(page))
+    assert len(boxes) and not overlaps(boxes), overlaps(boxes)
 
 
 def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
