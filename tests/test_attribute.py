@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.attribution import COMPLETE, spearman
+from hgviz.analysis.attribution import COMPLETE
+from hgviz.analysis.scores import spearman
 from hgviz.cli import main
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model

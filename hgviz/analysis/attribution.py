@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.analysis.scores import spearman
 from hgviz.core import Capture, HeadId, Integers, Off, Prompt
 
 Doubles = NDArray[np.float64]
 
 COMPLETE = 1e-3  # of the change: a path of which no more is missing is good
-LEAST = 3  # keys whose order says anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +124,4 @@ class Beside:
         return a, b, c
 
 
-def spearman(one: Any, other: Any) -> float:
-    """Spearman's rank correlation in -1..1, ties at their mean rank (Spearman 1904).
-
-    NaN for fewer than three pairs, and where all of one are the same.
-    """
-    if len(one) < LEAST:
-        return float("nan")
-    a, b = (_ranks(np.asarray(part, np.float64)) for part in (one, other))
-    a, b = a - a.mean(), b - b.mean()
-    size = math.sqrt(float(a @ a) * float(b @ b))
-    return float(a @ b) / size if size else float("nan")
-
-
-def _ranks(values: Doubles) -> Doubles:
-    """0 for the smallest; the same for equals: the mean of their places."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    means: Doubles = ends - (counts + 1) / 2
-    return means[which]
-
-
-__all__ = ["COMPLETE", "Attribution", "Beside", "Question", "spearman"]
+__all__ = ["COMPLETE", "Attribution", "Beside", "Question"]

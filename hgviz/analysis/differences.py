@@ -120,7 +120,7 @@ def compared(a: Array, b: Array, has_a: Bools, has_b: Bools) -> dict[str, Array]
         "relative_mean": np.divide(
             total, highest * np.maximum(cells, 1), out=np.zeros(len(a)), where=some
         ),
-        "js": np.sqrt(np.clip(js / np.log(2), 0, 1)),
+        "js": distance_of(js),
         "broken": broken,
         "mass": mass,
         "entropy": np.stack([entropy_of(*one) for one in zip(mass, logs, strict=True)]),
@@ -144,6 +144,13 @@ def divergence(p: Array, q: Array) -> Array:
     return found
 
 
+def distance_of(nats: Array) -> Array:
+    """The Jensen-Shannon distance, 0 for the same to 1 for nothing in common, of a divergence in
+    nats (Endres and Schindelin 2003)."""
+    found: Array = np.sqrt(np.clip(nats / np.log(2), 0, 1))
+    return found
+
+
 def effective_rank(matrix: Array) -> float:
     """exp of the entropy of the singular values, divided by their sum (Roy and Vetterli 2007).
 
@@ -153,8 +160,17 @@ def effective_rank(matrix: Array) -> float:
         return float("nan")
     with one_thread():  # as many as there are cores wait for each other
         sizes = np.linalg.svd(matrix.astype(float), compute_uv=False)
-    shares = sizes[sizes > 0] / max(sizes.sum(), np.finfo(float).tiny)
-    return float(np.exp(-(shares * np.log(shares)).sum())) if len(shares) else 0.0
+    return float(rank_of(sizes))
+
+
+def rank_of(sizes: Array) -> Array:
+    """The same of singular values (..., K); NaN where they are none."""
+    total = sizes.sum(-1, keepdims=True)
+    shares = np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0)
+    logs = np.log(np.where(shares > 0, shares, 1.0))
+    some = np.where(np.isnan(total), np.nan, total > 0)[..., 0]
+    found: Array = some * np.exp(-(shares * logs).sum(-1))
+    return found
 
 
 def finite(value: Any) -> Any:

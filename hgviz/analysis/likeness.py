@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgviz.analysis.differences import divergence
+from hgviz.analysis.differences import distance_of, divergence
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.tally import Array
 from hgviz.core import HeadId, Map
@@ -42,8 +42,7 @@ class Likeness:
         for one in range(len(chosen) - 1):
             for start in range(one + 1, len(chosen), step):
                 others = slice(start, min(start + step, len(chosen)))
-                apart = divergence(chosen[one][None], chosen[others])
-                apart = np.sqrt(np.clip(apart / np.log(2), 0, 1))
+                apart = distance_of(divergence(chosen[one][None], chosen[others]))
                 both = (total[one] > 0) & (total[others] > 0)
                 self._total[one, others] += (apart * both).sum(1)
                 self._rows[one, others] += both.sum(1)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.differences import NEAR_ZERO, divergence
+from hgviz.analysis.differences import NEAR_ZERO, distance_of, divergence, rank_of
 from hgviz.core import HeadId, ModelSpec
 from hgviz.maps.blas import one_thread
 
@@ -137,9 +137,9 @@ def distances(p: Array, q: Array) -> Many:
     found = np.full((len(p), len(q)), np.nan)
     some_p, some_q = np.asarray(p.any(-1)), np.asarray(q.any(-1))
     for at, one in enumerate(p):
-        bits = divergence(one[None], q) / np.log(2)  # (M, rows)
+        apart = distance_of(divergence(one[None], q))  # (M, rows)
         both = some_p[at][None] & some_q
-        totals = np.where(both, np.sqrt(np.clip(bits, 0, 1)), 0).sum(1)
+        totals = np.where(both, apart, 0).sum(1)
         counts = both.sum(1)
         found[at] = np.divide(totals, counts, out=np.full(len(q), np.nan), where=counts > 0)
     return found
@@ -240,11 +240,9 @@ def spectra(maps: Array) -> tuple[Many, Many]:
         known = np.where(broken[:, None, None], 0.0, maps.astype(float))
         sizes = np.linalg.svd(known, compute_uv=False)
     sizes[broken] = np.nan
-    total, top = sizes.sum(-1, keepdims=True), sizes[:, :1]
-    p = np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0)
-    logs = np.log(np.where(p > 0, p, 1.0))
-    rank = np.where(total[:, 0] > 0, np.exp(-(p * logs).sum(-1)), np.where(broken, np.nan, 0.0))
-    return rank, np.divide(sizes, top, out=np.zeros_like(sizes), where=top > 0)[:, :SINGULAR]
+    top = sizes[:, :1]
+    first = np.divide(sizes, top, out=np.zeros_like(sizes), where=top > 0)[:, :SINGULAR]
+    return rank_of(sizes), first
 
 
 def _inside(numbers: Array, rows: range) -> Array:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z95 = 1.959963984540054  # the normal quantile of 97.5 %
+_ORDERED = 3  # numbers whose order says anything
 Numbers = NDArray[np.int64]
 Many = NDArray[np.float64]
 
@@ -101,8 +102,10 @@ def benjamini_hochberg(p: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """The rank correlation of two rows of numbers; equal ones share their mean rank. NaN where one
-    row has a single value."""
+    """Spearman's rank correlation of two rows of numbers, -1 to 1; equal ones share their mean rank
+    (Spearman 1904). NaN for fewer than three, and where one row has a single value."""
+    if len(first) < _ORDERED:
+        return float("nan")
     ranks = []
     for values in (first, second):
         _, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)

@@ -6,32 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
-from hgviz.analysis.attribution import Attribution, Beside, Question, spearman
+from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import HeadId
 from tests.making import make_capture
-
-numbers = st.lists(st.integers(-5, 5), min_size=3, max_size=40)
-
-
-@given(st.data())
-def test_spearman_is_that_of_scipy_with_ties(data):
-    one = data.draw(numbers)
-    other = data.draw(st.lists(st.integers(-5, 5), min_size=len(one), max_size=len(one)))
-    found = spearman(one, other)
-    if len(set(one)) == 1 or len(set(other)) == 1:
-        assert math.isnan(found)
-    else:
-        assert found == pytest.approx(float(stats.spearmanr(one, other).statistic), abs=1e-12)
-
-
-def test_spearman_of_orders_and_of_too_little():
-    assert spearman([1, 2, 3, 9], [10, 20, 21, 22]) == pytest.approx(1)
-    assert spearman([1, 2, 3, 9], [4, 3, 2, -5]) == pytest.approx(-1)
-    assert math.isnan(spearman([1, 2], [1, 2])) and math.isnan(spearman([], []))
 
 
 def made(capture, tokens, **fields):

@@ -199,6 +199,12 @@ def test_the_rank_correlation_is_that_of_scipy_with_ties(pairs):
         assert found == pytest.approx(stats.spearmanr(first, second).statistic, abs=1e-12)
 
 
+def test_the_rank_correlation_of_orders_and_of_too_little():
+    assert scores.spearman([1, 2, 3, 9], [10, 20, 21, 22]) == pytest.approx(1)
+    assert scores.spearman([1, 2, 3, 9], [4, 3, 2, -5]) == pytest.approx(-1)
+    assert np.isnan(scores.spearman([1, 2], [1, 2])) and np.isnan(scores.spearman([], []))
+
+
 def test_students_quantile_is_scipys():
     for degrees in range(16, 200):
         assert scores.student95(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=4e-5)
