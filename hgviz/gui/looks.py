@@ -1,4 +1,6 @@
-"""The ways to look at what is selected, as tabs over the middle of the Inspect page."""
+"""The pictures of the window, and the ways to look at what is selected: tabs over the middle of
+the Inspect page. A new picture is one more name in VIEWS, in LOOKS a tab of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,20 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.across.view import AcrossView
+from hgviz.gui.attribution.view import AttributionView
+from hgviz.gui.heads.view import HeadsView
+from hgviz.gui.links.view import LinksView
+from hgviz.gui.neurons.view import NeuronView
 from hgviz.gui.views.base import View
+from hgviz.gui.views.follow import FollowView
+from hgviz.gui.views.hourglass import HourglassView
+from hgviz.gui.views.map import MapView
+from hgviz.gui.views.text import TextStrip
+
+LOOKS = (MapView, LinksView, NeuronView, AttributionView, AcrossView, HeadsView)
+
+VIEWS = (HourglassView, *LOOKS, TextStrip, FollowView)
 
 
 class Looks(QWidget):

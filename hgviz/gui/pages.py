@@ -16,11 +16,14 @@ from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.docks import DockColumn, DockTabs
 from hgviz.gui.heads.view import HeadsView
-from hgviz.gui.looks import Looks
+from hgviz.gui.looks import LOOKS, Looks
 from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
-from hgviz.gui.views import LOOKS, FollowView, HourglassView, MapView, TextStrip
 from hgviz.gui.views.base import View
+from hgviz.gui.views.follow import FollowView
+from hgviz.gui.views.hourglass import HourglassView
+from hgviz.gui.views.map import MapView
+from hgviz.gui.views.text import TextStrip
 from hgviz.models.readers import READERS
 
 DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
