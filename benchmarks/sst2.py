@@ -1,7 +1,7 @@
 """Does the mechanism of attention matter? Small classifiers, alike but for it, on SST-2.
 
-Give the folder that holds SST-2's train.tsv and dev.tsv, and one to keep the models in (an hour and
-a half on one core; stopped, it goes on). Without them there is nothing to measure.
+Give the folder that holds SST-2's train.tsv and dev.tsv, and one to keep the models in (an hour
+on one core; stopped, it goes on). Without them there is nothing to measure.
 """
 
 import json
@@ -24,10 +24,6 @@ VARIANTS = {
     "projected": 'activations = "softmax"\nslots = 16',
     "2 CLS": 'activations = "softmax"\ncls = 2',
     "4 CLS": 'activations = "softmax"\ncls = 4',
-    "swish": 'activations = "swish"',
-    "elu": 'activations = "elu"',
-    "selu": 'activations = "selu"',
-    "leaky_relu": 'activations = "leaky_relu"',
 }
 SEEDS = (1, 2, 3)
 PLAN = """
