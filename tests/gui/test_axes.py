@@ -1,8 +1,16 @@
 """What is written along the axes."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
 
+from hgviz import palettes
+from hgviz.core import Display
+from hgviz.gui.views import ink
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.naming import word_spans
 from hgviz.gui.views.viewport import Along
@@ -79,3 +87,24 @@ def test_any_text_has_marks_at_any_scale(text, scale):
     along = Along(len(names), 300, scale)
     marks = names.marks(along, 1.0, chosen=len(names) - 1)
     assert all(0 <= label.middle <= 300 for label in marks.labels)
+
+
+def test_values_beneath_a_flat_bar_keep_apart(app):
+    written = []
+    table = palettes.colours(palettes.suited("viridis", True))
+
+    class Sheet(QPainter):
+        def drawText(self, place, text):
+            written.append((place.x(), place.x() + self.fontMetrics().horizontalAdvance(text)))
+
+    for reach, wide in itertools.product((0.844, 0.906, 0.512, 1.0), (140, 363, 420)):
+        written.clear()
+        scene = SimpleNamespace(
+            table=lambda dark: table, limits=(-reach, reach), display=Display(), signed=True
+        )  # fmt: skip
+        image = QImage(500, 60, QImage.Format.Format_ARGB32)
+        with Sheet(image) as painter:
+            ink.flat_bar(painter, QRectF(20, 10, wide, 9), scene)
+        written.sort()
+        assert len(written) >= 3
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(written))

@@ -370,7 +370,7 @@ class Canvas(QWidget):
             return
         cell = self.cell_rect(row, column)
         if self.map_rect.intersects(cell):
-            self.card.stand(cell, self.sentence.geometry())
+            self.card.stand(cell, self.sentence.geometry(), self.map_rect)
         else:
             self.card.hide()
 

@@ -10,6 +10,7 @@ from hgviz.gui import theme
 
 RADIUS = 8
 APART = 22  # px between a cell and what is said about it
+FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
 class CellCard(QWidget):
@@ -42,19 +43,23 @@ class CellCard(QWidget):
         self._label.setFont(theme.font())
         self._label.setText(text)
 
-    def stand(self, cell: QRectF, taken: QRect) -> None:
-        """Beside a cell, off its row and column, in the parent and off what is taken there; hidden
-        where there is no such place.
+    def stand(self, cell: QRectF, taken: QRect, shown: QRectF) -> None:
+        """Beside a cell, off its row and column, in the parent and off what is taken there, on what
+        is shown of the map sooner than on what stands around it; hidden where there is no such
+        place, and where it would hide most of a small map.
         """
         size, room = self.sizeHint(), self.parentWidget().rect()
-        for x in (cell.right() + APART, cell.left() - APART - size.width()):
-            for y in (cell.bottom() + APART, cell.top() - APART - size.height()):
-                place = QRect(QPoint(round(x), round(y)), size)
-                if room.contains(place) and not place.intersects(taken):
-                    self.setGeometry(place)
-                    self.show()
-                    return
-        self.hide()
+        large = shown.width() > 1.1 * size.width() and shown.height() > 1.5 * size.height()
+        places = [
+            QRect(QPoint(round(x), round(y)), size)
+            for x in (cell.right() + APART, cell.left() - APART - size.width())
+            for y in (cell.bottom() + APART, cell.top() - APART - size.height())
+        ]
+        free = [one for one in places if room.contains(one) and not one.intersects(taken)]
+        if free and (large or cell.width() >= FINE):
+            free.sort(key=lambda one: not shown.contains(QRectF(one)))
+            self.setGeometry(free[0])
+        self.setVisible(bool(free) and (large or cell.width() >= FINE))
 
     def sizeHint(self) -> QSize:
         """As large as its words."""

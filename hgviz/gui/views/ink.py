@@ -18,6 +18,7 @@ from hgviz.gui.views.picture import Scene
 faint = theme.faint
 HATCH = 8  # logical px between two lines of hatching
 TICK = 4
+APART = 6  # px between two values beneath a bar
 AXIS = 0.85
 BAR = 13  # width of a colour bar
 SHADOW = 8  # px that a shadow reaches
@@ -185,13 +186,22 @@ def flat_bar(painter: QPainter, rect: QRectF, scene: Scene) -> None:
         scene.limits, scene.display.scale, scene.signed, max(0.08, wide / max(1.0, rect.width()))
     )
     placed = palettes.place(np.array(values), scene.limits, scene.display.scale, scene.signed)
-    for value, part in zip(values, placed, strict=True):
-        x = rect.left() + float(part) * rect.width()
-        text = palettes.written(value, scene.signed)
+    written: list[tuple[float, float, str]] = []  # from, to, what is written there
+    for at in _ends_first(len(values)):
+        x = rect.left() + float(placed[at]) * rect.width()
+        text = palettes.written(values[at], scene.signed)
         room = metrics.horizontalAdvance(text)
-        painter.fillRect(QRectF(round(x - 0.5), rect.bottom() + 1, 1, TICK), now.secondary)
         left = min(max(x - room / 2, rect.left()), max(rect.left(), rect.right() - room))
+        if all(left > end + APART or left + room < start - APART for start, end, _ in written):
+            painter.fillRect(QRectF(round(x - 0.5), rect.bottom() + 1, 1, TICK), now.secondary)
+            written.append((left, left + room, text))
+    for left, _, text in written:
         painter.drawText(QPointF(left, rect.bottom() + TICK + metrics.ascent() + 2), text)
+
+
+def _ends_first(count: int) -> list[int]:
+    """The limits stand inside the bar, so that they need more room than their place has."""
+    return [*dict.fromkeys((0, count - 1, *range(count)))]
 
 
 def mass_gutter(
