@@ -11,7 +11,7 @@ import pytest
 import hgviz
 from hgviz import cli, tasks
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
-from hgviz.figures import CHARTS, FIGURES, Spec
+from hgviz.figures import BESIDE, CHARTS, COMPOSED, FIGURES, Spec
 from hgviz.store import write_capture, write_study
 from tests.figures.test_charts import study_of
 from tests.studying import make_study
@@ -83,7 +83,8 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
 
 def test_the_help_of_figure_names_every_kind(run):
     _, out, _ = run("figure", "--help")
-    assert all(kind in out for kind in FIGURES | CHARTS)
+    named = " ".join(out.split("--kind")[1].split("[required]")[0].replace("│", " ").split())
+    assert all(kind in named for kind in FIGURES | COMPOSED | CHARTS | BESIDE)
 
 
 def test_verbs_of_the_window_are_handed_over(capfd):

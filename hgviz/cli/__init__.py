@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Sequence
 from typing import Annotated
@@ -37,15 +38,17 @@ VERBS = (
 app = typer.Typer(
     name="hgviz",
     help="Look into transformer attention at every resolution.\n\n"
-    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints and captures. "
-    "A file with the name of a command needs ./ before it.",
+    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints, captures and "
+    "studies. A file with the name of a command needs ./ before it.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in VERBS:
-    app.command(_verb.__name__.rstrip("_"))(_verb)
+for _verb in VERBS:  # paragraphs flow: the lines of the source are no lines of a terminal
+    _paragraphs = inspect.cleandoc(_verb.__doc__ or "").split("\n\n")
+    _help = "\n\n".join(one.replace("\n", " ") for one in _paragraphs)
+    app.command(_verb.__name__.rstrip("_"), help=_help)(_verb)
 
 
 def main(arguments: Sequence[str], window: Window) -> int:

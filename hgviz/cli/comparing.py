@@ -350,7 +350,7 @@ def _visible(answer: str) -> str:
 def _report(
     models: tuple[Model, Model],
     paths: tuple[Path, Path],
-    shown: tuple[str | None, Path | None],
+    given: tuple[str | None, Path | None],
     asked: Any,
     changes: dict[str, str | None],
     out: Path | None,
@@ -361,11 +361,11 @@ def _report(
     assert out is not None  # compare asks for it
     data, text_column, label_column, off, limit, texts = asked
     heads = tasks.heads_from(off, models[1].spec)
-    words = tasks.words_of(*shown)
+    words = tasks.words_of(*given)
     task = tasks.laboratory(*models, data, words, text_column, label_column, heads, limit, texts)
     found = terminal.run(task, "Measuring")
     options: dict[str, object] = {
-        "--data": data, "--text": shown[0], "--text-file": shown[1],
+        "--data": data, "--text": given[0], "--text-file": given[1],
         "--text-column": text_column or None, "--label-column": label_column or None, **changes,
         "--limit": limit, "--texts": texts, "-o": out,
     }  # fmt: skip
@@ -377,6 +377,9 @@ def _report(
         return
     for line in _verdict(models, found.answers):
         terminal.say(line)
-    differ = [one.name.replace("_", " ") for one in found.changes if one.differs]
-    terminal.say(f"Heads, on {found.a.texts:,} texts: {', '.join(differ) or 'nothing'} differs.")
+    from hgviz.tasks.wording import label
+
+    differ = ", ".join(label(one.name) for one in found.changes if one.differs)
+    shown = f"what differs is: {differ}" if differ else "no difference is shown"
+    terminal.say(f"Heads, on {terminal.counted(found.a.texts, 'text')}: {shown}.")
     terminal.say(f"{out}: the report.")

@@ -106,13 +106,14 @@ def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
 
 def figure(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="A capture, or studies (.h5).")
+        list[Path], typer.Argument(metavar="PATH...", help="Captures, or studies (.h5).")
     ],
     kind: Annotated[
         str,
         typer.Option(
             metavar="K",
-            help="Of a capture map, links, wall, levels, rollout; of studies curve, scores.",
+            help="Of a capture map, links, wall, levels, rollout; of two compare; of some "
+            "activation; of studies curve, scores.",
         ),
     ],
     out: Annotated[
