@@ -38,13 +38,18 @@ def program(app):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-@pytest.fixture
-def opened(program, capture):
-    """The same with a capture in it, everything drawn."""
+@pytest.fixture(scope="session")
+def facts(capture):
+    """What is measured of the capture: once, nothing changes it."""
     from hgviz.gui import opening
 
-    found = finish(opening.measure(capture))
-    program.session.put(capture=capture, facts=found.facts)
+    return finish(opening.measure(capture)).facts
+
+
+@pytest.fixture
+def opened(program, capture, facts):
+    """The same with a capture in it, everything drawn."""
+    program.session.put(capture=capture, facts=dict(facts))
     program.settle()
     return program
 

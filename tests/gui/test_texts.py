@@ -385,7 +385,7 @@ def test_what_was_captured_before_stop_can_be_opened_and_gone_on_with(
     until(lambda: session.work[-1].note.startswith("text ") and session.work[-1].done > 3)
     with_model.commands.run("stop")
     until(lambda: session.capture.path == f"{out}.part" and not busy(with_model))
-    assert 3 < len(session.capture.items) < 60
+    assert 3 <= len(session.capture.items) < 60  # it may stop within the fourth
     with_model.commands.prompting.capture_corpus(str(reviews), str(out))
     until(lambda: session.capture.path == str(out) and not busy(with_model))
     assert len(session.capture.items) == 60

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
@@ -48,13 +48,27 @@ def test_a_capture_turns_its_actions_on(opened):
     assert "checkpoint" in actions["capture"].toolTip()
 
 
-@pytest.mark.parametrize("action", [one.name for one in ACTIONS if one.name != "quit"])
-def test_every_action_can_be_run_with_a_capture_open(opened, action):
-    opened.commands.run(action)
-    QApplication.processEvents()
-    opened.settle()
-    for one in opened.frame.findChildren(QLineEdit):
-        assert one is not None
+NAMES = [one.name for one in ACTIONS if one.name != "quit"]
+
+
+@pytest.mark.parametrize("names", [NAMES[at::7] for at in range(7)], ids=lambda one: one[0])
+def test_every_action_can_be_run_with_a_capture_open(opened, names):
+    session = opened.session
+    before = {one: getattr(session, one) for one in ("capture", "facts", "mode", "look", "dark")}
+    chosen = session.selection
+    for name in names:
+        session.put(**before)
+        session.put(selection=chosen)
+        try:
+            opened.commands.run(name)
+            QApplication.processEvents()
+            opened.settle()
+        except Exception as error:
+            error.add_note(f"by {name}")
+            raise
+        for dialog in opened.frame.findChildren(QDialog):
+            dialog.close()
+        assert opened.frame.isVisible(), name
 
 
 def test_the_keyboard_steps_through_heads_layers_levels_letters(opened):
