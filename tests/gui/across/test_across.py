@@ -17,6 +17,7 @@ from hgviz.gui.views.tiles import Tiles
 from hgviz.recipe import Recipe
 from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated
+from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
 
@@ -173,7 +174,7 @@ def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
     view, _ = shown(small(), selection=Selection(0, 0, 15))
     assert view._across.opened is None and view.bars.isVisibleTo(view)
     assert not view.canvas.isVisibleTo(view)
-    assert "up to 10 letters" in view.why.full
+    assert "up to 10 letters" in view.why.text()
     assert view.bars.lanes[0][1].shape == (22,)
 
 
@@ -206,6 +207,15 @@ def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
     view.flow.setChecked(True)
     view._fit_parts()
     assert view.bars.isVisibleTo(view) and not view.canvas.isVisibleTo(view)
+
+
+@pytest.fixture
+def opened(program):
+    """A program with a small capture in it."""
+    capture = make_capture(TEXT[:22], (1, 2), heads=2)
+    program.session.put(capture=capture, selection=Selection(0, 0, 15))
+    program.settle()
+    return program
 
 
 def test_the_look_is_there_with_its_key_and_follows_the_session(opened):

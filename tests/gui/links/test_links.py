@@ -273,13 +273,16 @@ def test_any_capture_is_shown_in_every_way(name, dark, app):
             view.bar.toggles[toggle].setChecked(True)
             view.settle()
             assert picture(view.web).std() > 1
-        view.bar.heads.setCurrentIndex(2)
+        view.bar.heads.setCurrentIndex(2)  # all heads of one query, then one head of all
         view.settle()
+        drawn = [view.figure(session)]
         view.show_all()
         view.settle()
-        spec = view.figure(session)
+        view.bar.heads.setCurrentIndex(0)
+        view.settle()
+        drawn.append(view.figure(session))
         with style.dressed():
-            assert composed(spec, capture).height > 0
+            assert all(composed(spec, capture).height > 0 for spec in drawn)
     theme.apply(app, dark=False)
 
 
