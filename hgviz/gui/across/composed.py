@@ -65,7 +65,7 @@ class Kept:
             whole = yield from composer.all()
             found = replace(found, opened=self._open(whole))
         else:
-            why = f"The whole map is composed of texts of up to {WHOLE:,} {capture.main.unit}s"
+            why = f"The whole map is composed for texts of up to {WHOLE:,} {capture.main.unit}s"
             found = replace(found, why=f"{why}; of this one, the row of the selected answer.")
         if flow and query is not None:
             yield Step(0, 1, "measuring the flow", found)

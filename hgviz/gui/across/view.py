@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, Selection, Task, finish
@@ -17,7 +17,7 @@ from hgviz.gui.across import saying
 from hgviz.gui.across.bars import Bars
 from hgviz.gui.across.composed import Across, Kept
 from hgviz.gui.across.ways import Ways
-from hgviz.gui.controls import IconButton, PaneHead, Picker, Words
+from hgviz.gui.controls import IconButton, PaneHead, Picker, label
 from hgviz.gui.views import sayings
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.base import View
@@ -90,8 +90,10 @@ class AcrossView(View):
         self.export = IconButton("export", "Export figure… (Ctrl+E)")
         self.export.clicked.connect(self._export)
         self.head.add(self.fuse, self.residual, self.signed, self.flow, self.export)
-        self.why = Words(factor=0.92, kind="secondary")
-        self.why.setIndent(16)
+        self.why = label(factor=0.92, kind="secondary")
+        self.why.setWordWrap(True)
+        self.why.setContentsMargins(16, 8, 16, 8)
+        self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.why.hide()
         left = QVBoxLayout()
         left.setSpacing(0)
@@ -148,7 +150,7 @@ class AcrossView(View):
         self._across = result
         self._names = self._named(result)
         shown = result.opened
-        self.why.say(result.why)
+        self.why.setText(result.why)
         self.why.setVisible(bool(result.why))
         self.ways.show_ways(result)
         self.bars.show_row(result, *self._names)

@@ -203,7 +203,8 @@ class AttributionView(View):
         self.heads.say(self._heading(result))
         if self._work is None:
             self._say(result)
-        self._agree(result)
+        if self._work is None or result.found is not None:
+            self._agree(result)
         QTimer.singleShot(0, self, self._reveal)  # once the wall has its place
 
     def noticed(self, name: str) -> None:
@@ -218,12 +219,13 @@ class AttributionView(View):
             now = self._work
             self.button.setText("Stop" if now else "Attribute")
             if now is not None:
-                part = f"{now.done / now.total:.0%}" if now.total else ""
-                self.complete.setText(
-                    " · ".join(filter(None, (now.note or now.title, part, time_left(now.left))))
-                )
+                part = f"{now.done / now.total:.0%}".replace("%", " %") if now.total else ""
+                said = " · ".join(filter(None, (now.note or now.title, part, time_left(now.left))))
+                fresh = self.told is None or self.told.found is None
+                (self.agreement if fresh else self.complete).setText(said)
             elif self.told is not None:
                 self._say(self.told)
+                self._agree(self.told)
 
     def copy(self) -> None:
         """The numbers as text and the picture, for whatever takes which."""

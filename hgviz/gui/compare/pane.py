@@ -21,6 +21,7 @@ TOP, LOW_TOP = 71, 42  # logical px for the words above a map, in high windows a
 BOTTOM = 52  # the bar, its values, a note
 LEFT, BARE = 88, 8  # left of a map with words for its rows, and without
 RIGHT, GAP = 46, 3  # its gutter, and what is free beside that
+CLOSE = 7  # px from a map to its gutter, whose title is wider
 BAR = 9  # high, and as far from the map
 BELOW = 35  # px from the map to what is noted beneath the bar
 
@@ -106,6 +107,11 @@ class Pane(Canvas):
         across = self.written.marks(columns, self.view.across, ratio, self.cross.column)
         ink.axes(painter, rect, (LEFT, self.top), Marks(), across, None)
         self._sums(painter)
+
+    def _gutter(self) -> QRectF:
+        """Closer to the map than where a map stands alone: the next one follows."""
+        rect = self.map_rect
+        return QRectF(rect.right() + CLOSE, rect.top(), gutter.WIDE, rect.height())
 
     def _sums(self, painter: QPainter) -> None:
         """What the rows add up to, on the scale of all three."""

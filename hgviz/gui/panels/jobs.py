@@ -162,7 +162,7 @@ class JobList(QWidget):
             running = one.state in ("waiting", "running")
             part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
             bar.show_part(part, one.state == "done")
-            left = f"{max(1, round(one.left))} s" if one.left is not None else ""
+            left = time_left(one.left).removeprefix("about ").removesuffix(" left")
             state.say(left if one.state == "running" else one.state)
             cross.setVisible(running)
             note.say(one.note[:1].upper() + one.note[1:])
