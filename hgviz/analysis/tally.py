@@ -79,7 +79,8 @@ class Tally:
         hits: dict[str, Array], chance: dict[str, Array], rows: slice, sizes: Array,
         found: dict[str, NDArray[np.bool_]],
     ) -> None:  # fmt: skip
-        if not found:
+        found = {name: keys for name, keys in found.items() if keys.any()}
+        if not found:  # far from the diagonal most roles have no key
             return
         # one small product per row: (roles, columns) x (columns, heads)
         keys = np.stack(list(found.values()), axis=1)
