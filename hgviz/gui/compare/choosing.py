@@ -241,7 +241,7 @@ class CompareDialog(Overlay):
         try:
             other, _ = self.wish
         except HgvizError as error:
-            return str(error)
+            return " ".join(error.lines)
         if kind == "off" and other.off == self._capture.off:
             return "These are the heads that are off in A: B would be the same."
         return ""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.prune import chart
+from hgviz.gui.views.words import counted
 
 SCORES = {
     "accuracy": ("Accuracy", True),
@@ -70,7 +71,9 @@ class GrowthChart(QWidget):
         (_, first), (step, last) = self.points[0], self.points[-1]
         a = f"{self.names[0]} {scored(self.figure, self.whole)}; " if self.whole is not None else ""
         said = f"{a}{self.names[1]} {scored(self.figure, first)} before"
-        return f"{said}, {scored(self.figure, last)} after {step:,} steps" if step else said
+        return (
+            f"{said}, {scored(self.figure, last)} after {counted(step, 'step')}" if step else said
+        )
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The frame, A's line, B's line with its last value."""

@@ -280,7 +280,7 @@ def _about(capture: Capture, said: str) -> str:
 
 def said_of(work: Work) -> str:
     """What is being done for B: Capturing B: layer 3, 23 %."""
-    share = f", {work.done / work.total:.0%}" if work.total else ""
+    share = f", {work.done / work.total:.0%}".replace("%", " %") if work.total else ""
     return f"{work.title}: {work.note}{share}" if work.note else f"{work.title}…"
 
 

@@ -23,6 +23,7 @@ from hgviz.gui.compare.growth import GrowthChart, scored
 from hgviz.gui.compare.told import spoken
 from hgviz.gui.controls import Button, Picker, Progress, Segments, label
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
     from hgviz.core import HgvizError, Step
@@ -207,7 +208,8 @@ class TrainDialog(Overlay):
             self.chart.add(value["metric"], before, value["step"], value["held_out"])
             share = step.done / step.total if step.total else 0.0
             self.bar.show_part(share)
-            self._say(f"Step {value['step']:,}, {share:.0%}. {self.chart.words}")
+            part = f"{share:.0%}".replace("%", " %")
+            self._say(f"Step {value['step']:,}, {part}. {self.chart.words}")
         elif step.note:
             self._say(step.note[:1].upper() + step.note[1:])
 
@@ -222,7 +224,7 @@ class TrainDialog(Overlay):
         value, metric = report.value, report.metric
         self.chart.add(metric, report.before, report.steps, value)
         self.bar.show_part(1.0, done=True)
-        said = f"{scored(metric, value)} after {report.steps:,} steps"
+        said = f"{scored(metric, value)} after {counted(report.steps, 'step')}"
         first = report.before.get("original", {}).get(metric)
         also = f", {scored(metric, first)} for A" if first is not None else ""
         self._offer(self.beside, self.away)
@@ -234,7 +236,9 @@ class TrainDialog(Overlay):
     def show_error(self, error: HgvizError) -> None:
         """What went wrong, under the choices."""
         self.show_asking()
-        self._say(str(error), bad=True)
+        if not self.chart.points:
+            self.chart.hide()
+        self._say(" ".join(error.lines), bad=True)
         self.place()
 
     def finish(self) -> None:

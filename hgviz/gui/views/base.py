@@ -324,7 +324,8 @@ class Busy(QWidget):
         spent = time.monotonic() - self._began
         if self.isVisible() and spent * 1000 > WORDS_AFTER:
             left = spent * (1 - self._part) / self._part if self._part else None
-            parts = [step.note, f"{self._part:.0%}", time_left(left)]
+            part = f"{self._part:.0%}".replace("%", " %")
+            parts = [step.note, part, time_left(left)]
             self._words.say(" · ".join(filter(None, parts)))
             self._words.show()
         self.update()

@@ -119,7 +119,9 @@ def _loop(
             _log(out, {**times, "loss": shown, "held_out": held_out, **extra, "rate": rate})
         if state["step"] % recipe.save_every == 0:
             _snapshot(out, plan, start, optimiser, state)
-        words = f"step {state['step']:,}, loss {shown:.3f}, held out {held_out:.3f}"
+        words = f"step {state['step']:,}, loss {shown:.3f}"
+        if math.isfinite(held_out):  # nothing is measured before its first turn
+            words += f", held out {held_out:.3f}"
         told = {"step": state["step"], "loss": shown, "held_out": held_out}
         yield Step(done, 1.0, words, told | known)
     _snapshot(out, plan, start, optimiser, state)

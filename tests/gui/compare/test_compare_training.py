@@ -158,4 +158,5 @@ def test_a_step_of_another_kind_is_only_said(bench):
     dialog.show_step(Step(0, 1, "loading torch"))
     assert dialog.told.text() == "Loading torch"
     dialog.show_error(HgvizError("it failed", "for a reason", "try again"))
-    assert dialog.told.text() == "it failed. for a reason. try again."
+    assert dialog.told.text() == "it failed. For a reason. Try again."
+    assert dialog.chart.isHidden()  # nothing was measured
