@@ -129,10 +129,11 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
         heads = known.get(int(layer), ())
         wanted = heads if head == "*" else (int(head),)
         if int(layer) not in known or not set(wanted) <= set(heads):
+            there = f"heads {', '.join(map(str, heads))}" if heads else "no heads"
+            there = f" and layer {layer} has {there}" if int(layer) in known else ""
             raise HgvizError(
                 f"this model has no head {item}",
-                f"its layers are 0 to {len(known) - 1}"
-                + (f" and layer {layer} has heads {', '.join(map(str, heads))}" if heads else ""),
+                f"its layers are 0 to {len(known) - 1}{there}",
                 "Run `hgviz info` on it to see every layer",
             )
         named = {HeadId(int(layer), one) for one in wanted}
@@ -234,6 +235,10 @@ class Capture:
     target: Prompt | None = None
     item: int = 0
     items: tuple[Item, ...] = ()
+
+    def __repr__(self) -> str:
+        tokens, heads = len(self.main), len(self.spec.heads)
+        return f"<capture of {self.spec.name or 'a model'}: {tokens:,} tokens, {heads:,} heads>"
 
     @property
     def complete(self) -> bool:

@@ -309,7 +309,7 @@ def test_wrong_use_is_one_line(run, letters, captured, tmp_path, monkeypatch, ar
         (("model", "words", "--data", "rows"), "A gives the next token and B a class"),
         (("words", "words", "--data", "gap"), "line 2, column label is missing or empty"),
         (("model", "model", "--text", "a", "--off", "9.9"), "no head"),
-        (("model", "model", "--text", "a", "-o", "nowhere/out.json"), "could not be written"),
+        (("model", "model", "--text", "a", "-o", "nowhere/out.json"), "There is no folder"),
         (("a.h5", "alien.h5"), "share no token"),
     ],
 )

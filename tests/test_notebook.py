@@ -91,6 +91,11 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
     ("call", "said"),
     [
         (lambda one: hgviz.figure(SOFTMAX), "needs a text"),
+        (lambda one: hgviz.figure("nowhere"), "there is no nowhere"),
+        (lambda one: hgviz.figure(None), "None cannot be drawn"),
+        (lambda one: hgviz.figure(one, head="first"), "'first' names no head"),
+        (lambda one: hgviz.figure(one, "links", queries="3:5"), "'3:5' names no tokens"),
+        (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
         (lambda one: hgviz.figure("nowhere.h5", text="a"), "there is no nowhere.h5"),
         (lambda one: hgviz.figure(one, text="b"), "takes no text"),
         (lambda one: hgviz.figure(7, text="b"), "7 cannot be drawn"),

@@ -94,6 +94,8 @@ def compare(
         raise typer.BadParameter("--texts is for a report: -o OUT.html or OUT.pdf.")
     given = sum(one is not None for one in (text, text_file, data))
     given -= reported and (text is not None) + (text_file is not None) == 1
+    if reported and None not in (text, text_file):
+        raise typer.BadParameter("A report shows one text: give --text or --text-file, not both.")
     if given > 1 or not (given or any(captured)):
         raise typer.BadParameter("Give exactly one of --text, --text-file and --data.")
     if given and all(captured):

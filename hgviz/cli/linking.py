@@ -48,19 +48,19 @@ def linking_of(capture: Capture, layer: int, queries: str, heads: str, **given: 
 
     if given["most"] is None:
         given["most"] = 0 if given["mass"] or given["least"] else Linking().most
-    count = 0
-    if queries == "all" and 0 <= layer < len(capture.spec.layers):
-        count = len(capture.query_prompt(layer))
-    tokens = tuple(range(count)) if queries == "all" else tokens_named(queries)
     named = tuple(sorted(heads_named(heads, capture.spec.layers)))
+    layer = named[0].layer if named else layer
+    count = len(capture.query_prompt(layer)) if layer < len(capture.spec.layers) else 0
+    tokens = tuple(range(count)) if queries == "all" else tokens_named(queries, count)
     return Linking(heads=named, queries=tokens, **given)
 
 
-def tokens_named(text: str) -> tuple[int, ...]:
-    """3,5:8 as 3, 5, 6, 7."""
+def tokens_named(text: str, count: int) -> tuple[int, ...]:
+    """3,5:8 as 3, 5, 6, 7; of an interval that leaves the count of tokens only where it ends."""
     found: list[int] = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         if not part.isdecimal() and ":" not in part:
             raise typer.BadParameter(f"{part!r} is no token; tokens are 3, 5:8, or all.")
-        found += [int(part)] if part.isdecimal() else interval(part)
+        asked = range(int(part), int(part) + 1) if part.isdecimal() else interval(part)
+        found += asked if asked.stop <= count else asked[-1:]
     return tuple(found)

@@ -118,7 +118,9 @@ def figure(
     ],
     out: Annotated[
         Path,
-        typer.Option("-o", "--out", metavar="FIG.pdf", help="Where to; .csv: a study's numbers."),
+        typer.Option(
+            "-o", "--out", metavar="FIG.pdf", help="Where to; .csv: numbers, not of one capture."
+        ),
     ],
     layer: Layer = 0,
     head: Head = 0,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hgviz.errors import HgvizError
+
 if TYPE_CHECKING:
     from hgviz.core import Capture
     from hgviz.recipe import Recipe
@@ -30,11 +32,17 @@ def interval(text: str) -> range:
 
 
 def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
-    """A check of an option: the ending of its path, where it is given."""
+    """A check of an option, before any work: the ending of its path, and that its folder exists."""
 
     def check(path: Path | None) -> Path | None:
         if path is not None and not path.name.endswith(endings):
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
+        if path is not None and not path.parent.is_dir():
+            raise HgvizError(
+                f"{path} cannot be written",
+                f"there is no folder {path.parent}",
+                "Make it first, or choose another",
+            )
         return path
 
     return check

@@ -33,8 +33,8 @@ def map_of(capture: Capture, layer: int, head: int) -> Map:
     if head not in found.heads:
         raise HgvizError(
             f"layer {layer} has no head {head}",
-            f"its heads are {', '.join(map(str, found.heads)) or 'none'}",
-            "Choose one of these",
+            f"its heads are {', '.join(map(str, found.heads))}" if found.heads else "it has none",
+            "Choose one of these" if found.heads else "Choose another layer",
         )
     return found
 

@@ -88,6 +88,8 @@ def _snapshot(name: str) -> Path:
             f"{store.name} holds no snapshot that its refs/main names",
             f"Fetch it again with `hf download {name}`",
         )
+    if name.endswith((".h5", ".part")):  # nobody calls a model so
+        raise HgvizError(f"there is no {name}", "no file or folder has that name", "Check the path")
     raise HgvizError(
         f"there is no {name}",
         "no file or folder has that name, and the Hugging Face cache "

@@ -49,6 +49,7 @@ def captured(
         from hgviz.store import open_capture
 
         return open_capture(given, item)
+    _require_model(given)  # before a text is missed
     if text is None:
         raise HgvizError(
             "a model needs a text", "there is nothing to draw before it has read one",
@@ -64,6 +65,7 @@ def captured_alike(
     given: Any, like: Capture, off: str, activation: str | None, device: str
 ) -> Capture:
     """The text of a capture, read by a model."""
+    _require_model(given)
     model = model_of(given, activation, device)
     return finish(tasks.capture_alike(model, like, tasks.heads_from(off, model.spec)))
 
@@ -71,12 +73,6 @@ def captured_alike(
 def model_of(given: Any, activation: str | None, device: str) -> Model:
     """The model that is given, or lies at a path."""
     if not isinstance(given, str | os.PathLike):
-        if not hasattr(given, "trace"):
-            raise HgvizError(
-                f"{given!r:.40} cannot be drawn",
-                "captures and models can, and paths of captures, checkpoints and studies",
-                "Give one of these",
-            )
         if activation is not None:
             raise HgvizError(
                 "the activation of a model that is open cannot be exchanged",
@@ -86,6 +82,18 @@ def model_of(given: Any, activation: str | None, device: str) -> Model:
         model: Model = given
         return model
     return finish(tasks.load(os.fspath(given), device, activation=activation))
+
+
+def _require_model(given: Any) -> None:
+    """Errors: HgvizError for what is no model, and for a path that holds nothing."""
+    if isinstance(given, str | os.PathLike):
+        tasks.kind_of(os.fspath(given))
+    elif not hasattr(given, "trace"):
+        raise HgvizError(
+            f"{given!r:.40} cannot be drawn",
+            "captures and models can, and paths of captures, checkpoints and studies",
+            "Give one of these",
+        )
 
 
 def is_capture(given: Any) -> bool:
@@ -133,6 +141,10 @@ def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
         return next(iter(found))
     if isinstance(head, tuple):
         return HeadId(*head)
+    if isinstance(head, str) and not head.isdecimal():
+        raise HgvizError(
+            f"{head!r} names no head", "a head is 5, or 3.5 with its layer", "Name one"
+        )
     return HeadId(layer or 0, int(head or 0))
 
 
@@ -182,6 +194,11 @@ def linking_of(capture: Capture, chosen: Selection, options: Mapping[str, Any]) 
     if queries == "all":
         count = len(capture.query_prompt(chosen.layer)) if chosen.layer < len(capture.maps) else 0
         queries = range(count)
+    if isinstance(queries, str | int):
+        raise HgvizError(
+            f"{queries!r} names no tokens", "queries are numbers from 0, or 'all'",
+            "Give a list of them, such as [3, 5]",
+        )  # fmt: skip
     given["queries"] = tuple(int(one) for one in queries)
     given["heads"] = heads_of(capture, given.get("heads", ()))
     return Linking(**given)

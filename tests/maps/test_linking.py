@@ -315,5 +315,6 @@ def test_options_say_the_same_again():
         "--heads 1.2,3.0 --queries 3,5:8 --together max --most 0 --mass 0.8 --least 0.01 --words "
         "--no-special"
     )
-    assert tokens_named("3,5:8") == linking.queries
+    assert tokens_named("3,5:8", 9) == linking.queries
+    assert tokens_named("0:1000000000000", 9) == (999999999999,)  # at once, to be refused
     assert Linking().arguments == ()
