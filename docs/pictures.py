@@ -35,8 +35,10 @@ def main() -> None:
     for mode in ("inspect", "follow"):
         for dark in (False, True):
             keep(f"{mode}-{THEMES[dark]}", window_picture(resource(FIRST), dark, mode))
+    looks()
     reading()
     with TemporaryDirectory() as folder:
+        compared(Path(folder))
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
         for dark in (False, True):
             keep(f"signed-{THEMES[dark]}", window_picture(signed, dark))
@@ -47,6 +49,39 @@ def main() -> None:
         ymish(Path(folder))
         story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
         keep("written-light", window_picture(story))
+
+
+def looks() -> None:
+    """The other looks at a head that need no model."""
+    from hgviz.gui.opening import FIRST
+    from hgviz.gui.proof import opened
+    from hgviz.resources import resource
+
+    for look in ("links", "neurons", "heads"):
+        with opened(resource(FIRST)) as (program, frame):
+            program.session.put(look=look)
+            program.settle()
+            keep(f"{look}-light", frame.grab().toImage())
+
+
+def compared(folder: Path) -> None:
+    """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
+    from hgviz import tasks
+    from hgviz.core import finish
+    from hgviz.gui.opening import FIRST, SAMPLE
+    from hgviz.gui.proof import opened
+    from hgviz.resources import resource
+    from hgviz.store import open_capture
+
+    first = open_capture(resource(FIRST))
+    other = finish(tasks.load(resource(SAMPLE), "cpu", activation="ymish"))
+    prompt, _ = tasks.prompt_from(other, first.prompt.text)
+    finish(tasks.capture(other, prompt, out=folder / "ymish.h5"))
+    for dark in (False, True):
+        with opened(resource(FIRST), dark) as (program, frame):
+            program.session.put(mode="compare", beside=open_capture(folder / "ymish.h5"))
+            program.settle()
+            keep(f"compare-{THEMES[dark]}", frame.grab().toImage())
 
 
 def reading() -> None:
