@@ -15,6 +15,7 @@ from hgviz.figures.spec import Spec
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.compare.compared import Compared, Comparer
 from hgviz.gui.compare.feed import Feed
+from hgviz.gui.compare.ghost import Ghost
 from hgviz.gui.compare.reading import cards, crosses
 from hgviz.gui.compare.told import sides_of
 from hgviz.gui.compare.trio import Trio
@@ -47,6 +48,7 @@ class CompareView(View):
     lane = "map"
     wait = 0
     icon: ClassVar[str] = "compare"
+    ghost = Ghost
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "selection", "hover", "display", "facts", "off",
     )  # fmt: skip

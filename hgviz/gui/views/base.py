@@ -40,6 +40,7 @@ class View(QWidget):
     wait: ClassVar[int] = WAIT
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
+    ghost: ClassVar[type[QWidget] | None] = None  # a faint picture of what will be there
 
     asked = Signal(str)
 
@@ -214,7 +215,8 @@ class View(QWidget):
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
             return
-        notice = Notice(*self.empty, actions=self.empty_actions)
+        ghost = self.ghost() if self.ghost is not None else None
+        notice = Notice(*self.empty, actions=self.empty_actions, ghost=ghost)
         notice.asked.connect(self.asked)
         self._show(notice)
 
@@ -256,6 +258,7 @@ class Notice(QWidget):
         *,
         actions: tuple[tuple[str, str], ...] = (),
         bad: bool = False,
+        ghost: QWidget | None = None,
     ) -> None:
         super().__init__()
         self.said = None if bad else ((title, text), actions)
@@ -263,6 +266,9 @@ class Notice(QWidget):
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
         column.addStretch(1)
+        if ghost is not None:
+            column.addWidget(ghost, 0, Qt.AlignmentFlag.AlignHCenter)
+            column.addSpacing(24)
         for words, factor, weight, kind in (
             (title, 1.15, 600, "bad" if bad else ""),
             (text, 1.0, 400, "secondary"),
