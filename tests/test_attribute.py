@@ -95,13 +95,26 @@ def test_what_a_language_model_says_next(capsys):
         ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "9.0"), 1, "no head 9.0"),
         ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "1.*"), 2, "one head"),
         ((SOFTMAX, "--text", "a", "--steps", "1"), 2, "steps"),
+        ((SOFTMAX, "--text", "a", "--method", "attention", "--query", "9"), 2, "no token 9"),
         ((HOURGLASS, "--text", ""), 1, "text"),
+        ((SOFTMAX, "--text", "a", "-o", "/nowhere/out.csv"), 1, "There is no folder /nowhere"),
     ],
 )
 def test_wrong_use_is_one_clear_line(capsys, words, code, said):
     found, out, err = run(capsys, *words)
     assert found == code and said in err and not out
     assert len(err.strip().splitlines()) == 1
+
+
+def test_what_is_read_is_never_written_over(capsys, tmp_path):
+    ids = tmp_path / "ids.json"
+    ids.write_text('{"input_ids": [2, 5, 3]}')
+    (tmp_path / "config.json").touch()  # a checkpoint as far as names go
+    for words in ((SOFTMAX, "--ids", ids, "-o", ids),
+                  (tmp_path, "--text", "a", "-o", tmp_path / "config.json")):  # fmt: skip
+        code, out, err = run(capsys, *map(str, words))
+        assert (code, out) == (2, "") and "it would be replaced" in err
+    assert ids.read_text() == '{"input_ids": [2, 5, 3]}'
 
 
 @pytest.mark.parametrize("query", [0, 5, None])

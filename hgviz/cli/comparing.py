@@ -21,6 +21,7 @@ from hgviz.cli.options import (
     TextColumn,
     TextPair,
     ends_in,
+    require_unread,
 )
 
 if TYPE_CHECKING:
@@ -106,9 +107,7 @@ def compare(
         raise typer.BadParameter("--activation and --off change B, which is a capture here.")
     if (text_pair, target) != (None, None) and text is None and text_file is None:
         raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
-    read = [one for one in (text_file, data, a, b) if one is not None and one.exists()]
-    if out is not None and out.exists() and any(one.samefile(out) for one in read):
-        raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+    require_unread(out, text_file, data, a, b)
     if out is not None and reported:
         from hgviz import tasks
 

@@ -19,6 +19,7 @@ from hgviz.cli.options import (
     Target,
     TextPair,
     ends_in,
+    require_unread,
 )
 
 if TYPE_CHECKING:
@@ -96,21 +97,22 @@ def attribute(
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
+    require_unread(out, model, text_file, ids)
     loaded = terminal.run(tasks.load(model, device, activation=activation), f"Opening {model.name}")
     chosen = tasks.heads_from(off, loaded.spec)
     one = _head(head, loaded) if method == "attention" else None
     given = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     seen = terminal.run(tasks.capture(loaded, given[0], off=chosen, target=given[1]), "Reading")
     question = _question(loaded, seen, target_class, token, says, steps, baseline)
+    at = query if query is not None else question.position
+    if one is not None and at is not None and at >= (count := len(seen.query_prompt(one.layer))):
+        raise typer.BadParameter(f"The text has {count:,} tokens, from 0; there is no token {at}.")
     task = tasks.explain(loaded, *_ordered(given, question), chosen, layers=method == "layers")
     found = terminal.run(task, "Attributing")
     facts = _facts(loaded, found, seen.main, model, method)
     if one is None:
         rows = _rows(found, seen, method)
     else:
-        at = query if query is not None else question.position
-        if at is not None and at >= len(seen.query_prompt(one.layer)):
-            raise typer.BadParameter(f"The text has no token {at}.")
         beside = terminal.run(tasks.head_beside(found, seen, one, at), "Reading the head")
         facts |= {"head": str(one), "query": at, "agreement": _agreement(beside)}
         rows = _keys(beside, seen)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import Activation, AsJson, Device, Off, Target, TextPair, ends_in
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Device,
+    Off,
+    Target,
+    TextPair,
+    ends_in,
+    require_unread,
+)
 
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
@@ -76,9 +85,7 @@ def heads(
         raise typer.BadParameter("--item is for a capture of many texts.")
     if (text_pair, target) != (None, None) and text is None and text_file is None:
         raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
-    read = [one for one in (source, corpus, text_file) if one is not None and one.exists()]
-    if out is not None and out.exists() and any(one.samefile(out) for one in read):
-        raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+    require_unread(out, source, corpus, text_file)
     if captured:
         task = tasks.habits(_opened(source, item), alone=item is not None)
     else:

@@ -48,6 +48,17 @@ def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
     return check
 
 
+def require_unread(out: Path | None, *given: Path | None) -> None:
+    """Errors: BadParameter where what is written would replace a file that is read."""
+    if out is None or not out.exists():
+        return
+    for one in given:
+        if one is None or not one.exists():
+            continue
+        if one.samefile(out) or (one.is_dir() and one.samefile(out.parent)):
+            raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+
+
 Checkpoint = Annotated[
     Path,
     typer.Argument(
