@@ -119,7 +119,10 @@ def figure(
     out: Annotated[
         Path,
         typer.Option(
-            "-o", "--out", metavar="FIG.pdf", help="Where to; .csv: numbers, not of one capture."
+            "-o",
+            "--out",
+            metavar="FIG.pdf",
+            help="Where to; .csv: the numbers of compare, activation, curve and scores.",
         ),
     ],
     layer: Layer = 0,
