@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from statsmodels.stats.contingency_tables import mcnemar
 
 from hgviz import examples
 from hgviz.analysis import scores
@@ -29,6 +28,8 @@ def answers(given, loss=None):
 
 
 def test_classes_are_paired_row_by_row():
+    from statsmodels.stats.contingency_tables import mcnemar
+
     random = np.random.default_rng(0)
     wanted, a, b = random.integers(0, 2, (3, 200))
     found = disagreement((classes(wanted),) * 2, (answers(a), answers(b)), LABELS.__getitem__)

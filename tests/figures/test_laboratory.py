@@ -17,9 +17,8 @@ from hgviz.figures.report import write
 from hgviz.figures.sheets import wrapped
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.test_layout import overlaps, texts
-from tests.figures.texts import captures
+from tests.figures.texts import MAKERS, capture_of
 
-CAPTURES = dict(captures())
 WIDTHS = (240.0, 487.0)
 
 
@@ -75,11 +74,9 @@ def test_grids_thin_their_names(heads, width):
     checked("grids", Grids((grid, grid, grid), "Distance"), width)
 
 
-@pytest.mark.parametrize(
-    ("name", "width"), list(zip(list(CAPTURES)[::3], WIDTHS * 9, strict=False))
-)
+@pytest.mark.parametrize(("name", "width"), list(zip(list(MAKERS)[::3], WIDTHS * 9, strict=False)))
 def test_pairs_of_any_text_fit(name, width):
-    capture = CAPTURES[name]
+    capture = capture_of(name)
     layer = next(one for one in capture.spec.layers if one.heads)
     chart = pair_chart(capture, capture, Selection(layer.index, layer.heads[-1]))
     assert not chart.maps[2].any()

@@ -6,9 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from hgviz.core import Display, Selection, replace
 from hgviz.figures import FIGURES, Spec, composed, points, style
-from tests.figures.texts import captures
-
-CAPTURES = dict(captures())
+from tests.figures.texts import MAKERS, capture_of
 
 
 def texts(page):
@@ -47,9 +45,9 @@ def selections(capture):
 
 
 @pytest.mark.parametrize("kind", FIGURES)
-@pytest.mark.parametrize("name", CAPTURES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_no_two_labels_overlap_and_none_leaves_the_page(name, kind):
-    capture = CAPTURES[name]
+    capture = capture_of(name)
     for width, selection in selections(capture):
         spec = Spec(kind, selection, Display(shared=width == "acl"), width)
         with style.dressed():
@@ -66,7 +64,7 @@ def test_no_two_labels_overlap_and_none_leaves_the_page(name, kind):
 @pytest.mark.parametrize("kind", FIGURES)
 def test_the_page_has_room_for_every_artist(kind):
     with style.dressed():
-        page = composed(Spec(kind, width="acl"), CAPTURES["sea"])
+        page = composed(Spec(kind, width="acl"), capture_of("sea"))
         renderer = FigureCanvasAgg(page.figure).get_renderer()
         for artist in (*page.axes.patches, *page.axes.collections, *page.axes.images):
             box = artist.get_tightbbox(renderer)
@@ -79,7 +77,7 @@ def test_the_page_has_room_for_every_artist(kind):
 
 def test_the_colour_bar_is_as_tall_as_the_map():
     with style.dressed():
-        page = composed(Spec("map", Selection(12, 2), width="acl"), CAPTURES["sea"])
+        page = composed(Spec("map", Selection(12, 2), width="acl"), capture_of("sea"))
     data, bar = page.axes.images
     assert data.get_extent()[2:] == bar.get_extent()[2:]
     left, right, bottom, top = data.get_extent()

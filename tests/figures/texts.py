@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -167,29 +168,50 @@ TEXTS = {
 }
 
 
-def captures():
-    """Name -> capture, of every kind there is."""
-    yield from ((name, make_capture(text)) for name, text in TEXTS.items())
-    yield "signed", make_capture(SEA, signed=True)
-    yield "windowed", make_capture(SEA, windowed=True)
-    yield "deep", make_capture(SEA, strides=(1, 2, 4, 8, 16), heads=2)
-    yield "many heads", make_capture(SEA, heads=13)
-    yield "words", plain(SEA.split())
-    yield "long names", plain(["Donaudampfschiff" * 20, "b", "W" * 300, "c"])
-    yield "many layers", plain(["a", "b"], layers=24, heads=16)
-    yield "ragged", ragged()
-    korean = plain(["이", "영화", "는", "정말", "재미있었", "다"]).prompt
-    english = plain(SEA.split()).prompt
-    yield "two texts", paired(korean, english)
-    yield "one and many", paired(plain(SEA.split() * 3).prompt, plain(["a"], special=False).prompt)
-    yield "many and one", paired(plain(["a"], special=False).prompt, english)
-    yield "states", paired(states(9), korean, encoder=False)
-    yield "slots", projected(SEA.split())
-    yield "mixed", mixed(["internationalisation", "##s", "of", "b", "재미있었습니다"])
-    yield "one signed", mixed([])
+def _of_two(first, second, encoder=True):
+    """Of two texts, made when asked for."""
+    return lambda: paired(first(), second(), encoder=encoder)
+
+
+def _korean():
+    return plain(["이", "영화", "는", "정말", "재미있었", "다"]).prompt
+
+
+def _english():
+    return plain(SEA.split()).prompt
+
+
+def _one(special=True):
+    return plain(["a"], special=special).prompt
+
+
+MAKERS = {
+    **{name: partial(make_capture, text) for name, text in TEXTS.items()},
+    "signed": lambda: make_capture(SEA, signed=True),
+    "windowed": lambda: make_capture(SEA, windowed=True),
+    "deep": lambda: make_capture(SEA, strides=(1, 2, 4, 8, 16), heads=2),
+    "many heads": lambda: make_capture(SEA, heads=13),
+    "words": lambda: plain(SEA.split()),
+    "long names": lambda: plain(["Donaudampfschiff" * 20, "b", "W" * 300, "c"]),
+    "many layers": lambda: plain(["a", "b"], layers=24, heads=16),
+    "ragged": ragged,
+    "two texts": _of_two(_korean, _english),
+    "one and many": _of_two(lambda: plain(SEA.split() * 3).prompt, lambda: _one(special=False)),
+    "many and one": _of_two(lambda: _one(special=False), _english),
+    "states": _of_two(lambda: states(9), _korean, encoder=False),
+    "slots": lambda: projected(SEA.split()),
+    "mixed": lambda: mixed(["internationalisation", "##s", "of", "b", "재미있었습니다"]),
+    "one signed": lambda: mixed([]),
+}
+
+
+@cache
+def capture_of(name: str) -> Capture:
+    """One of every kind there is, made when a test first asks for it, not when tests are listed."""
+    return MAKERS[name]()
 
 
 __all__ = [
-    "HOSTILE", "SEA", "TEXTS", "Dense", "byte_prompt", "captures", "mixed", "paired", "plain",
-    "projected", "ragged", "states",
+    "HOSTILE", "MAKERS", "SEA", "TEXTS", "Dense", "byte_prompt", "capture_of", "mixed", "paired",
+    "plain", "projected", "ragged", "states",
 ]  # fmt: skip
