@@ -165,7 +165,10 @@ class View(QWidget):
             self.refresh()
 
     def _ask(self) -> None:
-        if self.session is None or self._lanes is None or not self.isVisible():
+        if self.session is None or self._lanes is None:
+            return
+        if not self.isVisible():
+            self._drop()  # what is under way is of what was; it is asked again when shown
             return
         self._due = False
         if self.lane == "here":
@@ -195,6 +198,11 @@ class View(QWidget):
             on_error=self.show_error,
             post=self._lanes.bridge.post,
         )
+
+    def _drop(self) -> None:
+        if self._lanes is not None and self.lane != "here":
+            getattr(self._lanes, self.lane).cancel(f"view {id(self)}")
+            self._busy.stop()
 
     def _stepped(self, step: Step) -> None:
         """A step that carries a value carries a picture as far as it is done."""
