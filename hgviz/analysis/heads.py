@@ -22,7 +22,7 @@ from hgviz.analysis.saying import Named, Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
 
-_ROWS, _COLUMNS = 256, 1024  # whole tiles
+_ROWS, _COLUMNS = 256, 512  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
 _EVEN = 0.9  # of the entropy of an even row
 _PLAIN = ("first", "final", "same", "near", "around", "opening", "separators", "special")
@@ -61,7 +61,7 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     """The facts of every head that is captured, layer by layer.
 
     Yields a Step after each block of rows; when a layer is done, its value is the facts so far.
-    Holds at most 256 rows by 1,024 keys of a layer's maps. Rows with few keys do not count. Of
+    Holds at most 256 rows by 512 keys of a layer's maps. Rows with few keys do not count. Of
     texts above 8,192 tokens only rows spread evenly over the text are read; the evidence says so.
     """
     found: dict[HeadId, HeadFacts] = {}
