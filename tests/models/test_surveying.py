@@ -104,7 +104,8 @@ def test_what_is_no_number_and_what_is_settled_is_found_as_by_numpy(device):
     q[0, 300, 3] = np.nan
     maps, wanted = LazyMap(replace(factors, q=q), (0,)), Wanted(3, 4, (10, 300))
     one = surveyed(maps, 0, wanted, device)
-    agree(one, survey(maps, 0, wanted))
+    # scores reach 200 here, and each library's products round them by some 1e-5
+    agree(one, survey(maps, 0, wanted), 5e-5)
     assert np.isnan(one.total[300]) and np.isfinite(one.total[301])
 
 
