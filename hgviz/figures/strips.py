@@ -18,7 +18,6 @@ from hgviz.palettes import PAPER
 LANE, BETWEEN = 11.0, 26.0
 NAME, VALUE = 0.27, 62.0  # of the page's width, and points
 DOT, MEAN = 3.6, 7.0
-FADED = 0.55
 EACH_X = 34.0
 
 

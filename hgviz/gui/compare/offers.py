@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hgviz.activations import ACTIVATIONS, SIX
-from hgviz.core import Capture, HeadId, ModelSpec, Off
+from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui.composing import LARGEST
 from hgviz.session import Session
 
@@ -59,9 +59,4 @@ def switched(session: Session) -> Iterator[tuple[Off, str]]:
     yield from ((off, words) for off, words in offered.items() if off != capture.off)
 
 
-def same_model(a: Capture, b: Capture) -> bool:
-    """Whether both were made by the same weights and activations."""
-    return bool(a.spec.digest) and a.spec.digest == b.spec.digest
-
-
-__all__ = ["activations", "levels", "same_model", "switched"]
+__all__ = ["activations", "levels", "switched"]
