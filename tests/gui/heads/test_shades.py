@@ -19,8 +19,10 @@ def dressed(app):
 
 
 @pytest.fixture
-def session(capture):
-    return session_of(capture, facts=True)
+def session(capture, facts):
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
 
 
 def test_the_smallest_has_the_first_colour_and_the_largest_the_last():

@@ -20,8 +20,10 @@ def dressed(app):
 
 
 @pytest.fixture
-def session(capture):
-    return session_of(capture, facts=True)
+def session(capture, facts):
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
 
 
 def test_the_role_its_evidence_and_every_metric_are_told(session):
