@@ -76,10 +76,10 @@ def compared(folder: Path) -> None:
     first = open_capture(resource(FIRST))
     other = finish(tasks.load(resource(SAMPLE), "cpu", activation="ymish"))
     prompt, _ = tasks.prompt_from(other, first.prompt.text)
-    finish(tasks.capture(other, prompt, out=folder / "ymish.h5"))
+    finish(tasks.capture(other, prompt, out=folder / "other.h5"))
     for dark in (False, True):
         with opened(resource(FIRST), dark) as (program, frame):
-            program.session.put(mode="compare", beside=open_capture(folder / "ymish.h5"))
+            program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
             program.settle()
             keep(f"compare-{THEMES[dark]}", frame.grab().toImage())
 
