@@ -22,7 +22,7 @@ test: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
 
 soak: $(READY)
-	$(BIN)/pytest -m soak tests/soak
+	$(BIN)/pytest -m soak tests/soak tests/analysis
 
 bench: $(READY)
 	$(BIN)/python benchmarks/table.py

@@ -80,9 +80,9 @@ def test_identity_previous_even_sink_and_toeplitz_maps_have_the_numbers_they_mus
     assert "positional" not in named[3] + named[2] and "convolution" not in named[3]
 
 
-def test_every_metric_equals_a_dense_computation_of_a_long_text_without_a_whole_map(monkeypatch):
-    n = 3072
-    prompt = byte_prompt("Some words, again and again. " * 106)
+@pytest.mark.parametrize("n", [3072, pytest.param(8192, marks=pytest.mark.soak)])
+def test_every_metric_equals_a_dense_computation_of_a_long_text_without_a_whole_map(n, monkeypatch):
+    prompt = byte_prompt("Some words, again and again. " * (n // 29 + 1))
     spec = make_spec((1,), heads=1)
     spec = replace(spec, layers=spec.layers[:1])
     shape = layer_shape(spec, spec.layers[0], len(prompt))
