@@ -115,7 +115,7 @@ class CurveView(View):
         reason = by_name("time_curve").why_off(session)
         self.clock.wear(*("stop", "Stop timing") if job else ("clock", reason or CLOCK))
         self.clock.setEnabled(job is not None or not reason)
-        part = f", {job.done / job.total:.0%}" if job and job.total else ""
+        part = f", {job.done / job.total:.0%}".replace("%", " %") if job and job.total else ""
         self.head.note.say(f"timing{part}{job.note and ' · '}{job.note}" if job else NOTE)
 
     def _time(self) -> None:

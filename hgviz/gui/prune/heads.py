@@ -178,7 +178,7 @@ class HeadsView(View):
             off, left = self._left
             self.hint.say(left if left and off == session.off else HINT)
         else:
-            part = f"{job.done / job.total:.0%}" if job.total else ""
+            part = f"{job.done / job.total:.0%}".replace("%", " %") if job.total else ""
             self.hint.say(" · ".join(filter(None, (job.title, job.note, part))))
 
     def _offer(self, study: Study | None) -> None:

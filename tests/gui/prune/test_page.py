@@ -219,7 +219,7 @@ def test_a_curve_is_timed_from_its_pane_and_then_drawn_over_milliseconds(
 def test_timing_can_be_stopped_and_gives_way_to_a_mask(traced, until):
     session, view = traced.session, traced.prune.curve
     traced.commands.run("time_curve")
-    until(lambda: "timing, 0%" in view.head.note.full and "off" in view.head.note.full)
+    until(lambda: "timing, 0 %" in view.head.note.full and "off" in view.head.note.full)
     assert view.clock.toolTip() == "Stop timing"
     traced.commands.pruning.switch(OFF)
     until(lambda: session.trial.done and session.trial.off == OFF)
