@@ -80,7 +80,9 @@ def test_a_survey_by_torch_is_timed_beside_numpys(monkeypatch, capsys, peaked):
     device["main"].__globals__.update(ROUNDS=1)
     device["surveys"]("cpu", 600, peaked)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and lines[-1].endswith("yes")
+    assert len(lines) == 3 and "weights of torch off numpy's" in lines[-1]
+    # scores of a peaked head are large, and so is what products round differently of them
+    assert float(lines[-1].split()[-3]) < (1e-4 if peaked else 1e-5)
 
 
 def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(

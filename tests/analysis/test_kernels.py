@@ -135,7 +135,8 @@ def test_any_maps_of_any_texts_equal_the_formula_on_whole_maps(seed, sizes, caus
     texts = [np.tril(one) if causal else one for one in texts]
     for head, found in enumerate(kernels(*texts, causal=causal)):
         wanted = dense([one[head] for one in texts], causal)
-        np.testing.assert_allclose(found[:3], wanted, atol=1e-5)
+        # a score far below 0 has a denominator near it
+        np.testing.assert_allclose(found[:3], wanted, atol=1e-5, rtol=1e-5)
 
 
 def test_what_varies_between_texts_is_the_content():

@@ -261,7 +261,15 @@ def test_parts_of_a_new_capture_beside_an_old_file_are_not_taken_for_done(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "version,fits", [([1, 2], True), ([1, 1], False), ([1, 4], False), ([2, 0], False), (7, False)]
+    "version,fits",
+    [
+        ([1, 2], True),
+        ([1, 3], True),
+        ([1, 1], False),
+        ([1, 99], False),
+        ([2, 0], False),
+        (7, False),
+    ],
 )
 def test_parts_of_an_older_version_are_gone_on_with_where_they_fit(tmp_path, texts, version, fits):
     text = texts[0]
