@@ -23,8 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 SHORT = (
-    "tiles", "fluid", "comparing", "lengths", "exactness", "capture", "peers", "device", "startup",
-    "pruning",
+    "tiles", "fluid", "comparing", "lengths", "exactness", "completeness", "capture", "peers",
+    "device", "startup", "pruning",
 )  # fmt: skip
 LONG = (
     "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
