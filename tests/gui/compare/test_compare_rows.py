@@ -16,6 +16,7 @@ from hgviz.gui.compare.below import Below
 from hgviz.gui.compare.numbers import NumbersView, percent
 from hgviz.gui.compare.texts import Reader, TextsView, rows_of
 from hgviz.gui.compare.told import Told
+from hgviz.gui.views.base import Notice
 from hgviz.gui.views.cells import glyphs
 from hgviz.maps import Projected
 from hgviz.session import Session
@@ -258,8 +259,16 @@ def test_layers_that_are_not_captured_yet_and_nothing_beside_are_no_error(app):
     for one, other in ((part, a), (a, part), (part, part)):
         session = session_of(one, other)
         for kind in (TextsView, NumbersView):
-            with showing(kind, session, 900, 190):
+            with showing(kind, session, 900, 190) as view:
+                assert no_error(view)
                 session.put(beside=None)
+                view.settle()
+                assert no_error(view)
+
+
+def no_error(view):
+    """Whether a pane shows its picture or its empty state: the notice of an error says neither."""
+    return not any(one.isVisible() and one.said is None for one in view.findChildren(Notice))
 
 
 def test_dark_and_light_are_drawn_differently(app):
