@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import palettes
@@ -21,13 +20,11 @@ from hgviz.gui.compare.told import sides_of
 from hgviz.gui.compare.trio import Trio
 from hgviz.gui.controls import IconButton, PaneHead, Segments, Words, label
 from hgviz.gui.views import words
-from hgviz.gui.views.base import View
-from hgviz.gui.views.map import SCALES
+from hgviz.gui.views.choosing import SCALES, MapsView
 from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.pointer import arrow_of
 from hgviz.gui.views.supply import QUICK
 from hgviz.gui.views.tiles import Tiles
-from hgviz.session import Session, step_token
+from hgviz.session import Session
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -41,7 +38,7 @@ MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
 
-class CompareView(View):
+class CompareView(MapsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
     title = "Compare"
@@ -62,7 +59,6 @@ class CompareView(View):
         self._comparer = Comparer(self.tiles)
         self._feed = Feed(self.tiles, self.trio.panes)
         self._compared: Compared | None = None
-        self._pointed: tuple[int, int] | None = None  # the cell under the pointer
         self._build()
 
     def _build(self) -> None:
@@ -297,45 +293,5 @@ class CompareView(View):
         if query is not None:
             self._choose(replace(self.session.selection, query=query, key=key))
 
-    def _choose(self, selection: Selection) -> None:
-        assert self.session is not None
-        self._pointed = None
-        self.session.put(hover=None, selection=selection)
-
     def _choose_way(self, name: str) -> None:
         self.trio.blink(name == "blink")
-
-    def _choose_scale(self, name: str) -> None:
-        if self.session is not None:
-            scale = cast(palettes.Scale, name)
-            self.session.put(display=replace(self.session.display, scale=scale))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """On the maps the arrows go where they point: the query runs down, the key across."""
-        if isinstance(event, QKeyEvent):
-            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
-                event.accept()
-                return True
-            if event.type() == QEvent.Type.KeyPress and self._press(event):
-                return True
-        return super().eventFilter(watched, event)
-
-    def _press(self, event: QKeyEvent) -> bool:
-        if self.session is None:
-            return False
-        arrow = arrow_of(event)
-        if arrow is not None:
-            self._choose(step_token(self.session, *arrow))
-            return True
-        return event.key() == Qt.Key.Key_Escape and self._escape(self.session)
-
-    def _escape(self, session: Session) -> bool:
-        """First the hover, then the selection."""
-        if session.hover is not None or self._pointed is not None:
-            self._choose(session.selection)
-            self._follow()
-        elif session.selection.key is not None or session.selection.query is not None:
-            self._choose(replace(session.selection, query=None, key=None))
-        else:
-            return False
-        return True

@@ -16,7 +16,7 @@ from hgviz.core import Display, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Picker, Segments, label
 from hgviz.gui.views.base import View
-from hgviz.gui.views.map import SCALES
+from hgviz.gui.views.choosing import SCALES
 from hgviz.session import Session
 
 SWATCH = QSize(48, 12)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from hgviz import palettes
@@ -15,29 +15,27 @@ from hgviz.core import Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, Segments, label
 from hgviz.gui.views import sayings, words
-from hgviz.gui.views.base import View
 from hgviz.gui.views.canvas import Block, Canvas
+from hgviz.gui.views.choosing import SCALES, MapsView
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.pointer import arrow_of
 from hgviz.gui.views.sight import rule_of, seen
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles
-from hgviz.session import Session, step_token
+from hgviz.session import Session
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
-SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 LEAST_ROLE = 48  # px: less than this says nothing
 HELD = 12  # ms that another head may take to be there at once
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
 
-class MapView(View):
+class MapView(MapsView):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
     name, title = "map", "Map"
@@ -54,7 +52,6 @@ class MapView(View):
         self.canvas = Canvas(self.tiles)
         self._opener = Opener(self.tiles)
         self._opened: Opened | None = None
-        self._pointed: tuple[int, int] | None = None  # the cell under the pointer
         self._whole = False
         self._role = ""
         self._supply = Supply(self.canvas, self._opener)
@@ -337,11 +334,6 @@ class MapView(View):
         if query is not None:
             self._choose(replace(self.session.selection, query=query, key=key))
 
-    def _choose(self, selection: Selection) -> None:
-        assert self.session is not None
-        self._pointed = None
-        self.session.put(hover=None, selection=selection)
-
     def _say_block(self, block: Block | None) -> None:
         """How much of their weight the rows of a block have in it."""
         if self._opened is None:
@@ -355,44 +347,15 @@ class MapView(View):
             on_done=self.canvas.say, on_error=self.show_error, post=self._lanes.bridge.post,
         )  # fmt: skip
 
-    def _choose_scale(self, name: str) -> None:
-        if self.session is not None:
-            scale = cast(palettes.Scale, name)
-            self.session.put(display=replace(self.session.display, scale=scale))
-
     def _show_whole(self, whole: bool) -> None:
         self._whole = whole
         self.refresh()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """On the map the arrows go where they point: the query runs down, the key across."""
-        if isinstance(event, QKeyEvent):
-            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
-                event.accept()
-                return True
-            if event.type() == QEvent.Type.KeyPress and self._press(event):
-                return True
-        return super().eventFilter(watched, event)
-
-    def _press(self, event: QKeyEvent) -> bool:
-        if self.session is None:
-            return False
-        if (arrow := arrow_of(event)) is not None:
-            self._choose(step_token(self.session, *arrow))
-            return True
-        return event.key() == Qt.Key.Key_Escape and self._escape(self.session)
-
     def _escape(self, session: Session) -> bool:
         """First the block, then the hover, then the selection."""
-        if self.canvas.block is not None:
-            self.canvas.drop_block()
-        elif session.hover is not None or self._pointed is not None:
-            self._choose(session.selection)
-            self._follow()
-        elif session.selection.key is not None or session.selection.query is not None:
-            self._choose(replace(session.selection, query=None, key=None))
-        else:
-            return False
+        if self.canvas.block is None:
+            return super()._escape(session)
+        self.canvas.drop_block()
         return True
 
 
