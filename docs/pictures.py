@@ -104,8 +104,7 @@ def reading() -> None:
     for kind in ("levels", "rollout"):
         path = HERE / "pictures" / f"reading-{kind}.png"
         spec = Spec(kind, Selection(11, 2, READ), width="icml")
-        command = f"hgviz figure first.h5 --kind {kind} --layer 11 --head 2 --query {READ}"
-        finish(tasks.figure(spec, capture, path, f"{command} --width icml -o {path.name}"))
+        finish(tasks.figure(spec, capture, path))
         print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 
@@ -125,12 +124,7 @@ def heads(folder: Path) -> None:
         study = finish(tasks.curve(trials, study, method))
     for kind, methods in (("scores", ["loo"]), ("curve", COMPARED)):
         path = HERE / "pictures" / f"heads-{kind}.png"
-        command = f"hgviz figure study.h5 --kind {kind}"
-        command = " ".join([command, *(f"--method {one}" for one in methods), "--width icml"])
-        chart = tasks.chart(kind, [study], methods)
-        finish(
-            tasks.study_figure(Spec(kind, width="icml"), chart, path, f"{command} -o {path.name}")
-        )
+        finish(tasks.figure(Spec(kind, width="icml", methods=tuple(methods)), study, path))
         print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 
@@ -150,11 +144,8 @@ def ymish(folder: Path) -> None:
     captures = [open_capture(path) for path in paths]
     for kind, name in (("activation", "activation"), ("compare", "pair")):
         path = HERE / "pictures" / f"ymish-{name}.png"
-        command = ["hgviz figure", *(one.name for one in paths), "--kind", kind]
-        command += ["--layer 3 --head 0"] * (kind == "compare")
-        command += ["--width 6.5in -o", path.name]
         spec = Spec(kind, Selection(3, 0), width="6.5in")
-        finish(tasks.figure_beside(spec, captures, path, " ".join(command)))
+        finish(tasks.figure(spec, captures, path))
         print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -159,51 +158,33 @@ def figure(
     """Draw a figure for a paper; every kind ignores the options it does not use."""
     from hgviz import tasks
     from hgviz.core import Selection, replace
-    from hgviz.figures import BESIDE, CHARTS, COMPOSED, FIGURES, Spec
+    from hgviz.figures import FIGURES, Spec
 
-    kinds = FIGURES | COMPOSED | CHARTS | BESIDE
-    if kind not in kinds:
-        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(kinds)}.")
-    if len(sources) > 1 and kind not in ("curve", *BESIDE):
+    if kind not in FIGURES:
+        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
+    wanted = FIGURES[kind].of
+    if len(sources) > 1 and wanted in ("capture", "study"):
         raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
-    if kind == "compare" and len(sources) != 2:
-        raise typer.BadParameter("A figure of kind compare is of two captures: A.h5 B.h5.")
-    names = [source.name for source in sources]
-    spec = Spec(kind, Selection(layer, head, query), width=width)
-    if kind in CHARTS:
-        command = ["hgviz", "figure", *names, "--kind", kind]
-        command += [word for name in method or [] for word in ("--method", name)]
-        command += [] if axis == "heads" else ["--axis", axis]
-        command += ["--width", width, "-o", out.name]
-        one = tasks.chart(kind, [_study(source) for source in sources], method or [], axis)
-        task = tasks.study_figure(spec, one, out, shlex.join(command))
-    elif kind in BESIDE:
-        command = ["hgviz", "figure", *names, "--kind", kind]
-        command += ["--layer", str(layer), "--head", str(head)] if kind == "compare" else []
-        command += ["--item", str(item)] if item else []
-        command += ["--width", width, "-o", out.name]
-        captures = [open_item(source, item) for source in sources]
-        task = tasks.figure_beside(spec, captures, out, shlex.join(command))
+    if len(sources) != 2 and wanted == "pair":
+        raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")
+    spec = Spec(kind, Selection(layer, head, query), width=width, methods=tuple(method or ()),
+                axis=axis)  # fmt: skip
+    if wanted in ("study", "studies"):
+        task = tasks.figure(spec, [_study(source) for source in sources], out)
     else:
-        command = ["hgviz", "figure", *names, "--kind", kind]
-        command += ["--layer", str(layer), "--head", str(head)]
-        command += [] if query is None else ["--query", str(query)]
-        command += ["--item", str(item)] if item else []
-        capture = open_item(sources[0], item)
+        captures = [open_item(source, item) for source in sources]
         if kind == "rollout":
-            spec = replace(spec, recipe=recipe_of(capture, fuse, heads, residual, signed))
-            command += spec.recipe.options
+            recipe = recipe_of(captures[0], fuse, heads, residual, signed)
+            spec = replace(spec, recipe=recipe)
         if kind == "links":
             links = linking.linking_of(
-                capture, layer, queries, heads, fuse=together, most=most, mass=mass, least=least,
-                words=words, special=special, values=values, across=across,
+                captures[0], layer, queries, heads, fuse=together, most=most, mass=mass,
+                least=least, words=words, special=special, values=values, across=across,
             )  # fmt: skip
             first = links.heads[0] if links.heads else spec.selection.head_id
             spec = replace(spec, links=links, selection=Selection(*first, query))
-            command += links.arguments
-        command += ["--width", width, "-o", out.name]
-        task = tasks.figure(spec, capture, out, shlex.join(command))
-    terminal.say(f"{terminal.run(task, 'Drawing')}: {kinds[kind].label.lower()}.")
+        task = tasks.figure(spec, captures, out)
+    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
 def selftest(context: typer.Context) -> int:

@@ -2,183 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-from hgviz.core import Capture, HeadId, HgvizError
-from hgviz.figures.spec import FORMATS, WIDTHS, Fact, Spec, format_of, points
+from hgviz.core import Capture, HgvizError, replace
+from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
+from hgviz.figures.spec import FORMATS, WIDTHS, Spec, format_of, points
 
 if TYPE_CHECKING:
-    from hgviz.figures.document import Drawn
     from hgviz.figures.page import Page
 
-Facts = Mapping[HeadId, Fact]
-TABLE = ".csv"  # what a chart's numbers are written as
-
-
-def _map(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.matrix import compose
-
-    compose(page, spec, capture, facts)
-
-
-def _wall(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.wall import compose
-
-    compose(page, spec, capture, facts)
-
-
-def _levels(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.levels import compose
-
-    compose(page, spec, capture, facts)
-
-
-def _links(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.links import compose
-
-    compose(page, spec, capture, facts)
-
-
-def _rollout(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
-    from hgviz.figures.rollout import compose
-
-    compose(page, spec, capture, facts)
-
-
-def _curve(page: Page, spec: Spec, chart: Any) -> None:
-    from hgviz.figures.curve import compose
-
-    compose(page, spec, chart)
-
-
-def _scores(page: Page, spec: Spec, chart: Any) -> None:
-    from hgviz.figures.scores import compose
-
-    compose(page, spec, chart)
-
-
-def _three(page: Page, spec: Spec, chart: Any) -> None:
-    from hgviz.figures.three import compose
-
-    compose(page, spec, chart)
-
-
-def _plots(page: Page, spec: Spec, chart: Any) -> None:
-    from hgviz.figures.plots import compose
-
-    compose(page, spec, chart)
+TABLE = ".csv"  # what the numbers are written as
+Of = Literal["capture", "pair", "captures", "study", "studies"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of figure: its name, what people call it, and the function that composes it.
+    """One kind of figure: its name, what people call it, and what it is drawn of.
 
-    Those of COMPOSED are of captures whose maps tasks have made one, those of CHARTS are of
-    studies, those of BESIDE of one or two captures; tasks make their numbers ready: (page, spec,
-    chart).
+    of "pair": of two captures, A and B; "captures" and "studies": of one or more. What draws it
+    stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
     """
 
     name: str
     label: str
-    compose: Callable[..., None]
+    of: Of
 
 
 FIGURES: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("map", "Map of one head", _map),
-        Kind("links", "Links between tokens", _links),
-        Kind("wall", "All heads of all layers", _wall),
-        Kind("levels", "One token through all levels", _levels),
+        Kind("map", "Map of one head", "capture"),
+        Kind("links", "Links between tokens", "capture"),
+        Kind("wall", "All heads of all layers", "capture"),
+        Kind("levels", "One token through all levels", "capture"),
+        Kind("rollout", "All maps composed", "capture"),
+        Kind("compare", "Two heads and their difference", "pair"),
+        Kind("activation", "What scores become", "captures"),
+        Kind("curve", "What is lost as heads go", "studies"),
+        Kind("scores", "What every head is worth", "study"),
     )
 }
 
 
-COMPOSED: dict[str, Kind] = {"rollout": Kind("rollout", "All maps composed", _rollout)}
-
-
-CHARTS: dict[str, Kind] = {
-    row.name: row
-    for row in (
-        Kind("curve", "What is lost as heads go", _curve),
-        Kind("scores", "What every head is worth", _scores),
-    )
-}
-
-
-BESIDE: dict[str, Kind] = {
-    row.name: row
-    for row in (
-        Kind("compare", "Two heads and their difference", _three),
-        Kind("activation", "What scores become", _plots),
-    )
-}
-
-
-def composed(spec: Spec, capture: Capture, facts: Facts | None = None) -> Page:
-    """The page of a figure, not yet written; call it within style.dressed().
-
-    Raises HgvizError for an unknown kind or width, and for a capture that lacks what is shown.
-    """
-    kinds = FIGURES | COMPOSED
-    if spec.kind not in kinds:
+def kind_of(name: str) -> Kind:
+    """The kind of this name. Errors: HgvizError where there is none."""
+    if name not in FIGURES:
         raise HgvizError(
-            f"there is no kind of figure named {spec.kind!r}",
-            f"the kinds are {', '.join(kinds)}",
+            f"there is no kind of figure named {name!r}",
+            f"the kinds are {', '.join(FIGURES)}",
             "Choose one of these",
         )
+    return FIGURES[name]
+
+
+def composed(spec: Spec, content: Content | Capture) -> Page:
+    """The page of a figure, not yet written; call it within style.dressed().
+
+    A capture stands for itself with nothing known of its heads. Raises HgvizError for an unknown
+    kind or width, and for a capture that lacks what is shown.
+    """
+    kind = kind_of(spec.kind).name
     width = points(spec.width)
     from hgviz.figures.page import Page
+    from hgviz.figures.pictures import DRAWINGS
 
     page = Page(width)
-    kinds[spec.kind].compose(page, spec, capture, facts or {})
+    DRAWINGS[kind].compose(page, spec, Looked(content) if isinstance(content, Capture) else content)
     return page
 
 
-def draw(
-    spec: Spec,
-    capture: Capture,
-    path: str | Path,
-    *,
-    facts: Facts | None = None,
-    command: str = "",
-) -> Path:
-    """Write a figure to path and give the path.
+def composed_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Page:
+    """The page of several figures beside and below each other. Call and errors as of composed."""
+    from hgviz.figures.sheet import arranged
 
-    command: what draws it again, kept in the file with everything else that identifies it; names
-    of folders are left out of it. The file appears whole or not at all. Raises HgvizError.
-    """
-    from hgviz.figures import provenance
-
-    def page_and_record() -> tuple[Page, dict[str, str]]:
-        page = composed(spec, capture, facts)
-        return page, provenance.record(spec, capture, page.notes, command, Path(path))
-
-    return _written(page_and_record, Path(path), spec.format)
+    return arranged(sheet, [replace(one, spec=_known(one.spec)) for one in panels])
 
 
-def draw_chart(spec: Spec, chart: Drawn, path: str | Path, command: str = "") -> Path:
-    """Write a figure of CHARTS or BESIDE to path and give the path; a .csv has its numbers in place
-    of a picture. command as in draw. Raises HgvizError.
+def draw(panel: Panel, path: str | Path) -> Path:
+    """Write a figure to path and give the path; a .csv has its numbers in place of a picture.
+
+    The file says what identifies it, and the command that draws it again; names of folders are
+    left out of it. It appears whole or not at all. Raises HgvizError.
     """
     path = Path(path)
     from hgviz.figures import export, provenance
-    from hgviz.figures.page import Page
 
-    if not spec.format and path.suffix.lower() == TABLE:
+    if not panel.spec.format and path.suffix.lower() == TABLE and not isinstance(
+        panel.content, Looked
+    ):  # fmt: skip
         export.require_folder(path)
-        export.write(path, {path.name: export.table(chart.rows())})
+        export.write(path, {path.name: export.table(panel.content.rows())})
         return path
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
-        page = Page(points(spec.width))
-        (CHARTS | BESIDE)[spec.kind].compose(page, spec, chart)
-        return page, provenance.record_of_chart(spec, chart.about, command)
+        page = composed(panel.spec, panel.content)
+        return page, provenance.record(panel, page.notes, path)
 
-    return _written(page_and_record, path, spec.format)
+    return _written(page_and_record, path, panel.spec.format)
+
+
+def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
+    """Write several figures as one, as draw does one."""
+    path = Path(path)
+    from hgviz.figures import provenance
+
+    def page_and_record() -> tuple[Page, dict[str, str]]:
+        page = composed_sheet(sheet, panels)
+        return page, provenance.record_of_sheet(sheet, panels, page.notes, path)
+
+    return _written(page_and_record, path, sheet.format)
+
+
+def _known(spec: Spec) -> Spec:
+    kind_of(spec.kind)
+    return spec
 
 
 def _written(
@@ -197,6 +137,6 @@ def _written(
 
 
 __all__ = [
-    "BESIDE", "CHARTS", "COMPOSED", "FIGURES", "FORMATS", "WIDTHS", "Fact", "Facts", "Kind", "Spec",
-    "composed", "draw", "draw_chart", "format_of", "points",
+    "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked", "Panel", "Sheet",
+    "Spec", "composed", "composed_sheet", "draw", "draw_sheet", "format_of", "kind_of", "points",
 ]  # fmt: skip

@@ -73,9 +73,10 @@ def reduced(zoom: int) -> str:
 
 def heading(page: Page, bold: str, plain: str) -> float:
     """A line in bold and in grey over the page, if any; gives where it ends."""
-    if not bold:
+    if not bold and not page.letter:
         return 2.0
-    bold = elide(visible(bold, space=" "), page.width, style.TITLE, bold=True)
+    bold = f"{page.letter}  {visible(bold, space=' ')}" if page.letter else visible(bold, space=" ")
+    bold = elide(bold.strip(), page.width, style.TITLE, bold=True)
     page.text(0, style.TITLE, bold, size=style.TITLE, bold=True)
     start = style.extent(bold, style.TITLE, bold=True) + 8
     words = elide(plain, page.width - start, style.TEXT) if plain else ""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture
-from hgviz.figures import Facts, labels, style
+from hgviz.figures import labels, style
+from hgviz.figures.content import Facts, Looked
 from hgviz.figures.frame import heading, legend, level_name, signed_head, token_in
 from hgviz.figures.page import Page
 from hgviz.figures.shades import Shades, level_bar, rgb_of, shades_of
@@ -49,8 +50,9 @@ class Arc:
     part: float
 
 
-def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place all stages of a capture on the page."""
+    capture, facts = looked.capture, looked.facts
     last = len(capture.main) - 1
     query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 from hgviz.core import Capture, finish
-from hgviz.figures import Facts, style
+from hgviz.figures import style
 from hgviz.figures.axes import Look, look
+from hgviz.figures.content import Facts, Looked
 from hgviz.figures.frame import activation_of, footnotes, heading, level_name, map_of
 from hgviz.figures.labels import elide, visible
 from hgviz.figures.page import Page
@@ -45,8 +46,9 @@ class Kind:
     marked: bool
 
 
-def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the links of the chosen queries and heads on the page."""
+    capture, facts = looked.capture, looked.facts
     map_of(capture, spec.selection.layer, spec.selection.head)
     links = finish(linked(capture, spec.selection, spec.links))
     top = _title(page, spec, capture, links, facts)

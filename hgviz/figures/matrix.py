@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Map
-from hgviz.figures import Facts, style, sums
+from hgviz.figures import style, sums
+from hgviz.figures.content import Facts, Looked
 from hgviz.figures.frame import (
     activation_of,
     footnotes,
@@ -68,8 +69,7 @@ class Layout:
 def compose(
     page: Page,
     spec: Spec,
-    capture: Capture,
-    facts: Facts,
+    looked: Looked,
     *,
     named: tuple[str, str] | None = None,
     told: tuple[str, ...] = (),
@@ -78,6 +78,7 @@ def compose(
 
     named: what it is called in place of the head, and what is said beside; told: lines below it.
     """
+    capture, facts = looked.capture, looked.facts
     chosen = spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     off = chosen.head_id in capture.off

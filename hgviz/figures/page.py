@@ -30,23 +30,36 @@ Points = Sequence[tuple[float, float]]
 
 
 class Page:
-    """A sheet to draw on; notes are what its file must say about how it was drawn."""
+    """A sheet to draw on, or with a figure given a part of one.
 
-    def __init__(self, width: float) -> None:
+    letter: what its heading begins with, (a). notes: what its file must say about how it was drawn;
+    smallest: the size of its smallest text, in points, None before there is one.
+    """
+
+    def __init__(self, width: float, figure: Figure | None = None, letter: str = "") -> None:
         self.width = width
         self.height = 0.0
+        self.letter = letter
         self.notes: list[str] = []
-        self.figure = Figure(figsize=(width / POINTS, 1), dpi=POINTS)
-        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
+        self.smallest: float | None = None
+        self.whole = figure is None
+        self.figure = figure or Figure(figsize=(width / POINTS, 1), dpi=POINTS)
+        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.figure.axes)))
         self.axes.set_axis_off()
         self.axes.set_autoscale_on(False)
         self._layer = 1.0
 
     def close(self, height: float) -> None:
-        """Cut the sheet below the last thing drawn."""
+        """Cut the sheet below the last thing drawn; a part only learns how high it is."""
         self.height = height
-        self.figure.set_size_inches(self.width / POINTS, height / POINTS)
+        if self.whole:
+            self.figure.set_size_inches(self.width / POINTS, height / POINTS)
         self.axes.set(xlim=(0, self.width), ylim=(height, 0))
+
+    def put(self, x: float, y: float, width: float, height: float) -> None:
+        """Place a part, its corner at x and y from the top left of a sheet so wide and high."""
+        low = height - y - self.height
+        self.axes.set_position((x / width, low / height, self.width / width, self.height / height))
 
     def text(
         self,
@@ -66,6 +79,7 @@ class Page:
 
         turned: read from below, x being its baseline or middle; across is then along y.
         """
+        self.smallest = min(size, self.smallest or size)
         if middle and turned:
             x += MIDDLE * size
         elif middle:

@@ -4,25 +4,60 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from string import ascii_lowercase
 from typing import Any
 
 import hgviz
 from hgviz.core import Capture
+from hgviz.figures import kind_of
+from hgviz.figures.content import Looked, Panel, Sheet
+from hgviz.figures.options import arguments
 from hgviz.figures.spec import Spec
 
+# what a command says in place of files that are not saved yet
+MISSING: dict[str, tuple[str, ...]] = {
+    "capture": ("CAPTURE.h5",),
+    "pair": ("A.h5", "B.h5"),
+    "captures": ("CAPTURE.h5",),
+    "study": ("STUDY.h5",),
+    "studies": ("STUDY.h5",),
+}
 
-def record(
-    spec: Spec, capture: Capture, notes: list[str], command: str, path: Path
-) -> dict[str, str]:
+
+def record(panel: Panel, notes: Sequence[str], path: Path) -> dict[str, str]:
     """What identifies a figure, in words, in the order it is written."""
+    seen = panel.content
+    about = _about(panel.spec, seen.capture) if isinstance(seen, Looked) else seen.about
+    found = {
+        "program": f"hgviz {hgviz.__version__}",
+        "kind": panel.spec.kind,
+        **about,
+        "reduction": "; ".join(notes),
+        "command": command(panel, path),
+    }
+    return {name: plain(value) for name, value in found.items() if value}
+
+
+def record_of_sheet(
+    sheet: Sheet, panels: Sequence[Panel], notes: Sequence[str], path: Path
+) -> dict[str, str]:
+    """What identifies a figure of several panels: what identifies each, under its letter."""
+    found = {"program": f"hgviz {hgviz.__version__}", "kind": "sheet"}
+    for letter, panel in zip(ascii_lowercase, panels, strict=False):
+        one = record(panel, [], path)
+        found |= {f"{letter}.{name}": words for name, words in one.items() if name != "program"}
+    words = ["hgviz", "figure", bare_name(sheet.file) or "FIGURE.toml", "-o", path.name]
+    found |= {"reduction": "; ".join(notes), "command": shlex.join(words)}
+    return {name: plain(value) for name, value in found.items() if value}
+
+
+def _about(spec: Spec, capture: Capture) -> dict[str, str]:
     chosen = spec.selection
     layers = capture.spec.layers
     layer = layers[chosen.layer] if 0 <= chosen.layer < len(layers) else None
-    found = {
-        "program": f"hgviz {hgviz.__version__}",
-        "kind": spec.kind,
+    return {
         "model": bare_name(capture.spec.name),
         "checkpoint": capture.spec.digest,
         "layer": f"{chosen.layer} ({layer.name})" if layer else "",
@@ -32,21 +67,7 @@ def record(
         "text": capture.prompt.digest,
         "target": capture.target.digest if capture.target is not None else "",
         "generated": capture.made.generated,
-        "reduction": "; ".join(notes),
-        "command": without_folders(command or command_for(spec, capture, path)),
     }
-    return {name: plain(value) for name, value in found.items() if value}
-
-
-def record_of_chart(spec: Spec, about: Mapping[str, str], command: str) -> dict[str, str]:
-    """What identifies a figure of studies, in words; about: models, data and their digests."""
-    found = {
-        "program": f"hgviz {hgviz.__version__}",
-        "kind": spec.kind,
-        **about,
-        "command": without_folders(command or f"hgviz figure STUDY.h5 --kind {spec.kind}"),
-    }
-    return {name: plain(value) for name, value in found.items() if value}
 
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
@@ -64,17 +85,13 @@ def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     return {"Title": title, "Software": record["program"], "Description": "; ".join(lines)}
 
 
-def command_for(spec: Spec, capture: Capture, path: Path) -> str:
-    """The command that draws a figure again from its capture."""
-    chosen = spec.selection
-    parts = ["hgviz", "figure", capture.path or "CAPTURE.h5", "--kind", spec.kind]
-    parts += ["--layer", str(chosen.layer), "--head", str(chosen.head)]
-    if chosen.query is not None:
-        parts += ["--query", str(chosen.query)]
-    parts += spec.recipe.options if spec.kind == "rollout" else ()
-    parts += spec.links.arguments if spec.kind == "links" else ()
-    parts += ["--width", spec.width, "-o", path.name]
-    return shlex.join(parts)
+def command(panel: Panel, path: Path) -> str:
+    """The command that draws a figure again; files are named without their folders."""
+    missing = MISSING[kind_of(panel.spec.kind).of]
+    given = panel.files or missing[:1]
+    files = [bare_name(one) or missing[at % len(missing)] for at, one in enumerate(given)]
+    words = ["hgviz", "figure", *files, *arguments(panel.spec, panel.item), "-o", path.name]
+    return shlex.join(words)
 
 
 def without_folders(command: str) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hgviz.core import Capture, HgvizError
-from hgviz.figures import Facts, matrix
+from hgviz.core import HgvizError
+from hgviz.figures import matrix
+from hgviz.figures.content import Looked
 from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
 
 STANDS_FOR = "all maps"  # what the one layer of a composed capture is called
 
 
-def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the one map of a composed capture on the page. Errors: HgvizError for any other."""
-    layers = capture.spec.layers
+    layers = looked.capture.spec.layers
     if len(layers) != 1 or not layers[0].name.startswith(STANDS_FOR):
         raise HgvizError(
             "this capture is not composed",
@@ -25,6 +26,6 @@ def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
     how, _, ways = rest.partition("; ")
     chosen = replace(spec.selection, layer=0, head=0)
     matrix.compose(
-        page, replace(spec, selection=chosen), capture, facts,
+        page, replace(spec, selection=chosen), looked,
         named=(f"{name.capitalize()} composed", how), told=(ways,) if ways else (),
     )  # fmt: skip

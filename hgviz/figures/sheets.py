@@ -41,27 +41,6 @@ def written(report: Document, record: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-class _Placed(Page):
-    """A page within a sheet: its axes cover a part of it."""
-
-    def __init__(self, sheet: Figure, width: float) -> None:
-        super().__init__(width)
-        self.figure = sheet
-        self.axes = sheet.add_axes((0, 0, 1, 1))
-        self.axes.set_axis_off()
-        self.axes.set_autoscale_on(False)
-
-    def close(self, height: float) -> None:
-        """Say how high it is."""
-        self.height = height
-        self.axes.set(xlim=(0, self.width), ylim=(height, 0))
-
-    def put(self, x: float, y: float) -> None:
-        """Place it, its corner at x and y from the top left of the sheet."""
-        low = HEIGHT - y - self.height
-        self.axes.set_position((x / WIDTH, low / HEIGHT, self.width / WIDTH, self.height / HEIGHT))
-
-
 class _Flow:
     """Blocks below each other, on as many sheets as they take."""
 
@@ -133,9 +112,9 @@ class _Flow:
     def _open(self) -> None:
         self._number += 1
         self._figure = Figure(figsize=(WIDTH / POINTS, HEIGHT / POINTS), dpi=POINTS)
-        self._sheet = _Placed(self._figure, WIDTH)
+        self._sheet = Page(WIDTH, self._figure)
         self._sheet.close(HEIGHT)
-        self._sheet.put(0, 0)
+        self._sheet.put(0, 0, WIDTH, HEIGHT)
         self._y = MARGIN
 
     def _height(self, block: Block) -> float:
@@ -148,9 +127,9 @@ class _Flow:
         alone = composed(picture, ROOM)  # to see how high it is
         self.need(alone.height + below + 6)
         self.down(6)
-        page = _Placed(self._figure, ROOM)
+        page = Page(ROOM, self._figure)
         composed(picture, ROOM, page)
-        page.put(MARGIN, self._y)
+        page.put(MARGIN, self._y, WIDTH, HEIGHT)
         self._y += page.height + 2
         self.lines(picture.caption, CELL + 0.5, colour=PAPER.secondary)
         self.down(8)

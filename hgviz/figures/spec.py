@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.maps.linking import Linking
@@ -43,6 +42,7 @@ class Spec:
     format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
     all levels, the head of each stage; a stage that has none here shows its clearest. links: which
     links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
+    methods, axis: of studies, which scores, and what curves are drawn over.
     """
 
     kind: str = "map"
@@ -54,20 +54,8 @@ class Spec:
     heads: tuple[HeadId, ...] = ()
     links: Linking = field(default_factory=Linking)
     recipe: Recipe = field(default_factory=Recipe)
-
-
-class Fact(Protocol):
-    """What a figure asks of the facts about a head."""
-
-    @property
-    def role(self) -> str:
-        """What it does, in a few words."""
-        ...
-
-    @property
-    def score(self) -> float:
-        """How clearly it does so."""
-        ...
+    methods: tuple[str, ...] = ()
+    axis: str = "heads"
 
 
 def points(width: str) -> float:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Prompt
-from hgviz.figures import Facts, labels, style
+from hgviz.figures import labels, style
+from hgviz.figures.content import Facts
 from hgviz.figures.frame import map_of
 from hgviz.figures.spec import Spec
 from hgviz.figures.unseen import seen_cells

@@ -9,7 +9,8 @@ from math import ceil, inf
 import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map
-from hgviz.figures import Facts, style
+from hgviz.figures import style
+from hgviz.figures.content import Looked
 from hgviz.figures.frame import (
     heading,
     legend,
@@ -46,8 +47,9 @@ class Row:
     zoom: int
 
 
-def compose(page: Page, spec: Spec, capture: Capture, facts: Facts) -> None:
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place all maps of a capture on the page."""
+    capture = looked.capture
     layers = [layer for layer in capture.spec.layers if layer.heads]
     if not layers:
         raise HgvizError("this capture has no heads", "every one was removed from the model")

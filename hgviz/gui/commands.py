@@ -208,9 +208,8 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
     def _export_to(self, spec: Spec, path: str) -> None:
         self._remember(path)
         a, b = self.session.capture, self.session.beside
-        task = tasks.figure(spec, a, path, facts=self.session.facts)
-        if spec.kind == "compare":
-            task = tasks.figure_beside(spec, (a, b), path)
+        of = (a, b) if spec.kind == "compare" else (a,)
+        task = tasks.figure(spec, of, path, self.session.facts)
         title = f"Export {Path(path).name}"
         self.working.start(
             self.lanes.files, f"export {path}", title, task, partial(self._written, "Exported")

@@ -115,14 +115,14 @@ class ExportDialog(Overlay):
 
     def __init__(self, over: QWidget, session: Session, shown: Sequence[Spec]) -> None:
         super().__init__(over)
-        from hgviz.figures import BESIDE, COMPOSED, FIGURES, FORMATS, WIDTHS
+        from hgviz.figures import FIGURES, FORMATS, WIDTHS
 
         self._session = session
         self._shown = {spec.kind: spec for spec in reversed(shown)}
         self.body.addWidget(label("Export figure", factor=1.15, weight=600))
         self.kind, self.width_, self.form = Picker(), Picker(), Picker()
-        beside = [BESIDE["compare"]] if session.beside is not None else []
-        for one in [*(FIGURES | COMPOSED).values(), *beside]:
+        beside = ["pair"] if session.beside is not None else []
+        for one in [one for one in FIGURES.values() if one.of in ("capture", *beside)]:
             self.kind.addItem(one.label, one.name)
         for name, (size, words) in WIDTHS.items():
             self.width_.addItem(f"{words}: {size}", name)

@@ -115,12 +115,13 @@ def figure(
     study = study_at(given)
     if study is not None:
         return _of_study(study, "curve" if kind == "map" else kind, width, title, options)
-    from hgviz.figures import COMPOSED as TOGETHER
     from hgviz.figures import FIGURES, Spec
     from hgviz.figures.frame import map_of
 
     known = {"links": LINKS, "rollout": COMPOSED}.get(kind, ())
-    require_known(kind, FIGURES | TOGETHER, options, (*known, *LOOKS))
+    require_known(
+        kind, [k for k, row in FIGURES.items() if row.of == "capture"], options, (*known, *LOOKS)
+    )
     one = captured(given, text, pair, target, item, off, activation, device)
     chosen = selection_of(one, layer, head, query, key, options if kind == "links" else {})
     if kind in ("map", "links", "levels"):  # said here, not when it is shown
@@ -181,7 +182,7 @@ def compare(
     spec = Spec("compare", chosen, width=width, title=title)
 
     def write(path: Path_) -> str:
-        return finish(tasks.figure_beside(spec, [one, other], path))
+        return finish(tasks.figure(spec, [one, other], path))
 
     def facts() -> Facts:
         return finish(tasks.compare(one, other)).facts()
@@ -213,7 +214,9 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
     """Where a figure comes from, what its head does, and of links every one."""
     from hgviz.figures import provenance
 
-    found: Facts = dict(provenance.record(spec, capture, [], "", Path("figure.svg")))
+    found: Facts = dict(
+        provenance.record(finish(tasks.panel(spec, capture)), [], Path("figure.svg"))
+    )
     chosen = spec.selection.head_id
     if spec.kind in ("map", "links"):
         alone = (one if at == chosen.layer else None for at, one in enumerate(capture.maps))
@@ -247,15 +250,16 @@ def _links(spec: Spec, capture: Capture) -> list[Facts]:
 def _of_study(
     study: Study, kind: str, width: str, title: str | None, options: Mapping[str, Any]
 ) -> Figure:
-    from hgviz.figures import CHARTS, Spec
+    from hgviz.figures import FIGURES, Spec
 
-    require_known(kind, CHARTS, options, ("methods", "axis"))
+    charts = [k for k, row in FIGURES.items() if row.of in ("study", "studies")]
+    require_known(kind, charts, options, ("methods", "axis"))
     methods, axis = tuple(options.get("methods", ())), str(options.get("axis", "heads"))
     one = tasks.chart(kind, [study], methods, axis)
-    spec = Spec(kind, width=width, title=title)
+    spec = Spec(kind, width=width, title=title, methods=methods, axis=axis)
 
     def write(path: Path_) -> str:
-        return finish(tasks.study_figure(spec, one, path))
+        return finish(tasks.figure(spec, study, path))
 
     def facts() -> Facts:
         names, *rows = one.rows()

@@ -120,7 +120,7 @@ def study_at(given: Any) -> Study | None:
 
 
 def require_known(
-    kind: str, kinds: Mapping[str, Any], options: Mapping[str, Any], known: Sequence[str]
+    kind: str, kinds: Sequence[str], options: Mapping[str, Any], known: Sequence[str]
 ) -> None:
     """Errors: HgvizError for a kind that is not there, TypeError for options it does not have."""
     if kind not in kinds:

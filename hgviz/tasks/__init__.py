@@ -5,31 +5,31 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 
 from hgviz.tasks.alike import capture_alike
 from hgviz.tasks.capturing import capture, save
-from hgviz.tasks.charting import figure_beside
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
 from hgviz.tasks.corpus import capture_corpus
+from hgviz.tasks.drawing import figure, panel, sheet
 from hgviz.tasks.explaining import explain, head_beside, question_of
 from hgviz.tasks.generating import generate
 from hgviz.tasks.laboratory import laboratory, report, require_report, words_of
 from hgviz.tasks.learning import beside, learned, with_learned
-from hgviz.tasks.looking import figure, measure, model_of, require_model_of
+from hgviz.tasks.looking import measure, model_of, require_model_of
 from hgviz.tasks.observing import habits, habits_of_model, habits_of_text
 from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
 from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune, why_not
-from hgviz.tasks.reporting import chart, study_figure
+from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
 
 __all__ = [
-    "attention_flow", "beside", "capture", "capture_alike", "capture_corpus", "chart", "compare",
-    "compare_answers", "convert", "curve", "curve_times", "evaluate", "examples_from", "explain",
-    "figure", "figure_beside", "generate", "habits", "habits_of_model", "habits_of_text",
-    "head_beside", "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study",
-    "kind_of", "laboratory", "learned", "load", "measure", "model_of", "prompt_from", "prune",
-    "question_of", "report", "require_model_of", "require_report", "rollout", "save", "study",
-    "study_figure", "together", "train", "trials_of", "try_heads", "tune", "why_not",
-    "with_learned", "with_norms", "words_of",
+    "attention_flow", "beside", "capture", "capture_alike", "capture_corpus", "chart",
+    "compare", "compare_answers", "convert", "curve", "curve_times", "evaluate",
+    "examples_from", "explain", "figure", "generate", "habits", "habits_of_model",
+    "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
+    "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
+    "panel", "prompt_from", "prune", "question_of", "report", "require_model_of",
+    "require_report", "rollout", "save", "sheet", "study", "together", "train", "trials_of",
+    "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
 ]  # fmt: skip

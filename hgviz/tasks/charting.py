@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection, Step, Task
-from hgviz.tasks.opening import Path_
+from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
     from hgviz.analysis.meeting import Edge as Met
     from hgviz.analysis.meeting import Meeting
-    from hgviz.figures import Spec
     from hgviz.figures.charts import Line, Many
-    from hgviz.figures.document import Drawn
     from hgviz.figures.laboratory import Edge, Grids, Plots, Strips, Three
 
 Cells = NDArray[np.bool_]
@@ -57,22 +53,6 @@ def activation_chart(names: Sequence[str]) -> Plots:
         notes=tuple(notes),
         about={"activations": ", ".join(kinds)},
     )
-
-
-def figure_beside(
-    spec: Spec, captures: Sequence[Capture], path: Path_, command: str = ""
-) -> Task[str]:
-    """Draw a figure of kind "compare", of two captures, or "activation", of those of some; a path
-    that ends in .csv gets its numbers. Errors: HgvizError where a capture lacks what is shown."""
-    from hgviz import figures
-
-    yield Step(0, 1, f"drawing {Path(path).name}")
-    chart: Drawn
-    if spec.kind == "compare":
-        chart = pair_chart(captures[0], captures[1], spec.selection)
-    else:
-        chart = activation_chart([name for one in captures for name in activations_of(one)])
-    return str(figures.draw_chart(spec, chart, path, command))
 
 
 def activations_of(capture: Capture) -> tuple[str, ...]:
@@ -286,4 +266,4 @@ def _about(a: Capture, b: Capture, head: HeadId, other: HeadId) -> dict[str, str
     }
 
 
-__all__ = ["activation_chart", "activations_of", "figure_beside", "pair_chart"]
+__all__ = ["activation_chart", "activations_of", "pair_chart"]

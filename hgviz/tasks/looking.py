@@ -1,18 +1,16 @@
-"""What is made of a capture or a study: measures, figures, the model it is of."""
+"""What is found out of a capture or a study: measures, and the model it is of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
-from hgviz.tasks.composing import told
+from hgviz.core import Capture, HeadId, HgvizError, Step, Task
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.figures import Spec
     from hgviz.study import Study
 
 
@@ -21,28 +19,6 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     from hgviz.analysis import heads
 
     return (yield from heads.measure(capture))
-
-
-def figure(
-    spec: Spec,
-    capture: Capture,
-    path: Path_,
-    command: str = "",
-    facts: Mapping[HeadId, HeadFacts] | None = None,
-) -> Task[str]:
-    """Draw a figure for a paper; facts: what is known of the heads, measured where it is needed."""
-    from hgviz import figures
-
-    if not facts and spec.kind == "levels":
-        facts = yield from measure(capture)
-    if spec.kind == "rollout":
-        query = spec.selection.query
-        if capture.target is not None:  # a key is a token of one text, a column one of two
-            spec = replace(spec, selection=replace(spec.selection, key=None))
-        within = query is not None and 0 <= query < len(capture.main)
-        capture = yield from told(capture, spec.recipe, query if within else None)
-    yield Step(0, 1, f"drawing {Path(path).name}")
-    return str(figures.draw(spec, capture, path, facts=facts, command=command))
 
 
 def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:

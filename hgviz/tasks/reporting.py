@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import HgvizError, Step, Task
-from hgviz.tasks.opening import Path_
+from hgviz.core import HgvizError
 
 if TYPE_CHECKING:
     from hgviz.analysis.orders import Group
-    from hgviz.figures import Spec
     from hgviz.figures.charts import Band, Chart, Curves, Line, Scores
     from hgviz.study import Curve, Study
 
@@ -43,14 +41,6 @@ def chart(
     if kind == "scores":
         return scores(studies[0], methods[0] if methods else "", normalise)
     return curves(studies, methods, axis)
-
-
-def study_figure(spec: Spec, one: Chart, path: Path_, command: str = "") -> Task[str]:
-    """Draw a figure of studies; a path that ends in .csv gets its numbers."""
-    from hgviz import figures
-
-    yield Step(0, 1, f"drawing {path}")
-    return str(figures.draw_chart(spec, one, path, command))
 
 
 # --- what every head is worth ---------------------------------------------------------------------
@@ -286,4 +276,4 @@ def _about(studies: Sequence[Study], methods: str) -> dict[str, str]:
     }
 
 
-__all__ = ["AXES", "chart", "study_figure"]
+__all__ = ["AXES", "chart"]

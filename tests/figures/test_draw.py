@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Display, HeadId, HgvizError, Selection, replace
-from hgviz.figures import FIGURES, FORMATS, Spec, composed, draw, export, points, style
+from hgviz.figures import FORMATS, Looked, Spec, composed, export, points, style
 from hgviz.figures.frame import zoom_for
 from hgviz.figures.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
 from hgviz.figures.unseen import seen_cells
 from hgviz.palettes import colours, paint, place
-from tests.figures.texts import HOSTILE, SEA, Dense, plain, ragged
+from tests.figures.texts import HOSTILE, KINDS, SEA, Dense, draw, plain, ragged
 from tests.making import make_capture
 
 poppler = pytest.mark.skipif(not shutil.which("pdffonts"), reason="poppler-utils is not here")
@@ -33,7 +33,7 @@ def told(*command, **more):
 
 @pytest.mark.parametrize("dated", [False, True])
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_runs_give_the_same_bytes(kind, form, dated, tmp_path, monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     if dated:
@@ -51,8 +51,8 @@ def test_two_runs_give_the_same_bytes(kind, form, dated, tmp_path, monkeypatch):
 
 def test_another_process_gives_the_same_bytes(tmp_path):
     code = (
-        "import sys; from hgviz.core import Selection; from hgviz.figures import Spec, draw;"
-        "from tests.figures.texts import SEA; from tests.making import make_capture;"
+        "import sys; from hgviz.core import Selection; from hgviz.figures import Spec;"
+        "from tests.figures.texts import SEA, draw; from tests.making import make_capture;"
         "draw(Spec('levels', Selection(12, 2, 60)), make_capture(SEA), sys.argv[1])"
     )
     for seed in ("1", "2"):
@@ -92,7 +92,7 @@ def test_what_is_no_width_is_said(width):
 
 
 @poppler
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_fonts_are_embedded_truetype_only(kind, tmp_path):
     path = draw(Spec(kind, Selection(12, 2)), make_capture(HOSTILE), tmp_path / "f.pdf")
     fonts = told("pdffonts", path).splitlines()[2:]
@@ -112,7 +112,7 @@ def test_the_text_can_be_selected(tmp_path):
     assert "".join(told("pdftotext", "-raw", cells, "-").split()).count("sand") >= 2
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_hostile_texts_give_a_sound_svg_that_holds_them_as_text(kind, tmp_path):
     capture = make_capture(HOSTILE[:40])
     path = draw(Spec(kind, title="</text><script>\x00\u202e"), capture, tmp_path / "f.svg")
@@ -125,12 +125,11 @@ def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     made = replace(CAPTURE, path="/home/ann/secret/sea.h5")
     spec = Spec("map", SOME, width="icml")
-    command = "hgviz figure /home/ann/secret/sea.h5 --kind map -o /home/ann/f.pdf"
-    with Image.open(draw(spec, made, tmp_path / "f.png", command=command)) as image:
+    with Image.open(draw(spec, made, tmp_path / "f.png")) as image:
         said = image.info["Description"]
     for part in ("checkpoint: " + "0" * 64, "layer: 12 (post.0.1)", "head: 2", "query: 60",
                  f"text: {CAPTURE.prompt.digest}", "program: hgviz ",
-                 "command: hgviz figure sea.h5 --kind map -o f.pdf"):  # fmt: skip
+                 "command: hgviz figure sea.h5 --kind map --layer 12 --head 2"):  # fmt: skip
         assert part in said
     svg = draw(spec, made, tmp_path / "f.svg").read_text()
     assert f"text: {CAPTURE.prompt.digest}" in svg
@@ -168,7 +167,7 @@ def test_a_pgf_needs_no_latex_and_nothing_in_a_text_is_a_command(tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_latex_takes_the_pgf(kind, tmp_path):
     draw(Spec(kind, SOME, title="50 % of $x_1$ & \\more"), CAPTURE, tmp_path / "f.pgf")
     (tmp_path / "page.tex").write_text(
@@ -254,7 +253,7 @@ def test_resampling_rows_keep_their_proportion():
     assert up[1] / up[0] == pytest.approx(2, rel=0.01)
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
     off = replace(CAPTURE, off=frozenset({HeadId(0, 0)}))
     with style.dressed():
@@ -294,7 +293,7 @@ def test_levels_take_the_heads_chosen_else_the_clearest():
     facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
     spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1),))
     with style.dressed():
-        words = [text.get_text() for text in composed(spec, CAPTURE, facts).axes.texts]
+        words = [text.get_text() for text in composed(spec, Looked(CAPTURE, facts)).axes.texts]
     assert [one for one in words if one.startswith("head ")] == [
         "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
     ]  # fmt: skip
@@ -316,7 +315,7 @@ def test_a_title_can_be_given_or_left_out():
 @pytest.mark.parametrize(
     ("spec", "name", "said"),
     [
-        (Spec("pie"), "f.pdf", "the kinds are map, links, wall, levels, rollout"),
+        (Spec("pie"), "f.pdf", "the kinds are map, links, wall, levels"),
         (Spec("map"), "f.gif", "the formats are pdf"),
         (Spec("map"), "figure", "the formats are pdf"),
         (Spec("map", width="wide"), "f.pdf", "no width"),
@@ -336,7 +335,7 @@ def test_what_cannot_be_drawn_is_said_in_words(spec, name, said, tmp_path):
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_layer_that_is_not_there_yet_is_said(kind, tmp_path):
     partial = replace(CAPTURE, maps=(*CAPTURE.maps[:12], None))
     with pytest.raises(HgvizError, match="layer 12 is not in this capture"):
@@ -373,7 +372,8 @@ def test_figures_are_light_until_one_is_drawn():
 
 def test_drawing_never_loads_pyplot(tmp_path):
     code = (
-        "import sys; from hgviz.figures import Spec, draw; from tests.making import make_capture;"
+        "import sys; from hgviz.figures import Spec; from tests.figures.texts import draw;"
+        "from tests.making import make_capture;"
         "draw(Spec(), make_capture('abc'), sys.argv[1]); print('matplotlib.pyplot' in sys.modules)"
     )
     assert told(sys.executable, "-c", code, str(tmp_path / "f.pdf")).strip() == "False"

@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Display, HgvizError, Selection
-from hgviz.figures import FIGURES, Spec, composed, draw, style, sums
+from hgviz.figures import Spec, composed, style, sums
 from hgviz.palettes import colours, paint, place
-from tests.figures.texts import SEA, Dense, mixed, paired, plain, projected, states
+from tests.figures.texts import KINDS, SEA, Dense, draw, mixed, paired, plain, projected, states
 
 SOURCE, TARGET = plain(["alte", "Brücke"]).prompt, plain(["old", "low", "bridge"]).prompt
 PAIR = paired(SOURCE, TARGET)
@@ -104,7 +104,7 @@ def test_tokens_are_counted_in_their_own_text(kind, chosen, said):
     page_of(kind, PAIR, *(chosen[:2] + (4, 3)))
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_names_both_texts(kind, tmp_path):
     with Image.open(draw(Spec(kind), PAIR, tmp_path / "f.png")) as image:
         said = image.info["Description"]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, replace
-from hgviz.figures import Spec, draw_chart, style
+from hgviz.figures import Panel, Spec, draw, style
 from hgviz.figures.axes import numbered
 from hgviz.figures.charts import Line
 from hgviz.figures.document import Document, Heading, Picture, Points, Table, Words
 from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
 from hgviz.figures.page import Page
-from hgviz.figures.pictures import COMPOSE
+from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
 from hgviz.figures.sheets import wrapped
 from hgviz.tasks.charting import activation_chart, pair_chart
@@ -25,7 +25,7 @@ WIDTHS = (240.0, 487.0)
 def page_of(kind, chart, width):
     with style.dressed():
         page = Page(width)
-        COMPOSE[kind](page, Spec(kind), chart)
+        DRAWINGS[kind].compose(page, Spec(kind), chart)
         return page, texts(page)
 
 
@@ -143,5 +143,5 @@ def test_long_tables_go_on_with_their_heading(tmp_path):
 def test_numbers_of_a_chart_are_all_in_its_csv(tmp_path):
     chart = activation_chart(["tanh"])
     path = tmp_path / "shapes.csv"
-    draw_chart(Spec("activation"), chart, path)
+    draw(Panel(Spec("activation"), chart), path)
     assert len(path.read_text().splitlines()) == 1 + 2 * len(chart.plots[0].lines[0].x)

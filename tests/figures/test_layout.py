@@ -5,8 +5,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from hgviz.core import Display, Selection, replace
-from hgviz.figures import FIGURES, Spec, composed, points, style
-from tests.figures.texts import MAKERS, capture_of
+from hgviz.figures import Spec, composed, points, style
+from tests.figures.texts import KINDS, MAKERS, capture_of
 
 
 def texts(page):
@@ -44,7 +44,7 @@ def selections(capture):
     yield "neurips", replace(middle, query=middle.query // 2)
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_two_labels_overlap_and_none_leaves_the_page(name, kind):
     capture = capture_of(name)
@@ -61,7 +61,7 @@ def test_no_two_labels_overlap_and_none_leaves_the_page(name, kind):
             assert high <= page.height + 0.3, (width, words)
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_page_has_room_for_every_artist(kind):
     with style.dressed():
         page = composed(Spec(kind, width="acl"), capture_of("sea"))

@@ -6,9 +6,10 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import HgvizError, Selection, finish
-from hgviz.figures import Spec, draw
+from hgviz.figures import Spec
 from hgviz.recipe import Recipe
 from tests.analysis.planting import hourglass, letters, translated
+from tests.figures.texts import draw
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
 

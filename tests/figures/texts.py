@@ -7,7 +7,9 @@ from functools import cache, partial
 
 import numpy as np
 
+from hgviz import figures
 from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, replace, slots
+from hgviz.figures import FIGURES, Looked, Panel
 from tests.making import byte_prompt, make_capture
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, the bell rang."
@@ -211,7 +213,15 @@ def capture_of(name: str) -> Capture:
     return MAKERS[name]()
 
 
+def draw(spec, capture, path):
+    """Write a figure of a capture of which nothing is known but itself."""
+    return figures.draw(Panel(spec, Looked(capture), (capture.path,), capture.item), path)
+
+
+# kinds that are drawn of a capture as it is
+KINDS = tuple(k for k, row in FIGURES.items() if row.of == "capture" and k != "rollout")
+
 __all__ = [
-    "HOSTILE", "MAKERS", "SEA", "TEXTS", "Dense", "byte_prompt", "capture_of", "mixed", "paired",
-    "plain", "projected", "ragged", "states",
+    "HOSTILE", "KINDS", "MAKERS", "SEA", "TEXTS", "Dense", "byte_prompt", "capture_of", "draw",
+    "mixed", "paired", "plain", "projected", "ragged", "states",
 ]  # fmt: skip

@@ -1,0 +1,141 @@
+"""Figures for papers: what each is drawn of, made ready, and the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
+from hgviz.tasks.composing import told
+from hgviz.tasks.opening import Path_
+from hgviz.tasks.reporting import chart
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.figures import Content, Panel, Sheet, Spec
+    from hgviz.study import Study
+
+Facts = Mapping[HeadId, "HeadFacts"]
+NAMED = ("map", "links")  # kinds that say what their head does
+ROLES = 4096  # tokens up to which they do: beyond, finding it out takes longer than drawing
+
+
+def figure(
+    spec: Spec,
+    of: Capture | Study | Sequence[Capture | Study],
+    path: Path_,
+    facts: Facts | None = None,
+) -> Task[str]:
+    """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers.
+
+    of: what it is drawn of, as FIGURES says. facts: what is known of the heads, measured where it
+    is needed. Errors: HgvizError.
+    """
+    from hgviz import figures
+
+    ready = yield from panel(spec, of, facts)
+    yield Step(0, 1, f"drawing {Path(path).name}")
+    return str(figures.draw(ready, path))
+
+
+def sheet(whole: Sheet, panels: Sequence[Panel], path: Path_) -> Task[str]:
+    """Draw several figures as one. Errors: HgvizError."""
+    from hgviz import figures
+
+    yield Step(0, 1, f"drawing {Path(path).name}")
+    return str(figures.draw_sheet(whole, panels, path))
+
+
+def panel(
+    spec: Spec, of: Capture | Study | Sequence[Capture | Study], facts: Facts | None = None
+) -> Task[Panel]:
+    """A figure ready to be drawn, of and facts as in figure. Errors: HgvizError where there are too
+    many or too few captures or studies, or one lacks what is shown."""
+    from hgviz.figures import Panel, kind_of
+
+    some = [of] if isinstance(of, Capture) or not isinstance(of, Sequence) else list(of)
+    kind = kind_of(spec.kind)
+    captures = [one for one in some if isinstance(one, Capture)]
+    studies = [one for one in some if not isinstance(one, Capture)]
+    _require(kind.of, kind.name, captures, studies)
+    content: Content
+    match kind.name:
+        case "compare":
+            content = pair_chart(captures[0], captures[1], spec.selection)
+        case "activation":
+            names = [name for one in captures for name in activations_of(one)]
+            content = activation_chart(names)
+        case "curve" | "scores":
+            content = chart(kind.name, studies, spec.methods, spec.axis)
+        case _:
+            content = yield from _looked(spec, captures[0], facts)
+    files = tuple(one.path for one in some)
+    return Panel(spec, content, files, captures[0].item if captures else 0)
+
+
+def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
+    """A capture with what the figure says of its heads."""
+    from hgviz.figures import Looked
+
+    chosen = spec.selection
+    if spec.kind == "rollout":
+        query = chosen.query
+        within = query is not None and 0 <= query < len(capture.main)
+        return Looked((yield from told(capture, spec.recipe, query if within else None)))
+    if spec.kind == "levels":
+        return Looked(capture, facts or (yield from _measured(capture, None)))
+    if spec.kind in NAMED:
+        return Looked(capture, (yield from _named(spec, capture, facts)))
+    return Looked(capture)
+
+
+def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
+    """What is known of the heads that are named: the same whether it was known before or not, so
+    that the same figure is drawn by the window and by the command line."""
+    heads = spec.links.heads if spec.kind == "links" and spec.links.heads else ()
+    heads = heads or (spec.selection.head_id,)
+    if len(heads) > 1 or max(map(len, capture.spans), default=0) > ROLES:
+        return {}
+    head = heads[0]
+    if facts and head in facts:
+        return {head: facts[head]}
+    if not 0 <= head.layer < len(capture.maps):
+        return {}  # said by what draws it
+    return (yield from _measured(capture, head))
+
+
+def _measured(capture: Capture, head: HeadId | None) -> Task[Facts]:
+    from hgviz.analysis import heads
+
+    if head is not None:
+        alone = (one if at == head.layer else None for at, one in enumerate(capture.maps))
+        capture = replace(capture, maps=tuple(alone))
+    return (yield from heads.measure(capture))
+
+
+def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[Study]) -> None:
+    """Errors: HgvizError where a kind is drawn of something else."""
+    wanted = {
+        "capture": ("one capture", len(captures) == 1 and not studies),
+        "pair": ("two captures, A and B", len(captures) == 2 and not studies),
+        "captures": ("captures", bool(captures) and not studies),
+        "study": ("one study", len(studies) == 1 and not captures),
+        "studies": ("studies", bool(studies) and not captures),
+    }
+    words, given = wanted[of]
+    if not given:
+        there = [
+            f"{len(some)} {name}{'s' * (len(some) > 1)}"
+            for name, some in (("capture", captures), ("study", studies))
+            if some
+        ]
+        raise HgvizError(
+            f"a figure of kind {kind} is of {words}",
+            f"it was given {' and '.join(there) or 'nothing'}".replace("studys", "studies"),
+            "Give it what it shows",
+        )
+
+
+__all__ = ["figure", "panel", "sheet"]
