@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
 from hgviz.models import package
@@ -142,9 +143,28 @@ def require_depth(weights: Path, config: Config, found: Collection[str]) -> None
 
 def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of a model, by neutral names; no tensor is made."""
-    with torch.device("meta"):
-        model = build(config)
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
+
+
+class _Undrawn(TorchFunctionMode):
+    """While modules are made: no number is drawn for their weights.
+
+    Where there is no room for any, torch draws normal ones by way of its compiler, and to load that
+    took as long as torch itself.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def outline(config: Config) -> Hourglass | Transformer:
+    """The module that a configuration describes, its tensors without room for a number."""
+    with torch.device("meta"), _Undrawn():
+        return build(config)
 
 
 def build(config: Config) -> Hourglass | Transformer:

@@ -27,7 +27,7 @@ from hgviz.core import (
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Pass, Steps, Tokens
 from hgviz.models.cache import called
-from hgviz.models.checkpoint import build
+from hgviz.models.checkpoint import outline
 from hgviz.models.config import Config, TransformerConfig
 from hgviz.models.continuing import ends_of
 from hgviz.models.hourglass import Hourglass
@@ -288,8 +288,7 @@ def module_of(
     config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
 ) -> Hourglass | Transformer:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
-    with torch.device("meta"):
-        module = build(config)
+    module = outline(config)
     with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)

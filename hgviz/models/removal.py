@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Attention
-from hgviz.models.checkpoint import Checkpoint, build, digest_of
+from hgviz.models.checkpoint import Checkpoint, digest_of, outline
 from hgviz.models.config import Config
 
 IN, OUT, BIAS = ("q", "k", "v", "r"), "o.weight", "o.bias"
@@ -84,11 +84,9 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
 
 def _layers(config: Config, off: Off) -> list[tuple[Layer, str]]:
     """Every layer with the name of its attention. Errors: HgvizError for heads it lacks."""
-    with torch.device("meta"):
-        module = build(config)
     parts = {
         part.layer.index: name
-        for name, part in module.named_modules()
+        for name, part in outline(config).named_modules()
         if isinstance(part, Attention)
     }
     layers = config.layers

@@ -17,10 +17,11 @@ from safetensors.torch import load_file, save_file
 
 from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.checkpoint import save
+from hgviz.models.checkpoint import build, outline, save, shapes_of
+from hgviz.models.own import parse_config
 from hgviz.models.readers import READERS, read, recognises
 from tests.models import package
-from tests.models.building import make_config, make_hourglass, write_checkpoint
+from tests.models.building import PLAIN, make_config, make_hourglass, write_checkpoint
 from tests.models.folders import write_gpt2
 
 GIVEN = {
@@ -195,6 +196,25 @@ def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(tmp_path):
         ["lm_head.bias", "23", "none"],
         ["extra", "none", "3"],
     ]
+
+
+SLOTS = {"form": "encoder", "goal": "states", "max_positions": 9, "slots": 4}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        make_config(positions="learned", max_positions=9),
+        parse_config({**PLAIN, "family": "transformer", **SLOTS}),
+    ],
+    ids=["hourglass", "projected"],
+)
+def test_the_outline_of_a_model_has_its_shapes_and_draws_no_number(monkeypatch, config):
+    shapes = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}
+    for drawn in ("normal_", "uniform_"):
+        monkeypatch.setattr(torch.Tensor, drawn, None)
+    assert shapes_of(config) == shapes
+    assert all(one.is_meta for one in outline(config).state_dict().values())
 
 
 def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, monkeypatch):
