@@ -51,10 +51,12 @@ def window(paths: Sequence[str]) -> int:
             "There is no display to open a window on. "
             f"`hgviz info {paths[0]}` and the other commands work without one."
         )
+    from hgviz.resources import bundled
+
     for path in paths:
         if not _is_there(path):
             return _fail(f"There is no file or folder {path}. Look for a slip in its name.")
-    code: int = _app().window([Path(path) for path in paths])
+    code: int = _app().window([bundled(path) for path in paths])
     return code
 
 

@@ -23,6 +23,7 @@ from hgviz.cli.options import (
     ends_in,
     require_unread,
 )
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
@@ -36,13 +37,22 @@ _TEXT = 60  # characters of an example on a terminal
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A checkpoint or a capture (.h5).")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another; or A again, changed below.")],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", parser=bundled, help="A checkpoint or a capture (.h5).")
+    ],
+    b: Annotated[
+        Path,
+        typer.Argument(metavar="B", parser=bundled, help="Another; or A again, changed below."),
+    ],
     text: Annotated[str | None, typer.Option(metavar="T", help="What both read.")] = None,
     text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="D", help="Compare answers: labelled rows (TSV, CSV, JSONL), a text."),
+        typer.Option(
+            metavar="D",
+            parser=bundled,
+            help="Compare answers: labelled rows (TSV, CSV, JSONL), a text.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,

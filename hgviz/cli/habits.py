@@ -20,6 +20,7 @@ from hgviz.cli.options import (
     ends_in,
     require_unread,
 )
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
 
 def heads(
     source: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A capture (.h5), or a checkpoint.")
+        Path,
+        typer.Argument(metavar="PATH", parser=bundled, help="A capture (.h5), or a checkpoint."),
     ],
     corpus: Annotated[
         Path | None,
         typer.Option(
             metavar="F.txt|.tsv|.csv|.jsonl",
+            parser=bundled,
             help="Of a checkpoint: the texts, one a line, or rows with a column of texts.",
         ),
     ] = None,

@@ -27,6 +27,7 @@ from hgviz.cli.options import (
     interval,
     recipe_of,
 )
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
@@ -47,7 +48,8 @@ def demo(
 
 def info(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A checkpoint, a capture or a study.")
+        Path,
+        typer.Argument(metavar="PATH", parser=bundled, help="A checkpoint, a capture or a study."),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +107,8 @@ def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
 
 def figure(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Captures, or studies (.h5).")
+        list[Path],
+        typer.Argument(metavar="PATH...", parser=bundled, help="Captures, or studies (.h5)."),
     ],
     kind: Annotated[
         str,

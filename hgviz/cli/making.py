@@ -22,6 +22,7 @@ from hgviz.cli.options import (
     TextColumn,
     TextPair,
 )
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -47,6 +48,7 @@ def capture(
         Path | None,
         typer.Option(
             metavar="F.txt|.tsv|.csv|.jsonl",
+            parser=bundled,
             help="Many texts into one file: a text a line, or rows with a column of texts.",
         ),
     ] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz.errors import HgvizError
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -63,7 +64,9 @@ Checkpoint = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A checkpoint: a folder, a weights file, or a name in Hugging Face's cache.",
+        parser=bundled,
+        help="A checkpoint: a folder, a weights file, a name in Hugging Face's cache, or "
+        "sample/hourglass, sample/softmax, sample/ymish, sample/six, which come with hgviz.",
     ),
 ]
 Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
@@ -83,14 +86,20 @@ LabelColumn = Annotated[
     str, typer.Option("--label-column", metavar="C", help="Its name, or its number from 0.")
 ]
 Data = Annotated[
-    Path, typer.Option("--data", metavar="D", help="Labelled rows (TSV, CSV, JSONL), or a text.")
+    Path,
+    typer.Option(
+        "--data",
+        metavar="D",
+        parser=bundled,
+        help="Labelled rows (TSV, CSV, JSONL), or a text; sample/reviews.tsv comes with hgviz.",
+    ),
 ]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[Path, typer.Argument(metavar="CAPTURE", help="A capture (.h5).")]
+Source = Annotated[Path, typer.Argument(metavar="CAPTURE", parser=bundled, help="A capture (.h5).")]
 ItemNumber = Annotated[
     int,
     typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),

@@ -10,6 +10,7 @@ import typer
 
 from hgviz import terminal
 from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Off, TextColumn
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.models.proof import Proof
@@ -46,6 +47,7 @@ def prune(
         Path | None,
         typer.Option(
             metavar="D",
+            parser=bundled,
             help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
             "that come with hgviz.",
         ),

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from hgviz.core import HgvizError
+from hgviz.resources import bundled
 
 MOST_REF = 200  # bytes of refs/main
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -19,11 +20,12 @@ _COMMIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def settled(path: str | Path) -> Path:
-    """The path itself where there is something; else the folder of the cache that bears its name.
+    """The path itself where there is something; else what comes with hgviz under that name, else
+    the folder of the cache that bears it.
 
     Errors: HgvizError where neither is there, or the cache holds the model in part.
     """
-    here = Path(path)
+    here = bundled(path)
     if os.path.lexists(here) or not is_name(path):
         return here
     return _snapshot(here.as_posix())

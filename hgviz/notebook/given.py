@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, finish, heads_named
+from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.maps.linking import Linking
@@ -48,7 +49,7 @@ def captured(
             return given
         from hgviz.store import open_capture
 
-        return open_capture(given, item)
+        return open_capture(bundled(given), item)
     _require_model(given)  # before a text is missed
     if text is None:
         raise HgvizError(
@@ -100,7 +101,7 @@ def is_capture(given: Any) -> bool:
     """Whether it is a capture, or the path of one."""
     if isinstance(given, Capture):
         return True
-    if not isinstance(given, str | os.PathLike) or not os.path.lexists(given):
+    if not isinstance(given, str | os.PathLike) or not os.path.lexists(bundled(given)):
         return False
     return tasks.kind_of(os.fspath(given)) == "capture"
 
