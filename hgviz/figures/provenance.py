@@ -87,11 +87,16 @@ def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
 
 def command(panel: Panel, path: Path) -> str:
     """The command that draws a figure again; files are named without their folders."""
-    missing = MISSING[kind_of(panel.spec.kind).of]
-    given = panel.files or missing[:1]
-    files = [bare_name(one) or missing[at % len(missing)] for at, one in enumerate(given)]
-    words = ["hgviz", "figure", *files, *arguments(panel.spec, panel.item), "-o", path.name]
-    return shlex.join(words)
+    files = [bare_name(one) for one in panel.files]
+    return command_of(panel.spec, files, panel.item, path.name)
+
+
+def command_of(spec: Spec, files: Sequence[str], item: int, out: str) -> str:
+    """The command that draws a figure of files, as they are named; one that is not saved yet has
+    a name that stands for it."""
+    missing = MISSING[kind_of(spec.kind).of]
+    named = [one or missing[at % len(missing)] for at, one in enumerate(files or missing[:1])]
+    return shlex.join(["hgviz", "figure", *named, *arguments(spec, item), "-o", out])
 
 
 def without_folders(command: str) -> str:

@@ -8,7 +8,7 @@ from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
 from hgviz.tasks.corpus import capture_corpus
-from hgviz.tasks.drawing import figure, panel, sheet
+from hgviz.tasks.drawing import draw, figure, panel, preview, sheet
 from hgviz.tasks.explaining import explain, head_beside, question_of
 from hgviz.tasks.generating import generate
 from hgviz.tasks.laboratory import laboratory, report, require_report, words_of
@@ -25,11 +25,11 @@ from hgviz.tasks.tuning import tune
 
 __all__ = [
     "attention_flow", "beside", "capture", "capture_alike", "capture_corpus", "chart",
-    "compare", "compare_answers", "convert", "curve", "curve_times", "evaluate",
+    "compare", "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate",
     "examples_from", "explain", "figure", "generate", "habits", "habits_of_model",
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
-    "panel", "prompt_from", "prune", "question_of", "report", "require_model_of",
+    "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",
     "require_report", "rollout", "save", "sheet", "study", "together", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
 ]  # fmt: skip

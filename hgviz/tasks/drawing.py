@@ -15,6 +15,7 @@ from hgviz.tasks.reporting import chart
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Content, Panel, Sheet, Spec
+    from hgviz.figures.preview import Preview
     from hgviz.study import Study
 
 Facts = Mapping[HeadId, "HeadFacts"]
@@ -33,11 +34,24 @@ def figure(
     of: what it is drawn of, as FIGURES says. facts: what is known of the heads, measured where it
     is needed. Errors: HgvizError.
     """
+    ready = yield from panel(spec, of, facts)
+    return (yield from draw(ready, path))
+
+
+def draw(ready: Panel, path: Path_) -> Task[str]:
+    """Draw what panel made ready. Errors: HgvizError."""
     from hgviz import figures
 
-    ready = yield from panel(spec, of, facts)
     yield Step(0, 1, f"drawing {Path(path).name}")
     return str(figures.draw(ready, path))
+
+
+def preview(ready: Panel, dots: float) -> Task[Preview]:
+    """What panel made ready as a screen of so many dots per inch shows it. Errors: HgvizError."""
+    from hgviz.figures.preview import preview as drawn
+
+    yield Step(0, 1, "drawing")
+    return drawn(ready, dots)
 
 
 def sheet(whole: Sheet, panels: Sequence[Panel], path: Path_) -> Task[str]:
@@ -138,4 +152,4 @@ def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[
         )
 
 
-__all__ = ["figure", "panel", "sheet"]
+__all__ = ["draw", "figure", "panel", "preview", "sheet"]
