@@ -20,15 +20,7 @@ def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     Errors: HgvizError where there is no panel, more than letters, or no room for a column.
     """
     page = Page(points(sheet.width))
-    columns = _columns(sheet, panels)
-    column = (page.width - BETWEEN * (columns - 1)) / columns
-    if column < NARROWEST:
-        raise HgvizError(
-            f"{columns} columns have no room in {page.width / POINTS:.3g} in",
-            f"each would be {column / POINTS:.2f} in, and nothing legible fits below "
-            f"{NARROWEST / POINTS:.3g} in",
-            "Take fewer columns or a wider figure",
-        )
+    columns, column = _grid(sheet, panels)
     parts: list[tuple[Page, float, float]] = []
     at, top, bottom = 0, 0.0, 0.0
     for number, panel in enumerate(panels):
@@ -48,6 +40,27 @@ def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     for part, x, y in parts:
         part.put(x, y, page.width, page.height)
     return page
+
+
+def widths(sheet: Sheet, panels: Sequence[Panel]) -> list[float]:
+    """How wide each panel is, in points. Errors as of arranged."""
+    columns, column = _grid(sheet, panels)
+    spans = (min(one.span, columns) for one in panels)
+    return [span * column + (span - 1) * BETWEEN for span in spans]
+
+
+def _grid(sheet: Sheet, panels: Sequence[Panel]) -> tuple[int, float]:
+    """How many columns there are, and how wide each is."""
+    columns, width = _columns(sheet, panels), points(sheet.width)
+    column = (width - BETWEEN * (columns - 1)) / columns
+    if column < NARROWEST:
+        raise HgvizError(
+            f"{columns} columns have no room in {width / POINTS:.3g} in",
+            f"each would be {column / POINTS:.2f} in, and nothing legible fits below "
+            f"{NARROWEST / POINTS:.3g} in",
+            "Take fewer columns or a wider figure",
+        )
+    return columns, column
 
 
 def _columns(sheet: Sheet, panels: Sequence[Panel]) -> int:
