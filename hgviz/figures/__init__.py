@@ -40,6 +40,7 @@ FIGURES: dict[str, Kind] = {
         Kind("levels", "One token through all levels", "capture"),
         Kind("rollout", "All maps composed", "capture"),
         Kind("compare", "Two heads and their difference", "pair"),
+        Kind("profile", "Metrics of heads, layer by layer", "captures"),
         Kind("activation", "What scores become", "captures"),
         Kind("curve", "What is lost as heads go", "studies"),
         Kind("scores", "What every head is worth", "study"),

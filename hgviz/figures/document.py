@@ -8,8 +8,9 @@ from typing import Literal
 
 from hgviz.figures.charts import Chart
 from hgviz.figures.laboratory import Grids, Plots, Strips, Three
+from hgviz.figures.profiles import Profile
 
-Drawn = Chart | Grids | Plots | Strips | Three
+Drawn = Chart | Grids | Plots | Strips | Three | Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,13 @@ class Page:
         )  # fmt: skip
 
     def marks(
-        self, points: Points, marker: str, colour: Any, size: float, hollow: bool = False
+        self,
+        points: Points,
+        marker: str,
+        colour: Any,
+        size: float,
+        hollow: bool = False,
+        alpha: float = 1.0,
     ) -> None:
         """A marker at each point; hollow: filled with the colour of paper."""
         if not points:
@@ -167,7 +173,7 @@ class Page:
             Line2D(
                 *zip(*points, strict=True), linestyle="none", marker=marker, markersize=size,
                 markerfacecolor=PAPER.paper if hollow else colour, markeredgecolor=colour,
-                markeredgewidth=0.8 if hollow else 0.0, zorder=self._next(),
+                markeredgewidth=0.8 if hollow else 0.0, zorder=self._next(), alpha=alpha,
             )
         )  # fmt: skip
 

@@ -44,6 +44,7 @@ class Spec:
     links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
     methods, axis: of studies, which scores, and what curves are drawn over.
     """
+    metrics: of a profile, which of METRICS; () for those that say something of its heads.
 
     kind: str = "map"
     selection: Selection = field(default_factory=Selection)
@@ -57,6 +58,7 @@ class Spec:
     methods: tuple[str, ...] = ()
     axis: str = "heads"
 
+    metrics: tuple[str, ...] = ()
 
 def points(width: str) -> float:
     """The width of a figure in points. Errors: HgvizError for what is no width."""

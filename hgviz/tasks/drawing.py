@@ -10,6 +10,7 @@ from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told
 from hgviz.tasks.opening import Path_
+from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def panel(
 
 
 def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
+        case "profile":
+            content = yield from profile_chart(captures, spec.metrics, facts)
     """A capture with what the figure says of its heads."""
     from hgviz.figures import Looked
 

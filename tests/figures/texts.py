@@ -33,12 +33,16 @@ class Dense:
 
     def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
         found = self.weights[self.heads.index(head)]
-        found = found[slice(*(rows or (None,))), slice(*(columns or (None,)))]
+        found = found[self._part(rows), self._part(columns)]
         side = 1 << zoom
         high, wide = (-(-n // side) * side for n in found.shape)
         padded = np.zeros((high, wide), np.float32)
         padded[: found.shape[0], : found.shape[1]] = found
         return padded.reshape(high // side, side, wide // side, side).max((1, 3))
+
+    @staticmethod
+    def _part(interval):
+        return interval if isinstance(interval, slice) else slice(*(interval or (None,)))
 
 
 def plain(
@@ -78,8 +82,8 @@ def ragged() -> Capture:
     whole = plain(["one", "two", "three", "four"])
     kept = {0: (0, 1, 2, 3), 1: (1, 3), 2: ()}
     layers = tuple(
-        Layer(one.index, one.name, "self", 0, 0, kept[one.index], ("softmax",), False)
-        for one in whole.spec.layers
+        Layer(one.index, one.name, "self", 0, 0, heads, ("softmax",) * len(heads), False)
+        for one, heads in zip(whole.spec.layers, kept.values(), strict=True)
     )
     maps = tuple(Dense(whole.maps[n].weights[list(heads)], heads) for n, heads in kept.items())
     spec = ModelSpec("transformer", "ragged", whole.spec.levels, layers, 8, 99)
