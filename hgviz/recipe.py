@@ -20,7 +20,8 @@ class Recipe:
     alone. residual: how much of every sum x + f(x) is x. nothing: what comes from no token, such as
     the zeros of a causal shift, is kept apart instead of being given to the tokens. signed: weights
     below zero stay below zero, and nothing is divided: the product of A + I. pooling: for every
-    shortening the part of each place of a group, None where all are alike.
+    shortening the part of each place of a group, None where all are alike. norms: the checkpoint
+    that this is read from, the norms of its weights; "" for none.
     """
 
     fuse: Fuse = "mean"
@@ -29,6 +30,7 @@ class Recipe:
     nothing: bool = False
     signed: bool = False
     pooling: tuple[tuple[float, ...] | None, ...] = ()
+    norms: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.residual <= 1:
@@ -79,14 +81,3 @@ class Recipe:
         share = "half" if self.residual == 0.5 else f"{self.residual:.0%}".replace("%", " %")
         pooled = ", pooled by the norms of the weights" * any(self.pooling)
         return f"{heads}, {share} residual{pooled}" + ", with mass from nothing" * self.nothing
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The words of the command line that ask for it."""
-        found = [] if self.fuse == "mean" else ["--fuse", self.fuse]
-        if self.heads:
-            found += ["--heads", ",".join(map(str, self.heads))]
-        if self.residual != 0.5:
-            found += ["--residual", f"{self.residual:g}"]
-        found += ["--nothing"] if self.nothing else []
-        return (*found, *(["--signed"] if self.signed else []))

@@ -312,7 +312,8 @@ def test_every_kind_of_figure_of_a_study_is_drawn(run, tmp_path, kind, suffix):
     assert (code, error) == (0, "")
     assert str(out) in said
     if suffix == ".pdf":
-        again = f"hgviz figure study.h5 --kind {kind} --method loo --axis flops --width acl"
+        axis = " --axis flops" * (kind == "curve")  # scores have none
+        again = f"hgviz figure study.h5 --kind {kind} --method loo{axis} --width acl"
         assert again.encode() in out.read_bytes()
     else:
         assert len(out.read_text().splitlines()) > len(make_study().heads)

@@ -11,7 +11,17 @@ import typer
 
 import hgviz
 from hgviz import terminal
-from hgviz.cli import comparing, composing, explaining, habits, looking, making, pruning, removing
+from hgviz.cli import (
+    comparing,
+    composing,
+    drawing,
+    explaining,
+    habits,
+    looking,
+    making,
+    pruning,
+    removing,
+)
 from hgviz.cli.options import Window
 
 INTERRUPTED = 130
@@ -31,7 +41,7 @@ VERBS = (
     comparing.compare,
     making.train,
     making.convert,
-    looking.figure,
+    drawing.figure,
     looking.selftest,
 )
 

@@ -9,29 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli import linking
 from hgviz.cli.options import (
     AsJson,
-    Fuse,
     Head,
     ItemNumber,
     Layer,
     Npy,
-    OfHeads,
-    Residual,
     Rows,
-    Signed,
     Source,
     Window,
     ends_in,
     interval,
-    recipe_of,
 )
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
-    from hgviz.study import Study
 
 
 def demo(
@@ -105,91 +98,6 @@ def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
     terminal.write(out, opened.logits)
 
 
-def figure(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", parser=bundled, help="Captures, or studies (.h5)."),
-    ],
-    kind: Annotated[
-        str,
-        typer.Option(
-            metavar="K",
-            help="Of a capture map, links, wall, levels, rollout; of two compare; of some "
-            "activation; of studies curve, scores.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FIG.pdf",
-            help="Where to; .csv: the numbers of compare, activation, curve and scores.",
-        ),
-    ],
-    layer: Layer = 0,
-    head: Head = 0,
-    query: Annotated[
-        int | None, typer.Option(min=0, help="A token, from 0; the last one when left out.")
-    ] = None,
-    width: Annotated[
-        str, typer.Option(metavar="W", help="Of the page: 3.25in, 89mm, or a preset such as acl.")
-    ] = "neurips",
-    item: ItemNumber = 0,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="M", help="Of studies: a score; curves of several may be named."),
-    ] = None,
-    axis: Annotated[
-        Literal["heads", "parameters", "flops", "time"],
-        typer.Option(help="What curves are drawn over; time: of hgviz curve --time."),
-    ] = "heads",
-    fuse: Fuse = "mean",
-    heads: OfHeads = "",
-    residual: Residual = 0.5,
-    signed: Signed = False,
-    queries: linking.Queries = "",
-    together: linking.Together = "each",
-    most: linking.Most = None,
-    mass: linking.Mass = 0.0,
-    least: linking.Least = 0.0,
-    words: linking.Words = False,
-    special: linking.Special = True,
-    values: linking.Values = False,
-    across: linking.Across = False,
-) -> None:
-    """Draw a figure for a paper; every kind ignores the options it does not use."""
-    from hgviz import tasks
-    from hgviz.core import Selection, replace
-    from hgviz.figures import FIGURES, Spec
-
-    if kind not in FIGURES:
-        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
-    wanted = FIGURES[kind].of
-    if len(sources) > 1 and wanted in ("capture", "study"):
-        raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
-    if len(sources) != 2 and wanted == "pair":
-        raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")
-    spec = Spec(kind, Selection(layer, head, query), width=width, methods=tuple(method or ()),
-                axis=axis)  # fmt: skip
-    if wanted in ("study", "studies"):
-        task = tasks.figure(spec, [_study(source) for source in sources], out)
-    else:
-        captures = [open_item(source, item) for source in sources]
-        if kind == "rollout":
-            recipe = recipe_of(captures[0], fuse, heads, residual, signed)
-            spec = replace(spec, recipe=recipe)
-        if kind == "links":
-            links = linking.linking_of(
-                captures[0], layer, queries, heads, fuse=together, most=most, mass=mass,
-                least=least, words=words, special=special, values=values, across=across,
-            )  # fmt: skip
-            first = links.heads[0] if links.heads else spec.selection.head_id
-            spec = replace(spec, links=links, selection=Selection(*first, query))
-        task = tasks.figure(spec, captures, out)
-    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
-
-
 def selftest(context: typer.Context) -> int:
     """Prove that this installation works: model, capture, file, figure and window."""
     window: Window = context.obj
@@ -198,29 +106,9 @@ def selftest(context: typer.Context) -> int:
 
 def open_item(path: Path, item: int) -> Capture:
     """A text of a capture, as it lies in its file."""
-    from hgviz.core import HgvizError
-    from hgviz.store import is_capture, open_capture
+    from hgviz import tasks
 
-    if path.is_dir() and not is_capture(path):
-        raise HgvizError(
-            f"{path} is no capture",
-            "it is a folder, and a capture is a file that hgviz capture wrote",
-            f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
-        )
-    return open_capture(path, item)
-
-
-def _study(path: Path) -> Study:
-    from hgviz.core import HgvizError
-    from hgviz.store import is_study, open_study
-
-    if path.exists() and not path.is_dir() and not is_study(path):
-        raise HgvizError(
-            f"{path} is no study",
-            "figures of this kind show what was measured of all heads",
-            "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
-        )
-    return open_study(path)
+    return tasks.capture_at(path, item)
 
 
 def _map(opened: Capture, layer: int, head: int) -> Map:

@@ -42,14 +42,14 @@ Content = Looked | Drawn
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
     """One figure ready to be drawn. files: the captures or studies it is of, by name, for the
-    command that draws it again; item: which text of them; span: how many columns of a sheet it
-    takes.
+    command that draws it again; item: which text of all of them, or of each; span: how many columns
+    of a sheet it takes.
     """
 
     spec: Spec
     content: Content
     files: tuple[str, ...] = ()
-    item: int = 0
+    item: int | tuple[int, ...] = 0
     span: int = 1
 
 
@@ -57,7 +57,7 @@ class Panel:
 class Sheet:
     """How panels stand together. columns: beside each other; lettered: (a), (b), (c) before their
     titles; shared: colours and axes of all panels of a kind of data have one range. file: where
-    all this is written down, by name, for the command that draws it again.
+    all this is written down, by name, for the command that draws it again; digest: of that file.
     """
 
     width: str = "neurips"
@@ -66,3 +66,4 @@ class Sheet:
     lettered: bool = True
     shared: bool = False
     file: str = ""
+    digest: str = ""

@@ -10,11 +10,12 @@ from string import ascii_lowercase
 from typing import Any
 
 import hgviz
-from hgviz.core import Capture
+from hgviz.core import Capture, replace
 from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel, Sheet
-from hgviz.figures.options import arguments
+from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
+from hgviz.resources import SAMPLE, resource
 
 # what a command says in place of files that are not saved yet
 MISSING: dict[str, tuple[str, ...]] = {
@@ -48,21 +49,25 @@ def record_of_sheet(
     for letter, panel in zip(ascii_lowercase, panels, strict=False):
         one = record(panel, [], path)
         found |= {f"{letter}.{name}": words for name, words in one.items() if name != "program"}
+    found["sheet"] = sheet.digest
     words = ["hgviz", "figure", bare_name(sheet.file) or "FIGURE.toml", "-o", path.name]
     found |= {"reduction": "; ".join(notes), "command": shlex.join(words)}
     return {name: plain(value) for name, value in found.items() if value}
 
 
 def _about(spec: Spec, capture: Capture) -> dict[str, str]:
-    chosen = spec.selection
+    chosen, looked_at = spec.selection, used(spec.kind)
     layers = capture.spec.layers
     layer = layers[chosen.layer] if 0 <= chosen.layer < len(layers) else None
+    shown = {
+        "layer": f"{chosen.layer} ({layer.name})" if layer else "",
+        "head": str(chosen.head),
+        "query": "" if chosen.query is None else str(chosen.query),
+    }
     return {
         "model": bare_name(capture.spec.name),
         "checkpoint": capture.spec.digest,
-        "layer": f"{chosen.layer} ({layer.name})" if layer else "",
-        "head": str(chosen.head) if spec.kind != "wall" else "",
-        "query": "" if chosen.query is None else str(chosen.query),
+        **{name: words for name, words in shown.items() if name in looked_at},
         "off": ", ".join(str(head) for head in sorted(capture.off)),
         "text": capture.prompt.digest,
         "target": capture.target.digest if capture.target is not None else "",
@@ -87,16 +92,33 @@ def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
 
 def command(panel: Panel, path: Path) -> str:
     """The command that draws a figure again; files are named without their folders."""
-    files = [bare_name(one) for one in panel.files]
+    files = [known_name(one) for one in panel.files]
+    if len(set(files)) < len(set(panel.files)):
+        files = []  # several of one name: no folder could hold them
     return command_of(panel.spec, files, panel.item, path.name)
 
 
-def command_of(spec: Spec, files: Sequence[str], item: int, out: str) -> str:
+def command_of(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:
     """The command that draws a figure of files, as they are named; one that is not saved yet has
     a name that stands for it."""
     missing = MISSING[kind_of(spec.kind).of]
-    named = [one or missing[at % len(missing)] for at, one in enumerate(files or missing[:1])]
+    named = [one or missing[at % len(missing)] for at, one in enumerate(files or missing)]
+    named = [f"./{one}" if one.startswith("-") else one for one in named]
+    if spec.title:
+        from hgviz.figures.labels import visible  # loads matplotlib
+
+        spec = replace(spec, title=visible(spec.title, space=" "))  # as it is drawn
+    if spec.format and Path(out).name.lower().endswith(f".{spec.format}"):
+        spec = replace(spec, format="")
     return shlex.join(["hgviz", "figure", *named, *arguments(spec, item), "-o", out])
+
+
+def known_name(path: str) -> str:
+    """The name of a file without its folder; of what comes with hgviz, the one it has everywhere:
+    sample/first.h5."""
+    if path and Path(path).parent == resource(SAMPLE):
+        return f"{SAMPLE}/{Path(path).name}"
+    return bare_name(path)
 
 
 def without_folders(command: str) -> str:

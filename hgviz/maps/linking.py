@@ -63,21 +63,6 @@ class Linking:
             parts.append("weight × |v·W_O|, what a key has to give")
         return tuple(parts)
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The same as the options of hgviz figure."""
-        usual, out = Linking(), []
-        if self.heads:
-            out += ["--heads", ",".join(map(str, self.heads))]
-        if self.queries:
-            out += ["--queries", _ranges(self.queries)]
-        options = {"fuse": "together", "most": "most", "mass": "mass", "least": "least"}
-        for name, option in options.items():
-            if (value := getattr(self, name)) != getattr(usual, name):
-                out += [f"--{option}", value if name == "fuse" else f"{value:g}"]
-        out += [f"--{name}" for name in ("words", "values", "across") if getattr(self, name)]
-        return (*out, *(() if self.special else ("--no-special",)))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strand:
@@ -257,17 +242,6 @@ def _require_limits(linking: Linking) -> None:
                 f"a number from 0, a share up to 1, a weight from 0, one of {', '.join(FUSES)}",
                 "Choose another",
             )
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers as 3,5:8."""
-    found: list[list[int]] = []
-    for one in sorted(set(numbers)):
-        if found and found[-1][1] == one:
-            found[-1][1] += 1
-        else:
-            found.append([one, one + 1])
-    return ",".join(str(a) if b == a + 1 else f"{a}:{b}" for a, b in found)
 
 
 def _map(capture: Capture, head: HeadId) -> Map:

@@ -15,21 +15,32 @@ from hgviz.tasks.laboratory import laboratory, report, require_report, words_of
 from hgviz.tasks.learning import beside, learned, with_learned
 from hgviz.tasks.looking import measure, model_of, require_model_of
 from hgviz.tasks.observing import habits, habits_of_model, habits_of_text
-from hgviz.tasks.opening import convert, heads_from, info, kind_of, load, prompt_from
+from hgviz.tasks.opening import (
+    capture_at,
+    convert,
+    heads_from,
+    info,
+    kind_of,
+    load,
+    prompt_from,
+    study_at,
+)
 from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune, why_not
 from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
+from hgviz.tasks.sheets import sheet_at, sources_of, spec_from
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
 
 __all__ = [
-    "attention_flow", "beside", "capture", "capture_alike", "capture_corpus", "chart",
+    "attention_flow", "beside", "capture", "capture_alike", "capture_at", "capture_corpus", "chart",
     "compare", "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate",
     "examples_from", "explain", "figure", "generate", "habits", "habits_of_model",
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
     "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",
-    "require_report", "rollout", "save", "sheet", "study", "together", "train", "trials_of",
+    "require_report", "rollout", "save", "sheet", "sheet_at", "sources_of",
+    "spec_from", "study", "study_at", "together", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
 ]  # fmt: skip

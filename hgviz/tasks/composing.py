@@ -74,4 +74,4 @@ def with_norms(recipe: Recipe, capture: Capture, checkpoint: Path_) -> Task[Reci
             "it takes the mean of each group, or does not shorten at all",
             "Leave the norms out",
         )
-    return replace(recipe, pooling=norms)
+    return replace(recipe, pooling=norms, norms=str(checkpoint))

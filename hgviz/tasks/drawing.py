@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
-from hgviz.tasks.composing import told
+from hgviz.tasks.composing import told, with_norms
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
@@ -87,7 +87,8 @@ def panel(
         case _:
             content = yield from _looked(spec, captures[0], facts)
     files = tuple(one.path for one in some)
-    return Panel(spec, content, files, captures[0].item if captures else 0)
+    items = tuple(one.item for one in captures) or (0,)
+    return Panel(spec, content, files, items if len(set(items)) > 1 else items[0])
 
 
 def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
@@ -100,7 +101,10 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
     if spec.kind == "rollout":
         query = chosen.query
         within = query is not None and 0 <= query < len(capture.main)
-        return Looked((yield from told(capture, spec.recipe, query if within else None)))
+        recipe = spec.recipe
+        if recipe.norms and not recipe.pooling:
+            recipe = yield from with_norms(recipe, capture, recipe.norms)
+        return Looked((yield from told(capture, recipe, query if within else None)))
     if spec.kind == "levels":
         return Looked(capture, facts or (yield from _measured(capture, None)))
     if spec.kind in NAMED:

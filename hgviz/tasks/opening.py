@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_named
 
 if TYPE_CHECKING:
+    from hgviz.core import Capture
     from hgviz.models.model import Model
     from hgviz.study import Study
 
@@ -37,6 +38,32 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
         "it is no capture (.h5), no study (.h5) and no checkpoint folder with config.json",
         "Choose the folder that holds config.json, or a file that hgviz wrote",
     )
+
+
+def capture_at(path: Path_, item: int = 0) -> Capture:
+    """A text of a capture, as it lies in its file. Errors: HgvizError for what is no capture."""
+    from hgviz.store import is_capture, open_capture
+
+    if os.path.isdir(path) and not is_capture(path):
+        raise HgvizError(
+            f"{path} is no capture",
+            "it is a folder, and a capture is a file that hgviz capture wrote",
+            f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
+        )
+    return open_capture(path, item)
+
+
+def study_at(path: Path_) -> Study:
+    """The study that lies in a file. Errors: HgvizError for what is no study."""
+    from hgviz.store import is_study, open_study
+
+    if os.path.isfile(path) and not is_study(path):
+        raise HgvizError(
+            f"{path} is no study",
+            "figures of this kind show what was measured of all heads",
+            "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
+        )
+    return open_study(path)
 
 
 def load(

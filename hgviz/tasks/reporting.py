@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hgviz.figures.charts import Band, Chart, Curves, Line, Scores
     from hgviz.study import Curve, Study
 
-AXES = ("heads", "parameters", "flops", "time")
 TITLES = {
     "heads": "Heads switched off",
     "parameters": "Parameters of heads, saved",
@@ -36,7 +35,8 @@ def chart(
     """What a figure of some studies shows. kind: "curve", of the scores named, or of all that have
     a curve; "scores", of the first study and method.
 
-    axis: what a curve is drawn over, of AXES. Errors: HgvizError for what was not measured.
+    axis: what a curve is drawn over, of figures.options.AXES. Errors: HgvizError for what was not
+    measured.
     """
     if kind == "scores":
         return scores(studies[0], methods[0] if methods else "", normalise)
@@ -276,4 +276,4 @@ def _about(studies: Sequence[Study], methods: str) -> dict[str, str]:
     }
 
 
-__all__ = ["AXES", "chart"]
+__all__ = ["chart"]

@@ -304,17 +304,3 @@ def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
     found = links_of(capture, Selection(0, 0, 0), Linking(queries=queries, most=2))
     assert max(b - a for a, b in asked) * capture.maps[0].shape[2] <= 1000
     assert sum(b - a for a, b in asked) == len(queries) == len(found.strands)
-
-
-def test_options_say_the_same_again():
-    from hgviz.cli.linking import tokens_named
-
-    linking = Linking((HeadId(1, 2), HeadId(3, 0)), (3, 5, 6, 7), "max", 0, 0.8, 0.01, True, False)
-    said = " ".join(linking.arguments)
-    assert said == (
-        "--heads 1.2,3.0 --queries 3,5:8 --together max --most 0 --mass 0.8 --least 0.01 --words "
-        "--no-special"
-    )
-    assert tokens_named("3,5:8", 9) == linking.queries
-    assert tokens_named("0:1000000000000", 9) == (999999999999,)  # at once, to be refused
-    assert Linking().arguments == ()

@@ -1,0 +1,331 @@
+"""Figures for papers from a terminal: of one kind, or several on a sheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from hgviz import terminal
+from hgviz.resources import SAMPLE, bundled
+
+SHEET = ".toml"
+HEAD = "Which head, which token"
+COLOURS = "Colours and ranges"
+LINKS = "Links"
+ROLLOUT = "Rollout"
+CHARTS = "Charts"
+NO_OPTIONS = ("sources", "kind", "out", "item", "toml")  # of what is drawn
+
+
+def figure(
+    context: typer.Context,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            parser=bundled,
+            help="Captures, or studies (.h5); or one FIG.toml, a sheet of several figures.",
+        ),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K",
+            help="Of a capture map, links, wall, levels, rollout; of two compare; of some "
+            "profile, activation; of studies curve, scores.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FIG.pdf",
+            help="Where to, .pdf, .svg, .png, .pgf or .tikz.tex; .csv: the numbers of charts.",
+        ),
+    ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(metavar="W", help="Of the page: 3.25in, 89mm, or a preset such as acl."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="T", help="In place of its own; '' for none.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="Where the name of the file does not say it."),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Which text of a corpus, from 0; of several files 3,0."),
+    ] = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Draw nothing; print it as a panel for a FIG.toml.")
+    ] = False,
+    layer: Annotated[
+        int | None,
+        typer.Option(min=0, help="Its number, from 0.", rich_help_panel=HEAD),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(min=0, help="Its number in the layer, from 0.", rich_help_panel=HEAD),
+    ] = None,
+    query: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="A token, from 0; the last one when left out.", rich_help_panel=HEAD
+        ),
+    ] = None,
+    key: Annotated[
+        int | None,
+        typer.Option(min=0, help="Map, rollout: a token that is looked at.", rich_help_panel=HEAD),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="4.2", help="Compare: the head of B, where it is another.", rich_help_panel=HEAD
+        ),
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="3.5,4.*",
+            help="Links: these heads; rollout: only these count in their layers; levels: the head "
+            "of each stage.",
+            rich_help_panel=HEAD,
+        ),
+    ] = None,
+    palette: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="viridis, cividis, magma; blue-red where weights can be negative.",
+            rich_help_panel=COLOURS,
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="sqrt, linear or log.", rich_help_panel=COLOURS),
+    ] = None,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B",
+            help="From which weight to which, 0:0.5 or -1:1; of charts the y axis.",
+            rich_help_panel=COLOURS,
+        ),
+    ] = None,
+    shared: Annotated[
+        bool | None,
+        typer.Option("--shared", help="Wall: one range for all heads.", rich_help_panel=COLOURS),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="3,5:8|all",
+            help="Tokens that have some, in place of --query.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    together: Annotated[
+        Literal["each", "mean", "sum", "max"] | None,
+        typer.Option(
+            help="Of each of --heads, or of their mean, sum or largest weight.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="The N strongest of each query, 0 for all; 10.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    mass: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="P",
+            help="As few as have a part P of the weight.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    least: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="W", help="Of weight W or more.", rich_help_panel=LINKS),
+    ] = None,
+    words: Annotated[
+        bool | None,
+        typer.Option(
+            "--words",
+            help="Between words: rows averaged, columns added.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    special: Annotated[
+        bool | None,
+        typer.Option(
+            "--special/--no-special",
+            help="Special tokens; they are shown.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    values: Annotated[
+        bool | None,
+        typer.Option(
+            "--values", help="Weight x |v W_O|, what a key has to give.", rich_help_panel=LINKS
+        ),
+    ] = None,
+    across: Annotated[
+        bool | None,
+        typer.Option(
+            "--across",
+            help="The texts run across, for CJK and for pages.",
+            rich_help_panel=LINKS,
+        ),
+    ] = None,
+    fuse: Annotated[
+        Literal["mean", "max", "min"] | None,
+        typer.Option(
+            help="What the heads of a layer become: their mean, the largest, the smallest.",
+            rich_help_panel=ROLLOUT,
+        ),
+    ] = None,
+    residual: Annotated[
+        float | None,
+        typer.Option(
+            metavar="A",
+            help="How much of every sum is the residual path, 0 to 1; 0.5.",
+            rich_help_panel=ROLLOUT,
+        ),
+    ] = None,
+    nothing: Annotated[
+        bool | None,
+        typer.Option(
+            "--nothing",
+            help="A last column for what comes from no token.",
+            rich_help_panel=ROLLOUT,
+        ),
+    ] = None,
+    signed: Annotated[
+        bool | None,
+        typer.Option(
+            "--signed",
+            help="Weights below zero stay so: the product of A + I, undivided.",
+            rich_help_panel=ROLLOUT,
+        ),
+    ] = None,
+    norms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Pool by the norms of this model's linear maps.",
+            rich_help_panel=ROLLOUT,
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M", help="Profile: entropy, distance, ...", rich_help_panel=CHARTS),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M",
+            help="Curve, scores: a score of heads; of curves several may be named.",
+            rich_help_panel=CHARTS,
+        ),
+    ] = None,
+    axis: Annotated[
+        Literal["heads", "parameters", "flops", "time"] | None,
+        typer.Option(
+            help="Curve: what it is drawn over; time: of hgviz curve --time.",
+            rich_help_panel=CHARTS,
+        ),
+    ] = None,
+) -> None:
+    """Draw a figure for a paper; every kind ignores the options it does not use.
+
+    Of a FIG.toml, several on a sheet. What a figure says of itself, in the Keywords of a PDF and
+    the Description of an SVG or PNG, ends with the command that draws it again.
+    """
+    asked = {name: one for name, one in context.params.items() if one not in (None, [])}
+    options = {
+        name if name != "form" else "format": one
+        for name, one in asked.items()
+        if name not in NO_OPTIONS
+    }
+    if any(one.name.endswith(SHEET) for one in sources):
+        given = {"kind": kind, "item": item, "toml": toml or None, **options}
+        _sheet(sources, out, [name for name, one in given.items() if one is not None])
+    else:
+        _figure(sources, _kind(kind, len(sources)), out, item, options, toml)
+
+
+def _figure(
+    sources: list[Path],
+    kind: str,
+    out: Path | None,
+    item: str | None,
+    options: dict[str, Any],
+    toml: bool,
+) -> None:
+    from hgviz import tasks
+    from hgviz.figures import FIGURES, plan
+    from hgviz.figures.forms import Unfit
+    from hgviz.figures.provenance import known_name
+
+    if out is None and not toml:
+        raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
+    try:
+        items = plan.items_of(item or "0", len(sources))
+    except Unfit:
+        raise typer.BadParameter(
+            f"--item cannot be {item!r}; it is 3, or 3,0 for two files."
+        ) from None
+    if "norms" in options:
+        options["norms"] = str(bundled(options["norms"]))
+    found = tasks.sources_of(kind, sources, items)
+    spec = tasks.spec_from(kind, options, found)
+    if out is None or toml:
+        named = [known if (known := known_name(str(one))).startswith(f"{SAMPLE}/") else str(one)
+                 for one in sources]  # fmt: skip
+        print(plan.table(spec, named, items), end="")
+        return
+    task = tasks.figure(spec, found, out)
+    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
+
+
+def _sheet(sources: list[Path], out: Path | None, given: list[str]) -> None:
+    from hgviz import tasks
+
+    if len(sources) > 1:
+        raise typer.BadParameter("A sheet is one FIG.toml, which names all its files.")
+    if given:
+        raise typer.BadParameter(
+            f"A sheet says itself what --{given[0]} would: change {sources[0]}."
+        )
+    if out is None:
+        raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
+    task = tasks.sheet_at(sources[0], out)
+    terminal.say(f"{terminal.run(task, 'Drawing')}: a sheet.")
+
+
+def _kind(kind: str | None, files: int) -> str:
+    """The kind asked for. Errors: BadParameter for none, and for one of more or fewer files."""
+    from hgviz.figures import FIGURES
+
+    if kind is None:
+        raise typer.BadParameter(f"--kind is missing; there are {', '.join(FIGURES)}.")
+    if kind not in FIGURES:
+        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
+    wanted = FIGURES[kind].of
+    if files > 1 and wanted in ("capture", "study"):
+        raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
+    if files != 2 and wanted == "pair":
+        raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")
+    return kind
