@@ -29,6 +29,9 @@ def figure(
     of: Capture | Study | Sequence[Capture | Study],
     path: Path_,
     facts: Facts | None = None,
+    *,
+    numbers: bool = False,
+    words: bool = False,
 ) -> Task[str]:
     """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers.
 
@@ -36,15 +39,19 @@ def figure(
     is needed. Errors: HgvizError.
     """
     ready = yield from panel(spec, of, facts)
-    return (yield from draw(ready, path))
+    return (yield from draw(ready, path, numbers=numbers, words=words))
 
 
-def draw(ready: Panel, path: Path_) -> Task[str]:
-    """Draw what panel made ready. Errors: HgvizError."""
+def draw(ready: Panel, path: Path_, *, numbers: bool = False, words: bool = False) -> Task[str]:
+    """Draw what panel made ready; numbers, words: beside it, as FIG.csv and FIG.txt.
+    Errors: HgvizError."""
     from hgviz import figures
 
     yield Step(0, 1, f"drawing {Path(path).name}")
-    return str(figures.draw(ready, path))
+    done = figures.draw(ready, path)
+    if numbers or words:
+        figures.beside(ready, done, numbers=numbers, words=words)
+    return str(done)
 
 
 def preview(ready: Panel, dots: float) -> Task[Preview]:
@@ -82,6 +89,8 @@ def panel(
         case "activation":
             names = [name for one in captures for name in activations_of(one)]
             content = activation_chart(names)
+        case "profile":
+            content = yield from profile_chart(captures, spec.metrics, facts)
         case "curve" | "scores":
             content = chart(kind.name, studies, spec.methods, spec.axis)
         case _:
@@ -92,8 +101,6 @@ def panel(
 
 
 def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
-        case "profile":
-            content = yield from profile_chart(captures, spec.metrics, facts)
     """A capture with what the figure says of its heads."""
     from hgviz.figures import Looked
 
