@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log10
 
 import numpy as np
 
@@ -107,23 +106,15 @@ def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, first: float = 0.5
     page.marks(places[int(every * first) :: every], how.marker, how.colour, 3.0)
 
 
-def said(low: float, high: float) -> Callable[[float], str]:
-    """How numbers of an axis are written: no more digits than tell them apart."""
-    digits = max(0, ceil(-log10((high - low) / 4)))
-    return lambda value: f"{value:.{digits}f}".replace("-", "−")
-
-
-def ticks(
-    low: float, high: float, room: float, each: float, said: Callable[[float], str]
+def numbered(
+    low: float, high: float, room: float, each: float, whole: bool = False
 ) -> list[tuple[float, str]]:
-    """Round numbers from low to high, so many as have `each` points of room, and their words."""
+    """Round numbers from low to high, so many as have `each` points of room, with all the digits
+    they have; whole: only numbers that something can be counted by.
+    """
     found = even_ticks(low, high, max(2, int(room // each)))
-    return [(value, said(value)) for value in found]
-
-
-def numbered(low: float, high: float, room: float, each: float) -> list[tuple[float, str]]:
-    """Round numbers as ticks gives them, written with all the digits they have."""
-    found = even_ticks(low, high, max(2, int(room // each)))
+    if whole:
+        found = [value for value in found if abs(value - round(value)) < 1e-9]
     span = max(high - low, 1e-300)
     digits = next(
         (

@@ -33,7 +33,7 @@ def compose(page: Page, spec: Spec, chart: Curves) -> None:
     labels = list(dict.fromkeys(line.label for panel in chart.panels for line in panel.lines))
     looks = {label: look(number) for number, label in enumerate(labels)}
     ends = _ends(chart)
-    ys = around.ticks(*ends[2:], _height(page, chart), EACH_Y, around.said(*ends[2:]))
+    ys = around.numbered(*ends[2:], _height(page, chart), EACH_Y)
     left = max(style.extent(words, style.SMALL) for _, words in ys) + style.SMALL * 1.6 + 6
     boxes = _boxes(page, chart, left, top)
     for number, (panel, (x, y, width, height)) in enumerate(zip(chart.panels, boxes, strict=True)):
@@ -126,16 +126,10 @@ def _panel(
     first: bool,
     lowest: bool,
 ) -> None:
-    said = ("{:g}" if chart.timed else "{:.0f}").format
-
-    def across(value: float) -> str:
-        if not lowest:
-            return ""
-        return f"{100 * value:.0f} %" if chart.percent else said(value)
-
     if panel.band is not None:
         around.band(page, axes, panel.band)
-    around.frame(page, axes, around.ticks(axes.x0, axes.x1, axes.width, EACH_X, across), ys, first)
+    xs = [(value, words if lowest else "") for value, words in _across(chart, axes)]
+    around.frame(page, axes, xs, ys, first)
     for line in panel.lines:
         if interval := _interval(chart, panel, line):
             around.ribbon(page, axes, line.x, *interval, looks[line.label].colour, SHADE)
@@ -145,6 +139,14 @@ def _panel(
         _mark(page, axes, line, looks[line.label])
     if panel.title:
         _titled(page, chart, panel, axes)
+
+
+def _across(chart: Curves, axes: Axes) -> list[tuple[float, str]]:
+    """The numbers of the x axis: shares in per cent, heads that can be counted, or times."""
+    if chart.percent:
+        found = around.numbered(100 * axes.x0, 100 * axes.x1, axes.width, EACH_X)
+        return [(value / 100, f"{words} %") for value, words in found]
+    return around.numbered(axes.x0, axes.x1, axes.width, EACH_X, whole=not chart.timed)
 
 
 def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:

@@ -8,10 +8,13 @@ from math import ceil, log2
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
 from hgviz.figures import style
-from hgviz.figures.labels import elide, visible
+from hgviz.figures.labels import wrapped
 from hgviz.figures.page import Page
 from hgviz.figures.spec import POINTS
 from hgviz.palettes import PAPER
+
+TITLE_LINES, TITLE_LEADING = 3, 10.0
+SWATCH = 12.0
 
 
 def map_of(capture: Capture, layer: int, head: int) -> Map:
@@ -72,17 +75,26 @@ def reduced(zoom: int) -> str:
 
 
 def heading(page: Page, bold: str, plain: str) -> float:
-    """A line in bold and in grey over the page, if any; gives where it ends."""
+    """A line in bold and in grey over the page, if any, or as many as it takes; gives where it
+    ends.
+    """
     if not bold and not page.letter:
         return 2.0
-    bold = f"{page.letter}  {visible(bold, space=' ')}" if page.letter else visible(bold, space=" ")
-    bold = elide(bold.strip(), page.width, style.TITLE, bold=True)
-    page.text(0, style.TITLE, bold, size=style.TITLE, bold=True)
-    start = style.extent(bold, style.TITLE, bold=True) + 8
-    words = elide(plain, page.width - start, style.TEXT) if plain else ""
-    if words and words != "…":
-        page.text(start, style.TITLE, words, colour=PAPER.secondary)
-    return style.TITLE * 1.4 + 4
+    y = style.TITLE
+    bold = f"{page.letter}  {bold}".strip()
+    lines = wrapped(bold, page.width, style.TITLE, bold=True, most=TITLE_LINES)
+    for number, line in enumerate(lines):
+        y += TITLE_LEADING if number else 0.0
+        page.text(0, y, line, size=style.TITLE, bold=True)
+    start = style.extent(lines[-1], style.TITLE, bold=True) + 8
+    rest = wrapped(plain, page.width, style.TEXT, most=TITLE_LINES) if plain else []
+    if len(rest) == 1 and start + style.extent(rest[0], style.TEXT) <= page.width:
+        page.text(start, y, rest[0], colour=PAPER.secondary)
+        rest = []
+    for line in rest:
+        y += TITLE_LEADING
+        page.text(0, y, line, colour=PAPER.secondary)
+    return y + 0.4 * style.TITLE + 4
 
 
 def activation_of(capture: Capture, head: HeadId) -> str:
@@ -115,22 +127,21 @@ def legend(
     page: Page, notes: list[str], x: float, y: float, width: float, hatched: bool = True
 ) -> float:
     """Notes below a figure, the first with a swatch of what is not seen; gives where they end."""
-    at, line = x, y + 7
-    for number, words in enumerate(notes):
-        if not words:
-            continue
-        swatch = 12.0 if number == 0 else 0.0
-        need = swatch + style.extent(words, style.SMALL)
-        if at > x and at + need > x + width:
-            at, line = x, line + 9
-        if swatch:
-            page.box(at, line - 6, 9, 6.5, fill=PAPER.unseen)
-            if hatched:
-                page.hatch(at, line - 6, 9, 6.5, None)
-            page.box(at, line - 6, 9, 6.5, edge=PAPER.line)
-        words = elide(words, width - swatch, style.SMALL)
-        page.text(at + swatch, line, words, size=style.SMALL, colour=PAPER.secondary)
-        at += need + 12
+    start, line = x, y + 7
+    if notes and notes[0]:
+        page.box(x, line - 6, 9, 6.5, fill=PAPER.unseen)
+        if hatched:
+            page.hatch(x, line - 6, 9, 6.5, None)
+        page.box(x, line - 6, 9, 6.5, edge=PAPER.line)
+        start += SWATCH
+    at = start
+    for words in filter(None, notes):
+        for number, part in enumerate(wrapped(words, x + width - start, style.SMALL)):
+            need = style.extent(part, style.SMALL)
+            if at > start and (number or at + need > x + width):
+                at, line = start, line + 9
+            page.text(at, line, part, size=style.SMALL, colour=PAPER.secondary)
+            at += need + 12
     return line + 2 if any(notes) else y
 
 
@@ -138,17 +149,22 @@ def footnotes(page: Page, notes: Sequence[str], x: float, y: float) -> float:
     """Notes below a chart, each as many lines as it takes; y and what it gives are baselines."""
     room = page.width - x - 2
     for note in notes:
-        line = ""
-        for word in visible(note, space=" ").split(" "):
-            longer = f"{line} {word}".strip()
-            if line and style.extent(longer, style.SMALL) > room:
-                y += 10
-                page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
-                longer = word
-            line = elide(longer, room, style.SMALL)
-        y += 10
-        page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
+        for line in wrapped(note, room, style.SMALL):
+            y += 10
+            page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
     return y
+
+
+def together(notes: Sequence[str], room: float) -> list[str]:
+    """Short notes beside each other, a dot between: a line ends where one does, if it can."""
+    lines: list[str] = []
+    for note in notes:
+        longer = f"{lines[-1]}  ·  {note}" if lines else note
+        if lines and style.extent(longer, style.SMALL) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(note)
+    return lines
 
 
 def off_card(page: Page, x: float, y: float, width: float, height: float) -> None:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -20,6 +21,8 @@ VARIANTS = {chr(code) for code in range(0xFE00, 0xFE10)}  # how the character be
 TONES = {chr(code) for code in range(0x1F3FB, 0x1F400)}
 LINE = 1.18  # the room of a label along its axis, in sizes
 LONGEST = 2000
+LEAST = 5.0  # the size of a label that can still be read in print
+BESIDE, ASIDE, APART = 3.0, 7.0, 5.0  # of level labels: over the end, off their place, between two
 CROWDED = 4.0  # words per label that still make sense thinned out
 
 
@@ -70,6 +73,20 @@ def elide(words: str, room: float, size: float, bold: bool = False, fixed: bool 
     return words[:low] + "…"
 
 
+def wrapped(
+    words: str, room: float, size: float, bold: bool = False, most: int = 10_000
+) -> list[str]:
+    """A text in lines, at most so many; a word longer than a line, and the last line, is elided."""
+    lines: list[str] = []
+    for word in re.split(r" (?!%)", visible(words, space=" ")):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and (len(lines) == most or style.extent(longer, size, bold) <= room):
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [elide(line, room, size, bold) for line in lines]
+
+
 def axis_marks(
     prompt: Prompt,
     spans: Integers,
@@ -93,6 +110,31 @@ def axis_marks(
         for one in marks
     ]
     return thinned(fitted, cell, need)
+
+
+def size_for(cell: float) -> float:
+    """The size of labels of positions so far apart: as small as all of them need, if that can be
+    read, else the usual, and some are left out.
+    """
+    needed = cell / LINE
+    return min(style.SMALL, needed) if needed >= LEAST else style.SMALL
+
+
+def level(marks: Sequence[Mark], cell: float, length: float, size: float) -> list[float] | None:
+    """Where the middles of labels lie that are written level over an axis of so many points, None
+    where they would meet; those at its ends are moved inwards a little.
+    """
+    places: list[float] = []
+    before = -inf
+    for mark in marks:
+        half = style.extent(mark.words, size, mark.chosen) / 2
+        at = mark.middle * cell
+        place = max(half - BESIDE, min(at, length - half + BESIDE))
+        if abs(place - at) > ASIDE or place - half < before + APART:
+            return None
+        places.append(place)
+        before = place + half
+    return places
 
 
 def thinned(marks: Sequence[Mark], cell: float, need: float) -> list[Mark]:

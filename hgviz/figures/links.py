@@ -11,7 +11,7 @@ from hgviz.core import Capture, finish
 from hgviz.figures import style
 from hgviz.figures.axes import Look, look
 from hgviz.figures.content import Facts, Looked
-from hgviz.figures.frame import activation_of, footnotes, heading, level_name, map_of
+from hgviz.figures.frame import activation_of, footnotes, heading, level_name, map_of, together
 from hgviz.figures.labels import elide, visible
 from hgviz.figures.page import Page
 from hgviz.figures.shown import Item, items_of
@@ -64,7 +64,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     if off:
         notes.insert(0, f"off: {', '.join(off)} {'is' if len(off) == 1 else 'are'} switched off")
     page.notes += notes
-    page.close(footnotes(page, ["  ·  ".join(notes)], 0, bottom + 4) + 4)
+    page.close(footnotes(page, together(notes, page.width - 2), 0, bottom + 4) + 4)
 
 
 def kinds_of(links: Links) -> list[Kind]:
@@ -109,7 +109,8 @@ def _missing(links: Links, missing: int) -> list[str]:
     if hidden > 0:
         notes.append(f"{100 * hidden:.0f} % of the weight lies on special tokens, left out")
     if missing:
-        notes.append(f"{missing} links end outside of what is shown")
+        many = "1 link ends" if missing == 1 else f"{missing} links end"
+        notes.append(f"{many} outside of what is shown")
     return notes
 
 

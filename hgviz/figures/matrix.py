@@ -23,8 +23,8 @@ from hgviz.figures.frame import (
     token_in,
     zoom_for,
 )
-from hgviz.figures.labels import Mark, axis_marks
-from hgviz.figures.page import Page, outline
+from hgviz.figures.labels import Mark, axis_marks, level, size_for
+from hgviz.figures.page import Page, boxes_of
 from hgviz.figures.shades import bar_width, shades_of, upright_bar
 from hgviz.figures.spec import Spec
 from hgviz.figures.unseen import reason, seen_cells
@@ -44,7 +44,8 @@ OFF = "off: this head is switched off"
 class Layout:
     """Where the map lies (its own corner x, y), its cells, its labels and what they take at left.
 
-    row and column are the selected cell's, None where none is selected.
+    text is the size of the labels; level says where those across lie that are written level. row
+    and column are the selected cell's, None where none is selected.
     """
 
     x: float
@@ -55,7 +56,8 @@ class Layout:
     left: float
     down: list[Mark]
     across: list[Mark]
-    flat: bool
+    text: float
+    level: list[float] | None
     corner: tuple[str, str]
     row: int | None
     column: int | None
@@ -89,7 +91,7 @@ def compose(
     name = None if spec.title is not None else named
     top = _title(page, spec, capture, facts) if name is None else heading(page, *name)
     roomy = page.width >= sums.NARROWEST
-    beside = sums.ROOM if signed and roomy and not off else 0.0
+    beside = sums.width_on(page) + sums.GAP if signed and roomy and not off else 0.0
     at = _layout(page, spec, capture, one, beside + bar_width(shades), top)
     if off:
         off_card(page, at.x, at.y, *at.size)
@@ -139,17 +141,19 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     right = BAR_GAP + bar
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
-        down = axis_marks(prompts[0], spans[0], cell, style.SMALL, room - LABEL_GAP, row)
-        across = axis_marks(prompts[1], spans[1], cell, style.SMALL, room, column)
-        need = max(_widest(down), *(style.extent(one, style.SMALL) for one in corner)) + LABEL_GAP
+        text = size_for(cell)
+        down = axis_marks(prompts[0], spans[0], cell, text, room - LABEL_GAP, row)
+        across = axis_marks(prompts[1], spans[1], cell, text, room, column)
+        need = max(style.extent(one, style.SMALL) for one in corner)
+        need = max(_widest(down, text), need) + LABEL_GAP
         if again and need <= left:
             break
         left = max(left, need) if again else need
-    flat = _widest(across) <= cell - 2 and cell >= 12
-    high = max(style.SMALL if flat else _widest(across), 17.0)
+    places = level(across, cell, cell * columns, text)
+    high = max(_widest(across, text) if places is None else text, 17.0)
     x = (page.width - left - cell * columns - right) / 2 + left
     y = top + high + LABEL_GAP
-    return Layout(x, y, cell, rows, columns, left, down, across, flat, corner, row, column)
+    return Layout(x, y, cell, rows, columns, left, down, across, text, places, corner, row, column)
 
 
 def _corner(capture: Capture, layer: int) -> tuple[str, str]:
@@ -161,8 +165,8 @@ def _corner(capture: Capture, layer: int) -> tuple[str, str]:
     return "Source →" if key == CORNER[0] else key, "Target ↓"
 
 
-def _widest(marks: list[Mark]) -> float:
-    return max((style.extent(m.words, style.SMALL, m.chosen) for m in marks), default=0.0)
+def _widest(marks: list[Mark], size: float) -> float:
+    return max((style.extent(one.words, size, one.chosen) for one in marks), default=0.0)
 
 
 def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
@@ -174,7 +178,7 @@ def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
 def _unseen(page: Page, at: Layout, seen: NDArray[np.bool_], zoom: int) -> None:
     if not seen.all():
         side = at.cell * (1 << zoom)
-        page.hatch(at.x, at.y, *at.size, outline(~seen, at.x, at.y, (side, side)))
+        page.hatch(at.x, at.y, *at.size, boxes_of(~seen, at.x, at.y, (side, side)))
 
 
 def _labels(page: Page, at: Layout) -> None:
@@ -183,15 +187,17 @@ def _labels(page: Page, at: Layout) -> None:
         y = at.y + mark.middle * at.cell
         page.lines([[(at.x - TICK, y), (at.x, y)]], PAPER.line)
         page.text(
-            at.x - POINTER - 3, y, mark.words, size=style.SMALL, across="right", middle=True,
+            at.x - POINTER - 3, y, mark.words, size=at.text, across="right", middle=True,
             bold=mark.chosen, colour=_ink(mark),
         )  # fmt: skip
-    for mark in at.across:
+    turned = at.level is None
+    places = at.level or [mark.middle * at.cell for mark in at.across]
+    for mark, place in zip(at.across, places, strict=True):
         x = at.x + mark.middle * at.cell
         page.lines([[(x, at.y - TICK), (x, at.y)]], PAPER.line)
         page.text(
-            x, at.y - POINTER - 3, mark.words, size=style.SMALL, bold=mark.chosen,
-            across="center" if at.flat else "left", turned=not at.flat, middle=not at.flat,
+            at.x + place, at.y - POINTER - 3, mark.words, size=at.text, bold=mark.chosen,
+            across="left" if turned else "center", turned=turned, middle=turned,
             colour=_ink(mark),
         )  # fmt: skip
     for line, words in enumerate(at.corner):

@@ -31,24 +31,36 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
     looks = {label: look(number) for number, label in enumerate(labels)}
     columns = max(1, min(len(chart.plots), int(page.width // NARROWEST)))
     room = (page.width - BETWEEN * (columns - 1)) / columns
-    bottom = top
+    bottom, height = top, TALL * room - 20
     for start in range(0, len(chart.plots), columns):
         top = bottom
         for number, plot in enumerate(chart.plots[start : start + columns]):
             left = number * (room + BETWEEN)
-            bottom = max(bottom, _plot(page, plot, looks, left, top, room))
+            side = max(_side(one, height) for one in chart.plots[number::columns])
+            bottom = max(bottom, _plot(page, plot, looks, (left, left + side), top, room, height))
     _key(page, chart, looks, bottom + 8)
 
 
+def _side(plot: Plot, height: float) -> float:
+    """What the numbers and the name of the y axis take."""
+    ys = around.numbered(*_ends(plot)[2:], height, EACH_Y)
+    return (
+        max((style.extent(one, style.SMALL) for _, one in ys), default=0.0) + 1.6 * style.SMALL + 6
+    )
+
+
 def _plot(
-    page: Page, plot: Plot, looks: dict[str, Look], left: float, top: float, room: float
+    page: Page,
+    plot: Plot,
+    looks: dict[str, Look],
+    lefts: tuple[float, float],
+    top: float,
+    room: float,
+    height: float,
 ) -> float:
-    """One pair of axes; gives where it ends."""
-    ends = _ends(plot)
-    height = TALL * room - 20
+    """One pair of axes, its name and its own left end; gives where it ends."""
+    ends, (left, inner) = _ends(plot), lefts
     ys = around.numbered(*ends[2:], height, EACH_Y)
-    words = max((style.extent(one, style.SMALL) for _, one in ys), default=0.0)
-    inner = left + style.SMALL * 1.6 + words + 6
     axes = Axes(inner, top + ABOVE, left + room - inner - 8, height, *ends)
     xs = plot.xs or tuple(around.numbered(axes.x0, axes.x1, axes.width, EACH_X))
     title = elide(plot.title, room, style.TEXT, bold=True)

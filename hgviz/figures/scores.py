@@ -22,18 +22,19 @@ SMALLEST = 5.0  # of a name
 EACH_Y = 16.0
 MARK, WHISKER = 3.6, 0.8
 KEY = 12.0
+ABOVE = 3.0  # half of a number at the top of the axis
 
 
 def compose(page: Page, spec: Spec, chart: Scores) -> None:
     """Place the heads of a chart on the page, a marker and an interval each."""
     title = chart.title if spec.title is None else spec.title
-    top = heading(page, title, chart.more if spec.title is None else "")
+    top = heading(page, title, chart.more if spec.title is None else "") + ABOVE
     finite = np.concatenate([[0.0], *(v[np.isfinite(v)] for v in (chart.low, chart.high))])
     finite = np.concatenate([finite, chart.value])
     air = 0.05 * (finite.max() - finite.min()) or 1.0
     ends = float(finite.min() - air), float(finite.max() + air)
     height = max(min(HEIGHT * page.width, LARGEST), style.extent(chart.up, style.SMALL) + 4)
-    ys = around.ticks(*ends, height, EACH_Y, around.said(*ends))
+    ys = around.numbered(*ends, height, EACH_Y)
     left = max(style.extent(words, style.SMALL) for _, words in ys) + style.SMALL * 1.6 + 6
     count = len(chart.names)
     axes = Axes(left, top, page.width - left - 4, height, -0.8, count - 0.2, *ends)
@@ -83,7 +84,9 @@ def _names(page: Page, chart: Scores, axes: Axes) -> float:
 def _key(page: Page, chart: Scores, left: float, y: float) -> None:
     """Which marker is which group, and what is hollow."""
     at, base = left, y
-    words = [*chart.group_names, "hollow: the interval includes 0"]
+    words = list(chart.group_names)
+    if ((chart.low <= 0) & (chart.high >= 0)).any():
+        words.append("hollow: the interval includes 0")
     for number, name in enumerate(words):
         swatch = KEY if number < len(chart.group_names) else 0.0
         need = swatch + style.extent(name, style.SMALL)

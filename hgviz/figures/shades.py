@@ -34,10 +34,10 @@ class Shades:
             rgb[~seen] = rgb_of(PAPER.unseen)
         return rgb
 
-    def ticks(self, length: float) -> list[tuple[float, str]]:
-        """(place, words) along a bar of so many points."""
+    def ticks(self, length: float, each: float = 9.0) -> list[tuple[float, str]]:
+        """(place, words) along a bar of so many points, each of which takes so many."""
         found = ticks(
-            self.limits, self.scale, self.signed, min(max(9 / max(length, 1), 0.055), 0.5)
+            self.limits, self.scale, self.signed, min(max(each / max(length, 1), 0.055), 0.5)
         )
         at = place(found, self.limits, self.scale, self.signed)
         return [(float(x), written(v, self.signed)) for x, v in zip(at, found, strict=True)]
@@ -81,17 +81,16 @@ def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -
 
 def level_bar(page: Page, shades: Shades, x: float, y: float, room: float) -> float:
     """A colour bar from x on, its numbers below, lowest value left; gives where it ends below."""
+    widest = max(style.extent(words, style.SMALL) for _, words in shades.ticks(room))
     last = style.extent(shades.ticks(room)[-1][1], style.SMALL) / 2
     width = min(LONGEST, room - last)
     page.image(colours(shades.palette)[None], x, y, width, BAR)
     page.box(x, y, width, BAR, edge=PAPER.line)
-    marks = shades.ticks(width)
-    free = x + style.extent(marks[0][1], style.SMALL) / 2 + 3
+    marks = shades.ticks(width, widest + 4)
+    if 1.5 * widest + 8 > width:
+        marks = [mark for mark in marks if mark[0] in (0.0, 1.0)]
     for at, words in marks:
-        here, half = x + at * width, style.extent(words, style.SMALL) / 2
-        if 0 < at < 1 and not free <= here - half <= here + half <= x + width - last - 3:
-            continue
-        free = max(free, here + half + 3)
+        here = x + at * width
         page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], PAPER.secondary)
         page.text(here, y + BAR + TICK + 7, words, size=style.SMALL, across="center")
     return y + BAR + TICK + 9

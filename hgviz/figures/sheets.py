@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from hgviz.figures import document, provenance, style
 from hgviz.figures.document import Block, Document, Picture, Table
-from hgviz.figures.labels import elide, visible
+from hgviz.figures.labels import elide, visible, wrapped
 from hgviz.figures.page import Page
 from hgviz.figures.pictures import composed
 from hgviz.figures.spec import POINTS
@@ -208,15 +208,3 @@ def _widths(table: Table) -> list[float]:
         natural[at] = min(natural[at], max(left / (len(texts) - number), 20.0))
         left -= natural[at]
     return natural
-
-
-def wrapped(words: str, room: float, size: float, bold: bool = False) -> list[str]:
-    """A text in lines; a word longer than a line is elided."""
-    found, line = [], ""
-    for word in visible(words, space=" ").split(" "):
-        longer = f"{line} {word}" if line else word
-        if line and style.extent(longer, size, bold) > room:
-            found.append(line)
-            longer = word
-        line = elide(longer, room, size, bold)
-    return [*found, line]

@@ -13,12 +13,11 @@ from hgviz.figures.page import Page
 from hgviz.figures.shades import Shades
 from hgviz.palettes import PAPER, written
 
-WIDTH, GAP = 46.0, 7.0
-ROOM = WIDTH + GAP  # what the bars take beside a map
+WIDEST, PART, GAP = 46.0, 0.135, 7.0  # of the bars: in points, and of the page
 NARROWEST = 180.0  # of a page that has room for them
 BELOW = 9.0  # and below it, for their scale
 ROWS = 256
-TONE = 0.55  # of the largest weight, whose colour the bars have
+TONE = 0.3  # of the largest weight, whose colour the bars have
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,11 @@ class Sums:
         return float(self.negative.min(initial=0)), float(self.positive.max(initial=0))
 
 
+def width_on(page: Page) -> float:
+    """How wide the bars are; beside a map they take GAP more."""
+    return min(WIDEST, PART * page.width)
+
+
 def sums_of(one: Map, head: int, zoom: int = 0) -> Sums:
     """The sums of a head's rows; where each row of a figure stands for several, their mean."""
     parts = []
@@ -56,8 +60,8 @@ def bars(
     page: Page, shades: Shades, sums: Sums, x: float, y: float, row: float, end: float
 ) -> None:
     """The bars of rows that are so high, from x and y on, down to end; a line at each sum."""
-    low, high = sums.ends
-    scale = WIDTH / max(high - low, 1e-30)
+    (low, high), width = sums.ends, width_on(page)
+    scale = width / max(high - low, 1e-30)
     zero = x - low * scale
     limit = max(abs(one) for one in shades.limits) or 1.0
     tops = np.minimum(y + np.arange(len(sums.positive) + 1) * row, end)
@@ -69,12 +73,16 @@ def bars(
     page.lines(lines, PAPER.text, min(1.2, max(0.5, row / 6)))
     page.lines([[(zero, y), (zero, end)]], PAPER.secondary, 0.5)
     page.text(
-        x + WIDTH / 2, y - 6, "Row sum", size=style.SMALL, colour=PAPER.secondary, across="center"
+        x + width / 2, y - 6, "Row sum", size=style.SMALL, colour=PAPER.secondary, across="center"
     )
-    for value, place, across in ((low, x, "left"), (high, x + WIDTH, "right")):
-        if value:
-            words = written(float(f"{value:.2g}"), True)
-            page.text(place, end + 7.5, words, size=style.SMALL, across=across)
+    ends = [(x, low), (x + width, high)]
+    said = [
+        (place, written(float(f"{value:.2g}"), True), abs(value)) for place, value in ends if value
+    ]
+    if sum(style.extent(words, style.SMALL) / 2 for _, words, _ in said) + 2 > width:
+        said = [max(said, key=lambda one: one[2])]  # 0 and the farther end say how long bars are
+    for place, words, _ in said:
+        page.text(place, end + 7.5, words, size=style.SMALL, across="center")
 
 
 def _steps(

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hgviz.core import Display
 from hgviz.figures import style
 from hgviz.figures.frame import footnotes, heading, reduced
-from hgviz.figures.labels import Mark, axis_marks, elide
+from hgviz.figures.labels import Mark, axis_marks, elide, level, size_for
 from hgviz.figures.laboratory import Three
-from hgviz.figures.page import Page, outline
-from hgviz.figures.shades import Shades, level_bar, shades_of
+from hgviz.figures.page import Page, boxes_of
+from hgviz.figures.shades import LONGEST, Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
 
 BETWEEN, ABOVE, TICK, GAP = 12.0, 12.0, 2.5, 3.0
 NARROWEST = 330.0  # of a page with all three beside each other
 LARGEST_CELL, TALLEST = 22.0, 1.5  # points; of a map's width
-LEFT = 0.16  # of the page, at most, for labels of rows
+LEFT, DEEPEST = 0.16, 44.0  # of the page, and points: labels of rows and columns, at most
+CORNER = ("Key →", "Query ↓")
+APART = 24.0  # between two bars
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How each of the three lies: its cells, the size of its labels, those down and across, where
+    the latter lie that are written level, and the room at left of the first and above each.
+    """
+
+    cell: float
+    text: float
+    down: list[Mark]
+    across: list[Mark]
+    level: list[float] | None
+    left: float
+    deep: float
 
 
 def compose(page: Page, spec: Spec, chart: Three) -> None:
@@ -26,31 +43,39 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
                   chart.more if spec.title is None else "")  # fmt: skip
     columns = 3 if page.width >= NARROWEST else 2
     shades = _shades(spec.display, chart)
-    rows, across = chart.shape
-    most = max(34.0, LEFT * page.width)
-    cell = _cell(page, chart, columns, most)
-    down = _marks(chart, 0, cell, most)
-    left = _widest(down) + GAP + TICK + 2
-    cell = _cell(page, chart, columns, left)
-    above = _marks(chart, 1, cell, 44.0)
-    width, height, deep = cell * across, cell * rows, _widest(above) + GAP + TICK
+    grid = _grid(page, chart, columns)
+    width, height = grid.cell * chart.shape[1], grid.cell * chart.shape[0]
     names = (f"A  {chart.names[0]}", f"B  {chart.names[1]}", "A − B")
-    y, bottom = top, top
+    x, y, bottom = grid.left, top, top
     for number, name in enumerate(names):
         if number == columns:
-            y = bottom + 8
-        x = left + number % columns * (width + BETWEEN)
+            x, y = grid.left, bottom + 8
         words = elide(name, width, style.TEXT, bold=True)
         page.text(x, y + ABOVE - 4, words, size=style.TEXT, bold=True)
-        _map(page, chart, shades[number], number, x, y + ABOVE + deep, cell)
-        _labels(page, above, down if x == left else [], x, y + ABOVE + deep, cell)
-        bottom = max(bottom, y + ABOVE + deep + height)
-    end = _bars(page, chart, shades, left, bottom + 12)
+        below = y + ABOVE + grid.deep
+        _map(page, chart, shades[number], number, x, below, grid.cell)
+        _labels(page, grid, x, below)
+        x, bottom = x + width + BETWEEN, max(bottom, below + height)
+    bars = _bars(chart, shades)
+    if columns == 2 and page.width - x >= _least(bars):  # beside the last of the maps
+        end = bottom - height
+        for name, one in bars:
+            end = _bar(page, name, one, x, end + 6, page.width - x) + 6
+        end = max(end, bottom)
+    else:
+        room = (page.width - grid.left - APART) / 2
+        third = grid.left + max(2 * (width + BETWEEN), min(room, LONGEST) + APART)
+        third = third if page.width - third >= _least(bars) else grid.left + room + APART
+        places = [(grid.left, third - grid.left - APART), (third, page.width - third)]
+        end = max(
+            _bar(page, name, one, at, bottom + 12, room)
+            for (name, one), (at, room) in zip(bars, places, strict=False)
+        )
     notes = list(chart.notes)
     if chart.zoom:
         notes.append(reduced(chart.zoom))
         page.notes.append(reduced(chart.zoom))
-    page.close(footnotes(page, notes, left, end) + 5)
+    page.close(footnotes(page, notes, 0.0 if columns == 2 else grid.left, end) + 5)
 
 
 def _shades(display: Display, chart: Three) -> tuple[Shades, Shades, Shades]:
@@ -69,13 +94,26 @@ def _cell(page: Page, chart: Three, columns: int, left: float) -> float:
     return min(room / max(across, 1), LARGEST_CELL, TALLEST * room / max(rows, 1))
 
 
-def _marks(chart: Three, side: int, cell: float, room: float) -> list[Mark]:
-    edge = chart.columns if side else chart.rows_
-    return axis_marks(edge.prompt, edge.spans, cell, style.SMALL, room)
+def _grid(page: Page, chart: Three, columns: int) -> Grid:
+    """Labels depend on the size of a cell, and that on the room they leave."""
+    room = left = max(34.0, LEFT * page.width)
+    corner = max(style.extent(words, style.SMALL) for words in CORNER)
+    for again in range(4):
+        cell = _cell(page, chart, columns, left)
+        text = size_for(cell)
+        down = axis_marks(chart.rows_.prompt, chart.rows_.spans, cell, text, room)
+        need = max(_widest(down, text), corner) + GAP + TICK + 2
+        if again and need <= left:
+            break
+        left = max(left, need) if again else need
+    across = axis_marks(chart.columns.prompt, chart.columns.spans, cell, text, DEEPEST)
+    places = level(across, cell, cell * chart.shape[1], text)
+    high = max(_widest(across, text) if places is None else text, 15.0)
+    return Grid(cell, text, down, across, places, left, high + GAP + TICK)
 
 
-def _widest(marks: list[Mark]) -> float:
-    return max((style.extent(one.words, style.SMALL) for one in marks), default=0.0)
+def _widest(marks: list[Mark], size: float) -> float:
+    return max((style.extent(one.words, size) for one in marks), default=0.0)
 
 
 def _map(
@@ -88,35 +126,39 @@ def _map(
     size = cell * columns, cell * rows
     page.image(rgb, x, y, rgb.shape[1] * side, rgb.shape[0] * side, cut=size)
     if not seen.all():
-        page.hatch(x, y, *size, outline(~seen, x, y, (side, side)))
+        page.hatch(x, y, *size, boxes_of(~seen, x, y, (side, side)))
     page.box(x, y, *size, edge=PAPER.line)
 
 
-def _labels(
-    page: Page, above: list[Mark], down: list[Mark], x: float, y: float, cell: float
-) -> None:
-    for mark in down:
-        level = y + mark.middle * cell
-        page.lines([[(x - TICK, level), (x, level)]], PAPER.line)
-        page.text(x - TICK - GAP, level, mark.words, size=style.SMALL, across="right", middle=True)
-    for mark in above:
-        at = x + mark.middle * cell
+def _labels(page: Page, grid: Grid, x: float, y: float) -> None:
+    """The text along both axes, and what these are; down only beside the first of a row."""
+    for mark in grid.down if x == grid.left else ():
+        at = y + mark.middle * grid.cell
+        page.lines([[(x - TICK, at), (x, at)]], PAPER.line)
+        page.text(x - TICK - GAP, at, mark.words, size=grid.text, across="right", middle=True)
+    turned = grid.level is None
+    places = grid.level or [mark.middle * grid.cell for mark in grid.across]
+    for mark, place in zip(grid.across, places, strict=True):
+        at = x + mark.middle * grid.cell
         page.lines([[(at, y - TICK), (at, y)]], PAPER.line)
-        page.text(at, y - TICK - GAP, mark.words, size=style.SMALL, turned=True, middle=True)
+        page.text(x + place, y - TICK - GAP, mark.words, size=grid.text, turned=turned,
+                  middle=turned, across="left" if turned else "center")  # fmt: skip
+    for line, words in enumerate(CORNER if x == grid.left else ()):
+        page.text(0, y - 13.5 + 8.5 * line, words, size=style.SMALL, colour=PAPER.secondary)
 
 
-def _bars(
-    page: Page, chart: Three, shades: tuple[Shades, Shades, Shades], x: float, y: float
-) -> float:
-    """The bar of all three, or one of weights and one of differences; gives where they end."""
-    room = (page.width - x - 30) / 2
-    both = [("Weight", shades[0])]
-    both = [("Weight, and difference", shades[0])] if chart.signed else both
-    if not chart.signed:
-        both.append(("Difference, A − B", shades[2]))
-    end = y
-    for number, (name, one) in enumerate(both):
-        at = x + number * (room + 30)
-        page.text(at, y, name, size=style.SMALL, colour=PAPER.secondary)
-        end = max(end, level_bar(page, one, at, y + 4, min(room, 150.0)))
-    return end
+def _bars(chart: Three, shades: tuple[Shades, Shades, Shades]) -> list[tuple[str, Shades]]:
+    """The bar of all three, or one of weights and one of differences."""
+    if chart.signed:
+        return [("Weight, and difference", shades[0])]
+    return [("Weight", shades[0]), ("Difference, A − B", shades[2])]
+
+
+def _least(bars: list[tuple[str, Shades]]) -> float:
+    """The room that each bar needs."""
+    return max(72.0, *(style.extent(name, style.SMALL) for name, _ in bars))
+
+
+def _bar(page: Page, name: str, shades: Shades, x: float, y: float, room: float) -> float:
+    page.text(x, y, elide(name, room, style.SMALL), size=style.SMALL, colour=PAPER.secondary)
+    return level_bar(page, shades, x, y + 4, room)

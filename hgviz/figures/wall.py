@@ -57,8 +57,12 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     count = 1 + max(head for one in maps.values() for head in one.heads)
     titles = max(style.extent(f"layer {one}", style.SMALL) for one in maps) + 5
     names = {one: level_name(capture, one) for one in maps}
-    left = titles + max(style.extent(name, style.SMALL) for name in names.values()) + 6 + MARGIN
-    pitch = (page.width - left - MARGIN) / count
+    shaped = len(set(names.values())) > 1  # there is a shape behind the maps
+    left = titles + (max(style.extent(name, style.SMALL) for name in names.values()) or -5)
+    left += 6 + MARGIN * shaped
+    right = style.extent(str(count - 1), style.SMALL) / 2 - (page.width - left) / count / 2
+    right = MARGIN if shaped else max(0.0, right)
+    pitch = (page.width - left - right) / count
     top = _title(page, spec, maps) + style.SMALL + 8
     side = min(pitch - min(GAP, 0.1 * pitch), LARGEST)
     rows = _rows(capture, maps, side, top)
@@ -66,10 +70,10 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         side *= TALLEST / tall
         rows = _rows(capture, maps, side, top)
     pitch = min(pitch, 1.3 * side)
-    start = (page.width - left - MARGIN - pitch * count) / 2
+    start = (page.width - left - right - pitch * count) / 2
     middle = start + left + pitch * count / 2
 
-    for stack in _stacks(capture, rows) if len(set(names.values())) > 1 else []:
+    for stack in _stacks(capture, rows) if shaped else []:
         _silhouette(page, stack, middle, pitch * count)
     _columns(page, count, middle, pitch, top - MARGIN - 3)
     _titles(page, rows, names, start, titles)
@@ -77,7 +81,8 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     bottom = rows[-1].y + rows[-1].height + 2 * MARGIN
     notes = [reason(capture, maps)]
     if shared:
-        bottom = level_bar(page, shared, start + left, bottom, page.width - start - left) + 2
+        edge = middle - (pitch * (count - 1) + side) / 2  # of the maps
+        bottom = level_bar(page, shared, edge, bottom, page.width - edge) + 2
     else:
         notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
         if any(signed_head(capture, *head) for head in _heads(maps)):

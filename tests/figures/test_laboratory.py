@@ -14,7 +14,7 @@ from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
 from hgviz.figures.page import Page
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
-from hgviz.figures.sheets import wrapped
+from hgviz.figures.labels import wrapped
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.test_layout import overlaps, texts
 from tests.figures.texts import MAKERS, capture_of
