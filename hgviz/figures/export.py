@@ -6,36 +6,26 @@ import csv
 import errno
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from io import BytesIO, StringIO
 from math import isfinite
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from matplotlib.backends.backend_mixed import MixedModeRenderer
-from matplotlib.backends.backend_pgf import FigureCanvasPgf, RendererPgf
 from matplotlib.figure import Figure
-from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Affine2D
-from PIL import Image
 
 from hgviz.core import HgvizError
-from hgviz.figures import provenance, style
-from hgviz.figures.spec import POINTS
-
-TEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\textasciitilde{}",
-    "→": r"\ensuremath{\rightarrow}", "↓": r"\ensuremath{\downarrow}", "×": r"\ensuremath{\times}",
-    "·": r"\textperiodcentered{}",
-    "…": r"\ldots{}", "□": r"\fbox{\phantom{i}}",
-}  # fmt: skip
+from hgviz.figures import pgf, provenance, style, tikz
+from hgviz.figures.accessible import described
+from hgviz.figures.tables import cell
 
 
 def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dict[str, bytes]:
-    """The files of a figure, name -> content: one, or for PGF also its rasters."""
-    if form == "pgf":
-        return _pgf(figure, path, record)
+    """The files of a figure, name -> content: one, or for LaTeX also its rasters."""
+    if form == pgf.ENDING:
+        return pgf.render(figure, path, record)
+    if form == tikz.ENDING:
+        return tikz.render(figure, path, record)
     buffer = BytesIO()
     figure.savefig(
         buffer,
@@ -44,7 +34,7 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
         bbox_inches=None,
         metadata=provenance.metadata(form, record),
     )
-    return {path.name: buffer.getvalue()}
+    return {path.name: described(form, buffer.getvalue(), record)}
 
 
 def svg(figure: Figure) -> str:
@@ -54,19 +44,12 @@ def svg(figure: Figure) -> str:
     return buffer.getvalue().decode()
 
 
-def table(rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """Rows as CSV; what is no number is empty."""
-    buffer = StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    for row in rows:
-        writer.writerow([_cell(one) for one in row])
-    return buffer.getvalue().encode()
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:.7g}" if isfinite(value) else ""
+def table(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    """Rows as CSV (RFC 4180) in UTF-8; what is no number is empty, and no cell a formula."""
+    buffer = StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerows([cell(one) for one in row] for row in rows)
+    return buffer.getvalue().encode(errors="backslashreplace")
 
 
 def require_folder(path: Path) -> None:
@@ -122,61 +105,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _pgf(figure: Figure, path: Path, record: dict[str, str]) -> dict[str, bytes]:
-    """A .pgf and the .png files it names, drawn in a folder of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / path.name
-        with target.open("w", encoding="utf-8") as file:
-            for name, value in record.items():
-                file.write(f"% {name}: {value}\n")
-            _Canvas(figure).write(file)
-        return {one.name: one.read_bytes() for one in sorted(Path(folder).iterdir())}
-
-
-class _Renderer(RendererPgf):
-    """Texts are escaped, and measured without asking LaTeX, which need not be installed."""
-
-    def draw_text(self, gc: Any, x: float, y: float, s: str, *rest: Any, **more: Any) -> None:
-        """The text, nothing in which is a command."""
-        escaped = "".join(TEX.get(character, character) for character in s)
-        super().draw_text(gc, x, y, escaped, *rest, **more)  # type: ignore[no-untyped-call]
-
-    def draw_image(self, gc: Any, x: float, y: float, im: Any, transform: Any = None) -> None:
-        """A raster in a file beside this one, over the unit square that transform places."""
-        place = transform or Affine2D().scale(im.shape[1], im.shape[0])
-        a, b, c, d, e, f = (one / self.dpi for one in place.frozen().to_values())
-        name = f"{Path(self.fh.name).stem}-img{self.image_counter}.png"
-        self.image_counter += 1
-        Image.fromarray(im[::-1]).save(Path(self.fh.name).with_name(name))
-        self.fh.write("\\begin{pgfscope}\n")
-        self._print_pgf_clip(gc)  # type: ignore[no-untyped-call]
-        e, f = e + x / self.dpi, f + y / self.dpi
-        self.fh.write(
-            rf"\pgfsys@transformcm{{{a:f}}}{{{b:f}}}{{{c:f}}}{{{d:f}}}{{{e:f}in}}{{{f:f}in}}"
-        )
-        self.fh.write(rf"\pgftext[left,bottom]{{\includegraphics[width=1in,height=1in]{{{name}}}}}")
-        self.fh.write("\n\\end{pgfscope}\n")
-
-    def get_text_width_height_descent(
-        self, s: str, prop: Any, ismath: Any
-    ) -> tuple[float, float, float]:
-        """In dots, as the other formats have it."""
-        size = text_to_path.get_text_width_height_descent(s, prop, ismath=False)
-        width, height, descent = (one * self.dpi / POINTS for one in size)
-        return width, height, descent
-
-
-class _Canvas(FigureCanvasPgf):
-    def write(self, file: TextIO) -> None:
-        """The picture alone."""
-        width, height = self.figure.get_size_inches()
-        mixed: Any = MixedModeRenderer
-        pgf: Any = _Renderer
-        size = rf"\pgfqpoint{{{width:f}in}}{{{height:f}in}}"
-        file.write("\\begingroup\\makeatletter\\begin{pgfpicture}\n")
-        file.write(rf"\pgfpathrectangle{{\pgfpointorigin}}{{{size}}}" + "\n")
-        file.write("\\pgfusepath{use as bounding box, clip}\n")
-        self.figure.draw(mixed(self.figure, width, height, self.figure.dpi, pgf(self.figure, file)))
-        file.write("\\end{pgfpicture}\\makeatother\\endgroup\n")

@@ -11,7 +11,7 @@ from hgviz.figures import style
 from hgviz.figures.frame import footnotes, heading
 from hgviz.figures.labels import elide
 from hgviz.figures.laboratory import Grid, Grids
-from hgviz.figures.page import Page, outline
+from hgviz.figures.page import Page, boxes_of
 from hgviz.figures.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
@@ -56,7 +56,7 @@ def _grid(page: Page, grid: Grid, shades: Shades, left: float, top: float, room:
     values = np.where(known, grid.values, 0.0).astype(np.float32)
     page.image(shades.paint(values, known), inner, y, width, height)
     if not known.all():
-        page.hatch(inner, y, width, height, outline(~known, inner, y, (cell, cell)))
+        page.hatch(inner, y, width, height, boxes_of(~known, inner, y, (cell, cell)))
     page.box(inner, y, width, height, edge=PAPER.line)
     every = max(1, ceil(SIZE * PITCH / cell))
     for number in range(0, rows, every):

@@ -27,6 +27,7 @@ from hgviz.palettes import PAPER
 MIDDLE = 0.36  # of the size of a text: from its baseline up to the middle of its capitals
 HATCH_GAP, HATCH_LINE = 3.2, 0.35
 Points = Sequence[tuple[float, float]]
+Boxes = NDArray[np.float64]  # (boxes, 4): left, top, right, bottom
 
 
 class Page:
@@ -196,18 +197,32 @@ class Page:
         if cut:
             drawn.set_clip_path(Rectangle((x, y), *cut, transform=self.axes.transData))
 
-    def hatch(self, x: float, y: float, width: float, height: float, where: Outline | None) -> None:
-        """Thin diagonal lines over a rectangle, only inside an outline if given."""
+    def hatch(
+        self, x: float, y: float, width: float, height: float, where: Boxes | None = None
+    ) -> None:
+        """Thin diagonal lines over a rectangle, only inside some boxes of it if given.
+
+        They are cut here: a clip of a large map's outline takes some programs a minute.
+        """
+        whole = np.array([[x, y, x + width, y + height]])
+        boxes = (
+            whole if where is None else np.clip(where, whole[0, [0, 1] * 2], whole[0, [2, 3] * 2])
+        )
         starts = np.arange(-height, width, HATCH_GAP)
-        low, high = np.maximum(-starts, 0), np.minimum(width - starts, height)
-        lines = [
-            [(x + start + a, y + height - a), (x + start + b, y + height - b)]
-            for start, a, b in zip(starts, low, high, strict=True)
-            if b > a
-        ]
-        drawn = self.lines(lines, PAPER.hatch, HATCH_LINE)
-        if where is not None:
-            drawn.set_clip_path(where, self.axes.transData)
+        left, top, right, bottom = boxes.T
+        low = np.maximum(left - x - starts[:, None], y + height - bottom)
+        high = np.minimum(right - x - starts[:, None], y + height - top)
+        line, box = np.nonzero(high > low)
+        if not len(line):
+            return
+        low, high = low[line, box], high[line, box]
+        order = np.lexsort((low, line))
+        line, low, high = line[order], low[order], high[order]
+        apart = (np.diff(line) > 0) | (low[1:] > high[:-1] + 1e-6)  # boxes that touch share a line
+        first = np.flatnonzero(np.r_[True, apart])
+        start, low, high = x + starts[line[first]], low[first], np.maximum.reduceat(high, first)
+        ends = [(start + at, y + height - at) for at in (low, high)]
+        self.lines(np.stack([np.stack(one, -1) for one in ends], 1), PAPER.hatch, HATCH_LINE)
 
     def _next(self) -> float:
         """What is drawn later lies above."""
@@ -215,18 +230,16 @@ class Page:
         return self._layer
 
 
-def outline(cells: NDArray[np.bool_], x: float, y: float, cell: tuple[float, float]) -> Outline:
-    """The outline of the True cells of a grid of cells (width, height) from (x, y)."""
-    corners: list[tuple[float, float]] = []
+def boxes_of(cells: NDArray[np.bool_], x: float, y: float, cell: tuple[float, float]) -> Boxes:
+    """The boxes of the True cells of a grid of cells (width, height) from (x, y); none overlap."""
+    found: list[NDArray[np.float64]] = []
     first = 0
     for row in range(1, len(cells) + 1):
         if row < len(cells) and np.array_equal(cells[row], cells[first]):
-            continue  # equal rows share their rectangles
+            continue  # equal rows share their boxes
         edges = np.flatnonzero(np.diff(cells[first].astype(np.int8), prepend=0, append=0))
-        top, bottom = y + first * cell[1], y + row * cell[1]
-        for start, end in edges.reshape(-1, 2):
-            left, right = x + start * cell[0], x + end * cell[0]
-            corners += [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+        left, right = (x + edges.reshape(-1, 2) * cell[0]).T
+        top, bottom = np.full(len(left), y + first * cell[1]), np.full(len(left), y + row * cell[1])
+        found.append(np.stack([left, top, right, bottom], 1))
         first = row
-    code = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
-    return Outline(np.array(corners).reshape(-1, 2), code * (len(corners) // 5))
+    return np.concatenate([np.zeros((0, 4)), *found])

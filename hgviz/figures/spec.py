@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.maps.linking import Linking
@@ -32,6 +33,7 @@ FORMATS: dict[str, str] = {
     "svg": "SVG",
     "png": "PNG, 300 dots per inch",
     "pgf": "PGF, for LaTeX",
+    "tikz.tex": "TikZ, for LaTeX, to be changed by hand",
 }
 
 
@@ -43,8 +45,9 @@ class Spec:
     all levels, the head of each stage; a stage that has none here shows its clearest. links: which
     links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
     methods, axis: of studies, which scores, and what curves are drawn over.
-    """
     metrics: of a profile, which of METRICS; () for those that say something of its heads.
+    order: of neurons, how the keys stand.
+    """
 
     kind: str = "map"
     selection: Selection = field(default_factory=Selection)
@@ -57,8 +60,9 @@ class Spec:
     recipe: Recipe = field(default_factory=Recipe)
     methods: tuple[str, ...] = ()
     axis: str = "heads"
-
     metrics: tuple[str, ...] = ()
+    order: Literal["text", "weight"] = "text"
+
 
 def points(width: str) -> float:
     """The width of a figure in points. Errors: HgvizError for what is no width."""
@@ -83,7 +87,10 @@ def points(width: str) -> float:
 
 def format_of(path: str | Path, asked: str = "") -> str:
     """The format asked for, else that of the file's name. Errors: HgvizError for others."""
-    found = (asked or Path(path).suffix).lower().removeprefix(".")
+    endings = [one.lower() for one in Path(path).suffixes]
+    named = ["".join(endings[-2:]), "".join(endings[-1:])]  # .tikz.tex, .pdf
+    found = next((one[1:] for one in named if one[1:] in FORMATS), named[1][1:])
+    found = asked.lower().removeprefix(".") or found
     if found not in FORMATS:
         raise HgvizError(
             f"a figure cannot be written as {found or Path(path).name!r}",

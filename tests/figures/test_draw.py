@@ -154,31 +154,6 @@ def test_folders_are_left_out_of_a_command():
     assert "ann" not in without_folders("hgviz figure /home/ann/'unclosed")
 
 
-def test_a_pgf_needs_no_latex_and_nothing_in_a_text_is_a_command(tmp_path):
-    spec = Spec("map", SOME, title="\\input{x} $%&_#^~ ok")
-    text = draw(spec, CAPTURE, tmp_path / "f.pgf").read_text()
-    assert r"\textbackslash{}input\{x\}" in text
-    drawn = [line for line in text.splitlines() if not line.startswith("%")]  # the rest is said
-    assert "\\input{" not in "".join(drawn)
-    assert r"\$\%\&\_\#\^{}\textasciitilde{}" in text
-    rasters = set(re.findall(r"\{(f-img\d+\.png)\}", text))
-    assert rasters
-    assert {p.name for p in tmp_path.iterdir()} == {"f.pgf", *rasters}
-
-
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
-@pytest.mark.parametrize("kind", KINDS)
-def test_latex_takes_the_pgf(kind, tmp_path):
-    draw(Spec(kind, SOME, title="50 % of $x_1$ & \\more"), CAPTURE, tmp_path / "f.pgf")
-    (tmp_path / "page.tex").write_text(
-        "\\documentclass{article}\\usepackage{pgf}\\pagestyle{empty}"
-        "\\begin{document}\\noindent\\input{f.pgf}\\end{document}"
-    )
-    told("pdflatex", "-interaction=nonstopmode", "-halt-on-error",
-         f"-output-directory={tmp_path}", tmp_path / "page.tex", cwd=tmp_path)  # fmt: skip
-    assert (tmp_path / "page.pdf").exists()
-
-
 # --- what is drawn --------------------------------------------------------------------------------
 
 

@@ -1,0 +1,45 @@
+"""Every kind of figure, made ready to be drawn of something small."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hgviz import figures, tasks
+from hgviz.core import Selection, finish
+from hgviz.figures import FIGURES, Panel, Sheet, Spec
+from tests.figures.test_charts import study_of
+from tests.figures.texts import SEA
+from tests.making import make_capture
+
+KINDS = tuple(FIGURES)
+SHEET = "a sheet"  # of several panels
+EVERY = (*KINDS, SHEET)
+METHODS = ("loo", "michel")
+
+
+@cache
+def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
+    """A figure of this kind, of captures of a text or of studies."""
+    of = FIGURES[kind].of
+    chosen = Selection(12, 2, 17, 9) if of in ("capture", "pair") else Selection()
+    return finish(tasks.panel(Spec(kind, chosen, width=width), _of(of, text)))
+
+
+def draw(kind, path, width="acl", text=SEA[:40]):
+    """Write a figure of this kind, or a sheet of a map, a chart and all levels."""
+    if kind != SHEET:
+        return figures.draw(panel_of(kind, width, text), path)
+    panels = [panel_of(one, width, text) for one in ("map", "activation", "levels")]
+    return figures.draw_sheet(Sheet("neurips" if width == "acl" else width), panels, path)
+
+
+@cache
+def _of(of, text):
+    first, second = make_capture(text), make_capture(text, seed=1, signed=True)
+    return {
+        "capture": lambda: first,
+        "pair": lambda: [first, second],
+        "captures": lambda: [first, second],
+        "study": lambda: study_of(METHODS, randoms=4),
+        "studies": lambda: [study_of(METHODS, randoms=4)],
+    }[of]()
