@@ -41,6 +41,7 @@ FIGURES: dict[str, Kind] = {
         Kind("rollout", "All maps composed", "capture"),
         Kind("compare", "Two heads and their difference", "pair"),
         Kind("profile", "Metrics of heads, layer by layer", "captures"),
+        Kind("neurons", "One query and its keys, element by element", "capture"),
         Kind("activation", "What scores become", "captures"),
         Kind("curve", "What is lost as heads go", "studies"),
         Kind("scores", "What every head is worth", "study"),

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hgviz.figures.charts import Chart
+from hgviz.figures.elements import Neurons
 from hgviz.figures.laboratory import Grids, Plots, Strips, Three
 from hgviz.figures.profiles import Profile
 
-Drawn = Chart | Grids | Plots | Strips | Three | Profile
+Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons
 
 
 @dataclass(frozen=True, slots=True)

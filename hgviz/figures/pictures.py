@@ -13,6 +13,7 @@ from hgviz.figures import (
     links,
     matrix,
     plots,
+    neurons,
     profile,
     rollout,
     scores,
@@ -33,12 +34,13 @@ class Drawing:
 
 
 DRAWINGS: dict[str, Drawing] = {
-    "map": Drawing(matrix.compose),
-    "links": Drawing(links.compose),
-    "wall": Drawing(wall.compose),
-    "levels": Drawing(levels.compose),
-    "rollout": Drawing(rollout.compose),
-    "compare": Drawing(three.compose),
+    "map": Drawing(matrix.compose, telling.of_map, tables.of_map),
+    "links": Drawing(links.compose, telling.of_links, tables.of_links),
+    "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall),
+    "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels),
+    "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout),
+    "compare": Drawing(three.compose, charted.of_three, tables.of_three),
+    "neurons": Drawing(neurons.compose),
     "profile": Drawing(profile.compose),
     "activation": Drawing(plots.compose),
     "curve": Drawing(curve.compose),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told, with_norms
+from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
@@ -89,6 +90,8 @@ def panel(
         case "activation":
             names = [name for one in captures for name in activations_of(one)]
             content = activation_chart(names)
+        case "neurons":
+            content = yield from neurons_chart(captures[0], spec.selection, spec.order)
         case "profile":
             content = yield from profile_chart(captures, spec.metrics, facts)
         case "curve" | "scores":

@@ -1,0 +1,146 @@
+"""Figures of neurons: one query and its keys, taken apart and made ready to be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hgviz.core import Capture, HgvizError, Integers, Selection, Task
+
+if TYPE_CHECKING:
+    from hgviz.figures.elements import Neurons, Products
+    from hgviz.maps.anatomy import Anatomy, Elements
+
+MOST = 32  # keys that are drawn
+ORDERS = ("text", "weight")
+SHOWN = ("product", "position", "score", "normed", "weight")  # of the stages
+
+
+def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> Task[Neurons]:
+    """One query of a head with the keys it sees, from its elements to its weights.
+
+    The last token asks where no query is chosen; the strongest key is marked where no key is. Of
+    many keys those with the largest weights are drawn. order: as they stand in the text, or the
+    largest weight first. Errors: HgvizError for a head or a token that is not there, and for maps
+    that were kept as weights alone.
+    """
+    from hgviz.figures.elements import Neurons, Stage
+    from hgviz.figures.frame import map_of, token_in
+    from hgviz.maps import LazyMap
+    from hgviz.maps.anatomy import dissect
+
+    one = map_of(capture, chosen.layer, chosen.head)
+    if not isinstance(one, LazyMap):
+        raise HgvizError(
+            "this capture holds weights alone",
+            "the queries and keys they came from are not there",
+            "Capture the text again, without --dense",
+        )
+    if order not in ORDERS:
+        raise HgvizError(f"there is no order {order!r}", f"there are {', '.join(ORDERS)}")
+    prompt, keys = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
+    query = len(prompt) - 1 if chosen.query is None else token_in(prompt, chosen.query)
+    row = min(capture.row(chosen.layer, query), one.shape[1] - 1)
+    found = yield from dissect(one, chosen.head, row)
+    columns = _columns(found, order)
+    spans = capture.key_spans(chosen.layer)
+    asked = None
+    if chosen.key is not None:
+        asked = capture.column(chosen.layer, token_in(keys, chosen.key))
+    return Neurons(
+        (prompt, np.asarray(capture.query_spans(chosen.layer)[row])), keys, spans[columns],
+        columns, tuple(_products(found, columns)),
+        tuple(
+            Stage(stage.kind, stage.title, stage.values[columns])
+            for stage in found.stages if stage.kind in SHOWN
+        ),
+        _marked(found, columns, asked), f"Head {chosen.head_id}", _more(capture, chosen, query),
+        tuple(_notes(capture, chosen, found, columns)), _about(capture, chosen, query, row),
+    )  # fmt: skip
+
+
+def _columns(found: Anatomy, order: str) -> Integers:
+    """The keys that are drawn: those seen, of many the strongest."""
+    sizes = np.abs(found.weights)
+    there = np.flatnonzero(found.seen | (sizes > 0))
+    strongest: Integers = there[np.argsort(-sizes[there], kind="stable")][:MOST]
+    return np.sort(strongest) if order == "text" else strongest
+
+
+def _marked(found: Anatomy, columns: Integers, asked: int | None) -> int | None:
+    """The place of the key that is asked for, else of the strongest."""
+    if asked is not None:
+        there = np.flatnonzero(columns == asked)
+        return int(there[0]) if len(there) else None
+    return int(np.abs(found.weights[columns]).argmax()) if len(columns) else None
+
+
+def _products(found: Anatomy, columns: Integers) -> list[Products]:
+    """q and k, and, where positions are relative, what stands for the distance."""
+    from hgviz.activations import ACTIVATIONS
+    from hgviz.figures.elements import Products
+
+    query = found.query
+    near = query.with_keys(found.keys[columns])
+    featured = ACTIVATIONS[found.activation].features is not None
+    names = ("φ(q)", "φ(k)", "φ(q) × φ(k)") if featured else ("q", "k", "q × k")
+    each = [query.with_distances(range(at, at + 1)) for at in columns.tolist()]
+    far: list[Elements] = [one for one in each if one is not None]
+    if not far:
+        return [Products(names, near.left, near.right, near.products)]
+    right, values = (np.concatenate(parts) for parts in
+                     ([one.right for one in far], [one.products for one in far]))  # fmt: skip
+    return [
+        Products(("q+u", "k", "(q+u) × k"), near.left, near.right, near.products),
+        Products(("q+v", "r", "(q+v) × r"), far[0].left, right, values),
+    ]
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def _more(capture: Capture, chosen: Selection, query: int) -> str:
+    from hgviz.figures.frame import activation_of, level_name
+
+    parts = (
+        level_name(capture, chosen.layer), activation_of(capture, chosen.head_id),
+        f"{capture.query_prompt(chosen.layer).unit} {query:,} asks",
+    )  # fmt: skip
+    return "  ·  ".join(filter(None, parts))
+
+
+def _notes(capture: Capture, chosen: Selection, found: Anatomy, columns: Integers) -> list[str]:
+    notes = []
+    sizes = np.abs(found.weights)
+    seen = int((found.seen | (sizes > 0)).sum())
+    if len(columns) < seen:
+        share = 100 * float(sizes[columns].sum() / sizes.sum()) if sizes.sum() else 0.0
+        signed = " of their sizes" if (found.weights < 0).any() else ""
+        notes.append(f"The {len(columns)} keys with the largest weights of {seen:,} it sees: "
+                     f"{share:.3g} % of all{signed}.")  # fmt: skip
+    if found.filled:
+        notes.append("The query sees no key, and its row is filled evenly.")
+    if chosen.head_id in capture.off:
+        notes.append("This head is switched off.")
+    return notes
+
+
+def _about(capture: Capture, chosen: Selection, query: int, row: int) -> dict[str, str]:
+    from hgviz.figures.provenance import bare_name
+
+    layer = capture.spec.layers[chosen.layer]
+    return {
+        "model": bare_name(capture.spec.name),
+        "checkpoint": capture.spec.digest,
+        "layer": f"{chosen.layer} ({layer.name})",
+        "head": str(chosen.head),
+        "query": f"{query} (row {row})",
+        "off": ", ".join(str(head) for head in sorted(capture.off)),
+        "text": capture.prompt.digest,
+        "target": capture.target.digest if capture.target is not None else "",
+        "generated": capture.made.generated,
+    }
+
+
+__all__ = ["MOST", "ORDERS", "neurons_chart"]
