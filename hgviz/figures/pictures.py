@@ -12,8 +12,8 @@ from hgviz.figures import (
     levels,
     links,
     matrix,
-    plots,
     neurons,
+    plots,
     profile,
     rollout,
     scores,
@@ -34,12 +34,12 @@ class Drawing:
 
 
 DRAWINGS: dict[str, Drawing] = {
-    "map": Drawing(matrix.compose, telling.of_map, tables.of_map),
-    "links": Drawing(links.compose, telling.of_links, tables.of_links),
-    "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall),
-    "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels),
-    "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout),
-    "compare": Drawing(three.compose, charted.of_three, tables.of_three),
+    "map": Drawing(matrix.compose),
+    "links": Drawing(links.compose),
+    "wall": Drawing(wall.compose),
+    "levels": Drawing(levels.compose),
+    "rollout": Drawing(rollout.compose),
+    "compare": Drawing(three.compose),
     "neurons": Drawing(neurons.compose),
     "profile": Drawing(profile.compose),
     "activation": Drawing(plots.compose),
