@@ -45,15 +45,16 @@ class Program:
             display=Display(palette=kept.palette, scale=kept.scale),
         )
         self.commands = Commands(frame, self.session, self.lanes)
-        self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
-        self.prune, self.compare = PrunePage(), ComparePage()
+        with theme.undressed(self._app):
+            self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
+            self.prune, self.compare = PrunePage(), ComparePage()
+            frame.furnish({
+                "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
+                "prune": self.prune, "compare": self.compare,
+            })  # fmt: skip
         pages = (self.inspect, self.follow, self.prune, self.compare)
         self.views: tuple[View, ...] = tuple(view for page in pages for view in page.views)
         self.commands.views = self.views
-        frame.furnish({
-            "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
-            "prune": self.prune, "compare": self.compare,
-        })  # fmt: skip
         for view in self.views:
             view.bind(self.session, self.lanes)
             view.asked.connect(partial(self.commands.run_for, view))

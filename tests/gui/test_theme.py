@@ -2,9 +2,11 @@
 
 import pytest
 from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.controls import Button
 from hgviz.resources import resource
 
 
@@ -42,6 +44,27 @@ def test_a_switch_changes_palette_and_sheet(app):
     theme.apply(app, dark=False)
     assert app.palette().color(QPalette.ColorRole.Window) == theme.LIGHT.window
     assert theme.DARK.pane.name() not in app.styleSheet()
+
+
+def test_what_is_put_together_undressed_looks_like_what_was_not(app):
+    def built():
+        pane = QWidget()
+        column = QVBoxLayout(pane)
+        column.addWidget(Button("Capture", "capture", kind="filled"))
+        column.addWidget(QLineEdit("a text"))
+        return pane
+
+    worn = app.styleSheet()
+    with theme.undressed(app):
+        one = built()
+        assert not app.styleSheet()
+    other = built()
+    assert app.styleSheet() == worn
+    pictures = [pane.grab().toImage() for pane in (one, other)]
+    assert pictures[0] == pictures[1]
+    with pytest.raises(RuntimeError), theme.undressed(app):
+        raise RuntimeError
+    assert app.styleSheet() == worn
 
 
 def test_no_font_is_smaller_than_eleven_pixels(app):
