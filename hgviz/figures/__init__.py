@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,9 +12,10 @@ from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
 from hgviz.figures.spec import FORMATS, WIDTHS, Spec, format_of, points
 
 if TYPE_CHECKING:
+    from hgviz.figures.charts import Row
     from hgviz.figures.page import Page
 
-TABLE = ".csv"  # what the numbers are written as
+TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
 Of = Literal["capture", "pair", "captures", "study", "studies"]
 
 
@@ -84,38 +85,87 @@ def composed_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Page:
 
 
 def draw(panel: Panel, path: str | Path) -> Path:
-    """Write a figure to path and give the path; a .csv has its numbers in place of a picture.
+    """Write a figure to path and give the path; in place of a picture a .csv has its numbers, and
+    a .txt what it shows in words.
 
-    The file says what identifies it, and the command that draws it again; names of folders are
-    left out of it. It appears whole or not at all. Raises HgvizError.
+    The file says what identifies it, what it shows, and the command that draws it again; names of
+    folders are left out of it. It appears whole or not at all. Raises HgvizError.
     """
-    path = Path(path)
-    from hgviz.figures import export, provenance
-
-    if not panel.spec.format and path.suffix.lower() == TABLE and not isinstance(
-        panel.content, Looked
-    ):  # fmt: skip
-        export.require_folder(path)
-        export.write(path, {path.name: export.table(panel.content.rows())})
+    path, ending = Path(path), Path(path).suffix.lower()
+    if not panel.spec.format and ending in (TABLE, WORDS):
+        beside(panel, path, numbers=ending == TABLE, words=ending == WORDS)
         return path
+    from hgviz.figures import provenance
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
         page = composed(panel.spec, panel.content)
-        return page, provenance.record(panel, page.notes, path)
+        return page, {**provenance.record(panel, page.notes, path), "alt": alt(panel)}
 
     return _written(page_and_record, path, panel.spec.format)
 
 
 def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
     """Write several figures as one, as draw does one."""
-    path = Path(path)
+    path, ending = Path(path), Path(path).suffix.lower()
+    if not sheet.format and ending in (TABLE, WORDS):
+        beside_sheet(sheet, panels, path, numbers=ending == TABLE, words=ending == WORDS)
+        return path
     from hgviz.figures import provenance
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
         page = composed_sheet(sheet, panels)
-        return page, provenance.record_of_sheet(sheet, panels, page.notes, path)
+        record = provenance.record_of_sheet(sheet, panels, page.notes, path)
+        return page, {**record, "alt": alt_of_sheet(sheet, panels)}
 
     return _written(page_and_record, path, sheet.format)
+
+
+def alt(panel: Panel) -> str:
+    """What a figure shows, in a few sentences for those who cannot see it. Raises HgvizError."""
+    from hgviz.figures import companions
+
+    return companions.words(replace(panel, spec=_known(panel.spec)))
+
+
+def alt_of_sheet(sheet: Sheet, panels: Sequence[Panel]) -> str:
+    """What every panel of a sheet shows, as alt says it of one."""
+    from hgviz.figures import companions
+
+    return companions.words_of_sheet(sheet, panels)
+
+
+def beside(
+    panel: Panel, path: str | Path, *, numbers: bool = False, words: bool = False
+) -> tuple[str, ...]:
+    """Write beside the figure of a path its numbers, as FIG.csv, and what it shows, as FIG.txt.
+
+    Gives the files it wrote. Raises HgvizError.
+    """
+    from hgviz.figures import companions
+
+    one = replace(panel, spec=_known(panel.spec))
+    rows = companions.rows(one) if numbers else None
+    return _beside(Path(path), rows, companions.words(one) if words else None)
+
+
+def beside_sheet(
+    sheet: Sheet, panels: Sequence[Panel], path: str | Path, *, numbers: bool = False,
+    words: bool = False,
+) -> tuple[str, ...]:  # fmt: skip
+    """The same of a sheet: the letter of its panel stands first in every line of numbers."""
+    from hgviz.figures import companions
+
+    rows = companions.rows_of_sheet(sheet, panels) if numbers else None
+    return _beside(Path(path), rows, companions.words_of_sheet(sheet, panels) if words else None)
+
+
+def _beside(path: Path, rows: Iterable[Row] | None, words: str | None) -> tuple[str, ...]:
+    from hgviz.figures import companions, export
+
+    export.require_folder(path)
+    files = companions.files(path, rows, words)
+    export.write(path, files)
+    return tuple(str(path.with_name(name)) for name in files)
 
 
 def _known(spec: Spec) -> Spec:
@@ -140,5 +190,6 @@ def _written(
 
 __all__ = [
     "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked", "Panel", "Sheet",
-    "Spec", "composed", "composed_sheet", "draw", "draw_sheet", "format_of", "kind_of", "points",
+    "Spec", "alt", "alt_of_sheet", "beside", "beside_sheet", "composed", "composed_sheet", "draw",
+    "draw_sheet", "format_of", "kind_of", "points",
 ]  # fmt: skip

@@ -8,7 +8,6 @@ import os
 import tempfile
 from collections.abc import Iterable
 from io import BytesIO, StringIO
-from math import isfinite
 from pathlib import Path
 from typing import Any
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from hgviz.figures import (
+    charted,
     curve,
     grids,
     levels,
@@ -18,9 +19,12 @@ from hgviz.figures import (
     rollout,
     scores,
     strips,
+    tables,
+    telling,
     three,
     wall,
 )
+from hgviz.figures.charts import Row
 from hgviz.figures.document import Picture
 from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
@@ -28,28 +32,34 @@ from hgviz.figures.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How a kind is drawn: compose places spec and content on a page, and closes it."""
+    """How a kind is drawn: compose places spec and content on a page, and closes it.
+
+    words: what it shows, in sentences that are true of its numbers, for those who cannot see it;
+    rows: these numbers, the names of their columns first; a chart has its own.
+    """
 
     compose: Callable[[Page, Spec, Any], None]
+    words: Callable[[Spec, Any], str] = charted.of_titled
+    rows: Callable[[Spec, Any], Iterable[Row]] = tables.charted
 
 
 DRAWINGS: dict[str, Drawing] = {
-    "map": Drawing(matrix.compose),
-    "links": Drawing(links.compose),
-    "wall": Drawing(wall.compose),
-    "levels": Drawing(levels.compose),
-    "rollout": Drawing(rollout.compose),
-    "compare": Drawing(three.compose),
+    "map": Drawing(matrix.compose, telling.of_map, tables.of_map),
+    "links": Drawing(links.compose, telling.of_links, tables.of_links),
+    "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall),
+    "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels),
+    "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout),
+    "compare": Drawing(three.compose, charted.of_three, tables.of_three),
     "neurons": Drawing(neurons.compose),
     "profile": Drawing(profile.compose),
-    "activation": Drawing(plots.compose),
-    "curve": Drawing(curve.compose),
-    "scores": Drawing(scores.compose),
+    "activation": Drawing(plots.compose, charted.of_plots),
+    "curve": Drawing(curve.compose, charted.of_curves),
+    "scores": Drawing(scores.compose, charted.of_scores),
     # of reports alone
-    "grids": Drawing(grids.compose),
-    "plots": Drawing(plots.compose),
-    "strips": Drawing(strips.compose),
-    "three": Drawing(three.compose),
+    "grids": Drawing(grids.compose, charted.of_grids),
+    "plots": Drawing(plots.compose, charted.of_plots),
+    "strips": Drawing(strips.compose, charted.of_strips),
+    "three": Drawing(three.compose, charted.of_three, tables.of_three),
 }
 
 

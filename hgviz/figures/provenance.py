@@ -78,16 +78,18 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     """The record as a file of this format keeps it."""
     title = f"{record['kind']} of {record.get('model') or 'a capture'}"
-    lines = [f"{name}: {value}" for name, value in record.items()]
+    alt = record.get("alt", "")
+    lines = [f"{name}: {value}" for name, value in record.items() if name != "alt"]
     found = {"Title": title, "Creator": record["program"]}
     # a date makes two runs differ, so there is one only where it was asked for
     dated = bool(os.environ.get("SOURCE_DATE_EPOCH"))
     if form == "pdf":
-        kept = {"Subject": record["command"], "Keywords": "; ".join(lines)}
+        kept = {"Subject": alt or record["command"], "Keywords": "; ".join(lines)}
         return {**found, **kept, **({} if dated else {"CreationDate": None})}
     if form == "svg":
         return {**found, "Description": "; ".join(lines), **({} if dated else {"Date": None})}
-    return {"Title": title, "Software": record["program"], "Description": "; ".join(lines)}
+    said = "\n".join(filter(None, (alt, "; ".join(lines))))
+    return {"Title": title, "Software": record["program"], "Description": said}
 
 
 def command(panel: Panel, path: Path) -> str:
