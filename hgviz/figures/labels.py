@@ -23,6 +23,7 @@ LINE = 1.18  # the room of a label along its axis, in sizes
 LONGEST = 2000
 LEAST = 5.0  # the size of a label that can still be read in print
 BESIDE, ASIDE, APART = 3.0, 7.0, 5.0  # of level labels: over the end, off their place, between two
+NUMBER = 25.0  # the room of a number that is written level
 CROWDED = 4.0  # words per label that still make sense thinned out
 
 
@@ -104,7 +105,12 @@ def axis_marks(
     name = singles if cell >= need else words_of
     marks = [_chosen(mark, chosen) for mark in name(prompt, spans)]
     if cell < need and len(marks) * need > CROWDED * len(spans) * cell:
-        marks = numbers(spans, cell) + [mark for mark in marks if mark.chosen]
+        kept = [mark for mark in marks if mark.chosen]
+        marks = kept + [
+            one
+            for one in numbers(spans, cell)
+            if all(abs(one.middle - other.middle) * cell >= NUMBER for other in kept)
+        ]
     fitted = [
         Mark(one.start, one.end, elide(one.words, room, size, one.chosen), one.chosen)
         for one in marks
@@ -190,7 +196,7 @@ def numbers(spans: Integers, cell: float) -> list[Mark]:
     """Numbers of tokens, at round steps."""
     newest = spans[:, 1] - 1
     tokens = int(newest.max(initial=0)) + 1
-    target = 30 * tokens / max(len(spans) * cell, 1e-9)
+    target = (NUMBER + APART) * tokens / max(len(spans) * cell, 1e-9)
     step = next(s for p in range(12) for s in (10**p, 2 * 10**p, 5 * 10**p) if s >= target)
     rising = np.maximum.accumulate(newest)
     at = np.searchsorted(rising, np.arange(0, tokens, step))

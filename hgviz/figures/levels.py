@@ -6,24 +6,26 @@ shows where the token that speaks for the selected one looks, in one head of tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture
-from hgviz.figures import labels, style
+from hgviz.figures import between, labels, style
 from hgviz.figures.content import Facts, Looked
 from hgviz.figures.frame import heading, legend, level_name, signed_head, token_in
 from hgviz.figures.page import Page
 from hgviz.figures.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
 from hgviz.figures.stages import (
+    BETWEEN,
     STRIP,
     Stage,
     Strip,
     each_token,
+    factors_of,
     is_hourglass,
     stage_of,
     stages_of,
@@ -32,22 +34,10 @@ from hgviz.figures.stages import (
 from hgviz.figures.unseen import reason
 from hgviz.palettes import PAPER, readable
 
-ARCS, LINE = 25.0, 8.2
-ARC_KEYS, FAINTEST = 5, 0.02
-MARGIN = 4.5
-THREAD = 7.0  # the widest it gets
+LINE = 8.2
+MARGIN, BESIDE = 4.5, 9.0  # at right of the strips, and at left of them
 BOXES = 1.5  # points per position below which a strip is one raster
-WIDEST_NAME = 80.0
-
-
-@dataclass(frozen=True, slots=True)
-class Arc:
-    """From where to where along x, how high, and what part of the largest weight."""
-
-    start: float
-    end: float
-    height: float
-    part: float
+WIDEST_NAME, LONGEST_WORD = 80.0, 46.0
 
 
 def compose(page: Page, spec: Spec, looked: Looked) -> None:
@@ -60,25 +50,26 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
     top = _title(page, spec, capture, query)
     names = [_names(capture, facts, stage, page.width) for stage in stages]
-    left = max(style.extent(name, style.SMALL, bold=True) for lines in names for name in lines) + 10
-    strips = strips_of(capture, stages, (left, page.width - MARGIN))
-    highest = max((arc.height for arc in _arcs_of(page, shades, strips[0], None)), default=0.0)
+    left = _left(stages, names, page.width - MARGIN)
+    strips = strips_of(stages, (left, page.width - MARGIN))
+    arcs = between.arcs_of(page, shades, strips[0], None)
+    highest = max((arc.height for arc in arcs), default=0.0)
     strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
 
-    _silhouette(page, strips)
+    between.silhouette(page, strips)
     for upper, lower in zip(strips, strips[1:], strict=False):
         if upper.stage.prompt is lower.stage.prompt:
-            _meeting(page, upper, lower)
+            between.meeting(page, upper, lower)
     own = [strip for strip in strips if strip.stage.column is not None]
     for upper, lower in pairwise([*own, strips[-1]] if own else []):
-        _thread(page, upper, lower)
+        between.thread(page, upper, lower)
     origin = None  # from where arcs start that lead to another text
     for strip, lines in zip(strips, names, strict=True):
-        cell = _cell(strip)
+        cell = strip.chosen
         origin = origin if cell is None else sum(cell) / 2
         _cells(page, shades, strip)
         _letters(page, shades, strip)
-        _arcs(page, shades, strip, origin)
+        between.arcs(page, shades, strip, origin)
         _selected(page, strip)
         _beside(page, strip, lines)
     bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
@@ -117,55 +108,6 @@ def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
     around = labels.context(prompt, query)
     place = f"{prompt.unit} {query:,}"
     return heading(page, f"From “{words}”", f"in {around}, {place}" if around else place)
-
-
-def _silhouette(page: Page, strips: list[Strip]) -> None:
-    """The shape of the model behind the strips."""
-    for upper, lower in zip(strips, strips[1:], strict=False):
-        a, b = upper.edges[[0, -1]], lower.edges[[0, -1]]
-        y0, y1 = upper.y, lower.y + STRIP
-        page.polygon(
-            [(a[0], y0), (a[1], y0), (a[1], y0 + STRIP), (b[1], lower.y), (b[1], y1),
-             (b[0], y1), (b[0], lower.y), (a[0], y0 + STRIP)],
-            PAPER.unseen,
-        )  # fmt: skip
-
-
-def _meeting(page: Page, upper: Strip, lower: Strip) -> None:
-    """Slanted lines between two strips: the same tokens in both."""
-    coarser = max(upper, lower, key=lambda strip: strip.stage.level)
-    starts = coarser.stage.spans[coarser.stage.spans[:, 1] > 0, 0]
-    wanted = max(1, int((coarser.edges[-1] - coarser.edges[0]) / 7))
-    chosen = starts[:: max(1, -(-len(starts) // wanted))]
-    page.lines(
-        [[(upper.edges[t], upper.y + STRIP + 1), (lower.edges[t], lower.y - 1)] for t in chosen],
-        PAPER.line, 0.35,
-    )  # fmt: skip
-
-
-def _thread(page: Page, upper: Strip, lower: Strip) -> None:
-    """The selected token from strip to strip."""
-    start = _cell(upper)
-    assert start is not None
-    a, b = _narrowed(*start), _narrowed(*(_cell(lower) or start))
-    page.polygon(
-        [(a[0], upper.y + STRIP), (a[1], upper.y + STRIP), (b[1], lower.y), (b[0], lower.y)],
-        PAPER.mark,
-    )
-
-
-def _narrowed(left: float, right: float) -> tuple[float, float]:
-    spare = max(0.0, right - left - THREAD) / 2
-    return left + spare, right - spare
-
-
-def _cell(strip: Strip) -> tuple[float, float] | None:
-    """Left and right of the selected cell, never so thin that it is lost; None for none."""
-    if strip.stage.column is None:
-        return None
-    left, right = strip.ends(strip.stage.column)
-    spare = max(0.0, 1.6 - (right - left)) / 2
-    return left - spare, right + spare
 
 
 def _cells(page: Page, shades: Shades, strip: Strip) -> None:
@@ -239,45 +181,8 @@ def _letters(page: Page, shades: Shades, strip: Strip) -> None:
         )  # fmt: skip
 
 
-def _arcs_of(page: Page, shades: Shades, strip: Strip, origin: float | None) -> list[Arc]:
-    """From the selected cell, or from where it lies in its own text, to its strongest keys."""
-    stage, cell = strip.stage, _cell(strip)
-    start = origin if cell is None else sum(cell) / 2
-    if start is None:
-        return []
-    limit = max(abs(one) for one in shades.limits)
-    strength = np.where(stage.seen, np.abs(stage.weights), 0)
-    if stage.column is not None:
-        strength[stage.column] = 0
-    arcs = []
-    for key in np.argsort(-strength, kind="stable")[:ARC_KEYS]:
-        end = sum(strip.ends(int(key))) / 2
-        far = min(1.0, abs(end - start) / (0.5 * page.width))
-        part = float(min(strength[key] / limit, 1))
-        if part >= FAINTEST:
-            arcs.append(Arc(start, end, 5 + (ARCS - 5) * far, part))
-    return arcs
-
-
-def _arcs(page: Page, shades: Shades, strip: Strip, origin: float | None) -> None:
-    """Arcs over a strip, wider for more weight."""
-    y = strip.y - 1
-    for arc in _arcs_of(page, shades, strip, origin):
-        high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
-        page.curve(
-            [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)],
-            PAPER.mark, 0.4 + 1.6 * arc.part, 0.35 + 0.65 * arc.part,
-        )  # fmt: skip
-        page.polygon(_dot(arc.end, y), PAPER.mark)
-
-
-def _dot(x: float, y: float, radius: float = 1.2) -> list[tuple[float, float]]:
-    turn = np.linspace(0, 2 * np.pi, 13)[:-1]
-    return [(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turn]
-
-
 def _selected(page: Page, strip: Strip) -> None:
-    cell = _cell(strip)
+    cell = strip.chosen
     if cell is None:
         return
     left, right = cell
@@ -300,8 +205,28 @@ def _beside(page: Page, strip: Strip, lines: list[str]) -> None:
     """Names left of a strip."""
     inks = [PAPER.text, PAPER.text, PAPER.secondary, PAPER.secondary]
     for at, (words, ink) in enumerate(zip(lines, inks, strict=False)):
-        y = strip.y + STRIP / 2 - 4 + LINE * at
+        y = strip.y + _down(at, len(lines))
         page.text(0, y, words, size=style.SMALL, middle=True, bold=at == 0, colour=ink)
+
+
+def _down(line: int, lines: int) -> float:
+    """How far below the top of a strip the middle of a line beside it lies."""
+    return STRIP / 2 + LINE * (line - min(lines - 1, 1) / 2)
+
+
+def _left(stages: list[Stage], names: list[list[str]], right: float) -> float:
+    """Where the widest strip begins, so that there is room for names beside the narrower ones."""
+    spare = [(1 - factor) / 2 for factor in factors_of(stages)]
+    left = 0.0
+    for number, lines in enumerate(names):
+        after = min(spare[number], spare[min(number + 1, len(spare) - 1)])
+        for line, words in enumerate(lines):
+            low = _down(line, len(lines)) + LINE / 2
+            part = min(max((low - STRIP) / BETWEEN, 0.0), 1.0)  # of the way to the next strip
+            beside = spare[number] + part * (after - spare[number])
+            need = style.extent(words, style.SMALL, bold=line == 0) + BESIDE
+            left = max(left, (need - beside * right) / (1 - beside))
+    return left
 
 
 def _folded(words: str, room: float) -> list[str]:
@@ -320,18 +245,20 @@ def _folded(words: str, room: float) -> list[str]:
 def _words(page: Page, strip: Strip, query: int | None) -> float:
     """The words of the text under the last strip; gives where they end."""
     prompt = strip.stage.prompt
-    cell = (strip.edges[-1] - strip.edges[0]) / len(prompt)
-    marks = labels.axis_marks(
-        prompt, each_token(len(prompt)), float(cell), style.SMALL, 46.0, query
-    )
-    y = strip.y + STRIP + 3
-    deepest = 0.0
-    for mark in marks:
-        x = float(strip.edges[0] + mark.middle * cell)
+    cell = float(strip.edges[-1] - strip.edges[0]) / len(prompt)
+    size, left = labels.size_for(cell), float(strip.edges[0])
+    marks = labels.axis_marks(prompt, each_token(len(prompt)), cell, size, LONGEST_WORD, query)
+    places = labels.level(marks, cell, cell * len(prompt), size)
+    turned, y = places is None, strip.y + STRIP + 3
+    deepest = size
+    for mark, place in zip(marks, places or [mark.middle * cell for mark in marks], strict=True):
+        x = left + mark.middle * cell
         page.lines([[(x, y - 3), (x, y - 1)]], PAPER.line)
         page.text(
-            x, y, mark.words, size=style.SMALL, turned=True, middle=True, across="right",
-            bold=mark.chosen, colour=PAPER.mark_text if mark.chosen else PAPER.text,
+            left + place, y if turned else y + size, mark.words, size=size, turned=turned,
+            middle=turned, across="right" if turned else "center", bold=mark.chosen,
+            colour=PAPER.mark_text if mark.chosen else PAPER.text,
         )  # fmt: skip
-        deepest = max(deepest, style.extent(mark.words, style.SMALL, mark.chosen))
+        if turned:
+            deepest = max(deepest, style.extent(mark.words, size, mark.chosen))
     return y + deepest

@@ -81,13 +81,13 @@ def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -
 
 def level_bar(page: Page, shades: Shades, x: float, y: float, room: float) -> float:
     """A colour bar from x on, its numbers below, lowest value left; gives where it ends below."""
-    widest = max(style.extent(words, style.SMALL) for _, words in shades.ticks(room))
-    last = style.extent(shades.ticks(room)[-1][1], style.SMALL) / 2
+    wide = [style.extent(words, style.SMALL) for _, words in shades.ticks(room)]
+    outer, inner, last = max(wide[0], wide[-1]), max(wide[1:-1], default=0.0), wide[-1] / 2
     width = min(LONGEST, room - last)
     page.image(colours(shades.palette)[None], x, y, width, BAR)
     page.box(x, y, width, BAR, edge=PAPER.line)
-    marks = shades.ticks(width, widest + 4)
-    if 1.5 * widest + 8 > width:
+    marks = shades.ticks(width, max((outer + inner) / 2, inner) + 4)
+    if outer + inner + 8 > width:
         marks = [mark for mark in marks if mark[0] in (0.0, 1.0)]
     for at, words in marks:
         here = x + at * width

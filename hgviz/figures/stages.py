@@ -55,6 +55,15 @@ class Strip:
         start, end = self.stage.spans[position]
         return float(self.edges[start]), float(self.edges[end])
 
+    @property
+    def chosen(self) -> tuple[float, float] | None:
+        """Left and right of the selected cell, never so thin that it is lost; None for none."""
+        if self.stage.column is None:
+            return None
+        left, right = self.ends(self.stage.column)
+        spare = max(0.0, 1.6 - (right - left)) / 2
+        return left - spare, right + spare
+
 
 def is_hourglass(capture: Capture) -> bool:
     """Whether levels differ in resolution; else every layer is a stage by itself."""
@@ -128,16 +137,20 @@ def _first(capture: Capture, layer: int) -> int:
     return capture.spec.layers[layer].heads[0]
 
 
-def strips_of(capture: Capture, stages: list[Stage], room: tuple[float, float]) -> list[Strip]:
-    """Where every stage lies; text is printed where it is legible at every level."""
+def factors_of(stages: list[Stage]) -> list[float]:
+    """What part of the widest strip the strip of each stage is: the coarser, the narrower."""
     order = sorted({stage.level for stage in stages})
     shrink = max(SHRINK, NARROWEST ** (1 / max(len(order) - 1, 1)))
-    middle = sum(room) / 2
+    return [shrink ** order.index(stage.level) for stage in stages]
+
+
+def strips_of(stages: list[Stage], room: tuple[float, float]) -> list[Strip]:
+    """Where every stage lies; text is printed where it is legible at every level."""
+    middle, factors = sum(room) / 2, factors_of(stages)
     strips = []
-    for number, stage in enumerate(stages):
-        widths, size = _natural(stage.prompt, room[1] - room[0], shrink ** (len(order) - 1))
+    for number, (stage, factor) in enumerate(zip(stages, factors, strict=True)):
+        widths, size = _natural(stage.prompt, room[1] - room[0], min(factors))
         outer = np.concatenate([[0.0], np.cumsum(widths)])
-        factor = shrink ** order.index(stage.level)
         edges = middle + (outer - outer[-1] / 2) * factor
         strips.append(Strip(stage, edges, number * (STRIP + BETWEEN), size * factor))
     return strips

@@ -13,7 +13,7 @@ import pytest
 from hgviz.__main__ import main
 from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import Spec, composed, style
-from hgviz.figures.links import number
+from hgviz.figures.strands import number
 from hgviz.figures.shown import Item, items_of
 from hgviz.maps import DenseMap
 from hgviz.maps.linking import Linking, linked
