@@ -34,10 +34,11 @@ def figure(
     numbers: bool = False,
     words: bool = False,
 ) -> Task[str]:
-    """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers.
+    """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers and
+    .txt for what it shows in words.
 
     of: what it is drawn of, as FIGURES says. facts: what is known of the heads, measured where it
-    is needed. Errors: HgvizError.
+    is needed. numbers, words: as in draw. Errors: HgvizError.
     """
     ready = yield from panel(spec, of, facts)
     return (yield from draw(ready, path, numbers=numbers, words=words))
@@ -63,12 +64,22 @@ def preview(ready: Panel, dots: float) -> Task[Preview]:
     return drawn(ready, dots)
 
 
-def sheet(whole: Sheet, panels: Sequence[Panel], path: Path_) -> Task[str]:
-    """Draw several figures as one. Errors: HgvizError."""
+def sheet(
+    whole: Sheet,
+    panels: Sequence[Panel],
+    path: Path_,
+    *,
+    numbers: bool = False,
+    words: bool = False,
+) -> Task[str]:
+    """Draw several figures as one, numbers and words as in draw. Errors: HgvizError."""
     from hgviz import figures
 
     yield Step(0, 1, f"drawing {Path(path).name}")
-    return str(figures.draw_sheet(whole, panels, path))
+    done = figures.draw_sheet(whole, panels, path)
+    if numbers or words:
+        figures.beside_sheet(whole, panels, done, numbers=numbers, words=words)
+    return str(done)
 
 
 def panel(

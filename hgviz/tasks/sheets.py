@@ -38,9 +38,9 @@ def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Stud
     return spec_of(kind, options, [one for one in of if isinstance(one, Capture)])
 
 
-def sheet_at(path: Path_, out: Path_) -> Task[str]:
-    """Draw all that a FIG.toml says; its files lie beside it. Errors: HgvizError that names the
-    panel."""
+def sheet_at(path: Path_, out: Path_, *, numbers: bool = False, words: bool = False) -> Task[str]:
+    """Draw all that a FIG.toml says; its files lie beside it. numbers, words: as in drawing.draw.
+    Errors: HgvizError that names the panel."""
     from hgviz.figures import plan
 
     path = Path(path)
@@ -53,7 +53,7 @@ def sheet_at(path: Path_, out: Path_) -> Task[str]:
         except HgvizError as error:
             what = f"Panel {at + 1} of {path}: {error.what}"
             raise HgvizError(what, error.why, error.do, error.details) from error
-    return (yield from sheet(found.sheet, panels, out))
+    return (yield from sheet(found.sheet, panels, out, numbers=numbers, words=words))
 
 
 def _panel(planned: Planned, folder: Path) -> Task[Panel]:
