@@ -58,9 +58,9 @@ PALETTES: dict[str, Palette] = {
                 Stop(0.20, "2B74B8", "4C97DE"),
                 Stop(0.38, "8FBCE0", "234E78"),
                 Stop(0.50, "F7F7F5", "191B1F"),
-                Stop(0.62, "EFB08E", "74301F"),
-                Stop(0.80, "C8502F", "D5613A"),
-                Stop(1.00, "7A1A12", "FFC2A1"),
+                Stop(0.62, "E7A987", "7C3725"),
+                Stop(0.80, "C14A2A", "E77047"),
+                Stop(1.00, "76160F", "FFC2A1"),
             ),
         ),
     )

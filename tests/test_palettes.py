@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from cmap import Colormap
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import palettes
+from hgviz.figures.axes import look
 from hgviz.palettes import PALETTES, SCALES, colours, place, readable, ticks
 
 BOTH = pytest.mark.parametrize("dark", [False, True])
@@ -39,6 +41,53 @@ def lab(rgb, blindness=None):
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
+def channels(colour):
+    """#RRGGBB as numbers."""
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def ciede2000(one, two):
+    """The difference of L*a*b* colours (Sharma, Wu and Dalal 2005)."""
+    (l1, a1, b1), (l2, a2, b2) = np.moveaxis(one, -1, 0), np.moveaxis(two, -1, 0)
+    grey = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
+    a1, a2 = (a * (1.5 - 0.5 * np.sqrt(grey**7 / (grey**7 + 25.0**7))) for a in (a1, a2))
+    c1, c2 = np.hypot(a1, b1), np.hypot(a2, b2)
+    h1, h2 = np.degrees(np.arctan2(b1, a1)) % 360, np.degrees(np.arctan2(b2, a2)) % 360
+    turn = np.where(c1 * c2 == 0, 0, (h2 - h1 + 180) % 360 - 180)
+    light, c = (l1 + l2) / 2, (c1 + c2) / 2
+    h = np.where(c1 * c2 == 0, h1 + h2, (h1 + turn / 2) % 360)
+    t = (1 - 0.17 * np.cos(np.radians(h - 30)) + 0.24 * np.cos(np.radians(2 * h))
+         + 0.32 * np.cos(np.radians(3 * h + 6)) - 0.2 * np.cos(np.radians(4 * h - 63)))  # fmt: skip
+    sl = 1 + 0.015 * (light - 50) ** 2 / np.sqrt(20 + (light - 50) ** 2)
+    sc, sh = 1 + 0.045 * c, 1 + 0.015 * c * t
+    bend = -2 * np.sqrt(c**7 / (c**7 + 25.0**7))
+    bend = bend * np.sin(np.radians(60 * np.exp(-(((h - 275) / 25) ** 2))))
+    dl, dc = (l2 - l1) / sl, (c2 - c1) / sc
+    dh = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2)) / sh
+    return np.sqrt(dl**2 + dc**2 + dh**2 + bend * dc * dh)
+
+
+# of the test data that Sharma, Wu and Dalal 2005 give
+SHARMA = (
+    ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
+    ((50.0, 0.0, 0.0), (50.0, -1.0, 2.0), 2.3669),
+    ((50.0, 2.5, 0.0), (50.0, 0.0, -2.5), 4.3065),
+    ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
+    ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+    ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
+    ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+)
+# The lines that such an eye may take for one another by colour alone. Without red cones blue and
+# pink, pink and sky; without green ones vermilion and orange, green and pink, pink and sky; without
+# blue ones pink and orange, green and sky, blue and green, blue and sky.
+CLOSE = {
+    None: set(),
+    "protan": {(0, 3), (3, 4)},
+    "deutan": {(1, 5), (2, 3), (3, 4)},
+    "tritan": {(3, 5), (2, 4), (0, 2), (0, 4)},
+}
+
+
 @BOTH
 @pytest.mark.parametrize("name", PALETTES)
 def test_a_palette_has_256_read_only_colours(name, dark):
@@ -48,11 +97,25 @@ def test_a_palette_has_256_read_only_colours(name, dark):
     assert not table.flags.writeable
 
 
+ROUNDING = 0.05  # of L*, at most: what 8 bits for a channel make of a colour
+EVEN = 1.0  # of L*: how much the sides of a signed palette may differ at one magnitude
+
+
 @pytest.mark.parametrize("name", UNSIGNED)
 def test_an_unsigned_palette_only_grows_lighter(name):
-    light = lab(colours(name))[:, 0]
-    assert np.diff(light).min() > -0.05  # the rounding to 8 bits
-    assert np.diff(light[::8]).min() > 1
+    light = lab(255 * np.asarray(Colormap(PALETTES[name].source).lut(256)[:, :3]))[:, 0]
+    assert np.diff(light).min() > 0.05  # strictly, as it was published
+    found = lab(colours(name))[:, 0]
+    assert np.abs(found - light).max() < 0.25
+    assert np.diff(found).min() > -ROUNDING
+    assert np.diff(found[::2]).min() > 0  # strictly, of what is on the screen and in a figure
+    assert found[-1] - found[0] > 75
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+@pytest.mark.parametrize("name", UNSIGNED)
+def test_an_unsigned_palette_grows_lighter_for_every_eye(name, blindness):
+    assert np.diff(lab(colours(name), blindness)[::8, 0]).min() > 0.5
 
 
 @BOTH
@@ -62,7 +125,17 @@ def test_a_signed_palette_is_steady_on_both_sides_and_even(name, dark):
     falling = light if not dark else -light
     assert np.diff(falling[:128]).min() > 0
     assert np.diff(falling[128:]).max() < 0
-    assert np.abs(light - light[::-1]).max() < 6
+    assert np.abs(light - light[::-1]).max() < EVEN
+
+
+@BOTH
+@pytest.mark.parametrize("blindness", BLINDNESS)
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signed_palette_is_steady_for_every_eye(name, blindness, dark):
+    light = lab(colours(name, dark), blindness)[:, 0]
+    falling = light if not dark else -light
+    assert np.diff(falling[:128]).min() > 0
+    assert np.diff(falling[128:]).max() < 0
 
 
 def test_the_signed_zero_sinks_into_the_pane():
@@ -75,19 +148,52 @@ def test_the_signed_zero_sinks_into_the_pane():
 @pytest.mark.parametrize("name", PALETTES)
 def test_colours_stay_apart_for_every_eye(name, blindness, dark):
     seen = lab(colours(name, dark), blindness)
-    apart = np.linalg.norm(np.diff(seen[::16], axis=0), axis=-1)
-    assert apart.min() > 2.3  # a just noticeable difference
-    if PALETTES[name].signed:
-        sides = np.linalg.norm(seen - seen[::-1], axis=-1)
-        assert sides[:96].min() > 25  # minus is not mistaken for plus
+    assert np.linalg.norm(np.diff(seen[::16], axis=0), axis=-1).min() > 2.3  # just noticeable
 
 
+@BOTH
 @pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-def test_categorical_colours_stay_apart_for_every_eye(blindness):
-    rgb = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in palettes.CATEGORICAL]
-    seen = lab(rgb, blindness)
-    apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1) + 1e3 * np.eye(len(seen))
-    assert apart.min() > 6
+@pytest.mark.parametrize("name", SIGNED)
+def test_minus_is_not_mistaken_for_plus(name, blindness, dark):
+    seen = lab(colours(name, dark), blindness)
+    sides = ciede2000(seen[:128], seen[:127:-1])  # at equal magnitude, from 1 to 1/255
+    magnitude = 1 - np.arange(128) / 127.5
+    assert sides[magnitude > 0.25].min() > 30
+    assert sides[magnitude > 0.1].min() > 15
+    assert sides[magnitude > 0.05].min() > 8
+
+
+@pytest.mark.parametrize("table", ["CATEGORICAL", "CATEGORICAL_DARK"])
+@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
+def test_lines_are_told_apart_by_colour_or_else_by_dashes_and_markers(blindness, table):
+    seen = lab([channels(one) for one in getattr(palettes, table)], blindness)
+    apart = ciede2000(seen[:, None], seen[None])
+    close = {(i, j) for i, j in np.argwhere(apart < 13).tolist() if i < j}
+    assert apart[~np.eye(len(seen), dtype=bool)].min() > 8
+    assert close <= CLOSE[blindness]
+    for i, j in close:
+        assert look(i).marker != look(j).marker
+        assert look(i).dash != look(j).dash
+
+
+def test_no_two_of_many_lines_look_alike_even_in_grey():
+    looks = [look(number) for number in range(len(palettes.CATEGORICAL) * 4)]
+    assert len({(one.marker, one.dash) for one in looks}) == len(looks)
+
+
+@BOTH
+def test_lines_can_be_seen_on_their_ground(dark):
+    ground = palettes.NIGHT if dark else palettes.PAPER
+    table = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
+    for one in table:
+        dim, bright = sorted(palettes.luminance([channels(one), channels(ground.paper)]) + 0.05)
+        assert bright / dim > 2
+
+
+def test_the_difference_of_colours_is_that_of_the_standard():
+    for one, two, expected in SHARMA:
+        assert ciede2000(np.array(one), np.array(two)) == pytest.approx(expected, abs=1e-4)
+        assert ciede2000(np.array(two), np.array(one)) == pytest.approx(expected, abs=1e-4)
 
 
 values = st.floats(-1e6, 1e6, width=32)

@@ -13,7 +13,9 @@ from hgviz.figures.page import Page, Points
 from hgviz.palettes import CATEGORICAL, PAPER, even_ticks
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
-DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.4, 1.2, 1.4))
+DASHES: tuple[tuple[float, ...], ...] = (
+    (), (4, 1.6), (1.2, 1.4), (5, 1.4, 1.2, 1.4), (5, 1.3, 1.2, 1.3, 1.2, 1.3),
+)  # fmt: skip
 TICK, GAP = 2.5, 3.0
 APART = 34.0  # points between two markers of a line, at least
 
