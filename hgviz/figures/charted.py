@@ -39,14 +39,14 @@ ENDS = 3  # heads at either end of a ranking
 
 def of_titled(_: Spec, chart: Titled) -> str:
     """What any chart says of itself above and below."""
-    return spoken.joined([_title(chart.title, chart.more), *chart.notes])
+    return spoken.joined([titled(chart.title, chart.more), *chart.notes])
 
 
 def of_curves(_: Spec, chart: Curves) -> str:
     """Where every line begins and ends, and what is marked on it."""
     return spoken.joined(
         [
-            f"{_title(chart.title, chart.more)}: {chart.up} over {_lower(chart.across)}",
+            f"{titled(chart.title, chart.more)}: {chart.up} over {_lower(chart.across)}",
             *(_panel(chart, panel) for panel in chart.panels),
             f"{chart.mark}: {chart.marked}" if chart.marked else "",
             *(_band(chart, panel.band) for panel in chart.panels[:1]),
@@ -58,13 +58,13 @@ def of_scores(_: Spec, chart: Scores) -> str:
     """The most and the least needed heads, and how many show nothing."""
     count = len(chart.names)
     if not count:
-        return spoken.joined([_title(chart.title, chart.more), "No head"])
+        return spoken.joined([titled(chart.title, chart.more), "No head"])
     order = range(count)
     most, least = list(order[:ENDS]), list(order[-ENDS:]) if count > 2 * ENDS else []
     zero = int(((chart.low <= 0) & (chart.high >= 0)).sum())
     return spoken.joined(
         [
-            f"{_title(chart.title, chart.more)}: {chart.up}",
+            f"{titled(chart.title, chart.more)}: {chart.up}",
             f"Most needed: {'; '.join(_head(chart, at) for at in most)}",
             f"Least needed: {'; '.join(_head(chart, at) for at in least[::-1])}" if least else "",
             f"The intervals of {zero:,} of {spoken.counted(count, 'head')} include 0",
@@ -76,7 +76,7 @@ def of_plots(_: Spec, chart: Plots) -> str:
     """Where every line of every pair of axes begins and ends."""
     return spoken.joined(
         [
-            _title(chart.title, chart.more),
+            titled(chart.title, chart.more),
             *(
                 f"{plot.title} ({plot.up} over {plot.across}): {_lines(plot.lines)}"
                 for plot in chart.plots
@@ -93,7 +93,7 @@ def of_strips(_: Spec, chart: Strips) -> str:
         a, b = (_interval(*mean) for mean in strip.means)
         unit = f" ({strip.unit})" if strip.unit else ""
         found.append(f"{strip.label}{unit}: A {a}, B {b}")
-    title = _title(chart.title, chart.more)
+    title = titled(chart.title, chart.more)
     return spoken.joined([f"{title or 'Means of heads'}; {names}", *found])
 
 
@@ -113,7 +113,7 @@ def of_grids(_: Spec, chart: Grids) -> str:
             for at in (int(np.nanargmin(values)), int(np.nanargmax(values)))
         ]
         found.append(f"{grid.title}: from {ends[0]} to {ends[1]}")
-    return spoken.joined([f"{_title(chart.title, chart.more) or 'Grids'}: {chart.unit}", *found])
+    return spoken.joined([f"{titled(chart.title, chart.more) or 'Grids'}: {chart.unit}", *found])
 
 
 def of_three(_: Spec, chart: Three) -> str:
@@ -135,7 +135,8 @@ def of_three(_: Spec, chart: Three) -> str:
             )
             more = spoken.said(abs(float(apart[row, column])))
             found.append(
-                f"{name} weighs most more, {more}, from query {here[0]} to key {here[1]} ({weights})"
+                f"{name} weighs most more, {more}, from query {here[0]} to key {here[1]} "
+                f"({weights})"
             )
     side = 1 << chart.zoom
     found.append(f"Each cell is the largest of {side:,} × {side:,} weights" if chart.zoom else "")
@@ -145,7 +146,8 @@ def of_three(_: Spec, chart: Three) -> str:
 # --- the parts of it ------------------------------------------------------------------------------
 
 
-def _title(title: str, more: str) -> str:
+def titled(title: str, more: str) -> str:
+    """What a chart is called, above it."""
     return ", ".join(spoken.visible(one, 2 * spoken.NAME) for one in (title, more) if one)
 
 
