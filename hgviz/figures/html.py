@@ -8,7 +8,8 @@ from html import escape
 
 from hgviz.figures import document, export
 from hgviz.figures.document import Block, Document, Picture
-from hgviz.figures.pictures import composed
+from hgviz.figures.pictures import DRAWINGS, composed
+from hgviz.figures.spec import Spec
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, NIGHT, PAPER, Ink
 
 WIDTH = 487.0  # of figures, in points
@@ -123,6 +124,7 @@ def _svg(picture: Picture, number: int) -> str:
     text = text.replace("url(#", f"url(#{mark}")
     for name, colour in _colours(PAPER, CATEGORICAL).items():
         text = re.sub(re.escape(colour), f"var(--{name})", text, flags=re.IGNORECASE)
-    label = escape(picture.caption)
+    said = DRAWINGS[picture.kind].words(Spec(picture.kind), picture.chart)
+    label = escape(said or picture.caption)
     text = text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return text.strip()

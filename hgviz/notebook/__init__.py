@@ -51,7 +51,7 @@ class Figure:
     ) -> None:
         self.captures = captures
         self._write, self._find = write, facts
-        self._svg = ""
+        self._svg = self._alt = ""
         self._facts: Facts | None = None
 
     @property
@@ -68,14 +68,27 @@ class Figure:
             self._facts = self._find()
         return self._facts
 
+    @property
+    def alt(self) -> str:
+        """What the figure shows, in a few sentences for those who cannot see it."""
+        if not self._alt:
+            self._alt = self._text("figure.txt").strip()
+        return self._alt
+
     def save(self, path: Path_) -> Path:
-        """Write the figure: PDF, SVG, PNG or PGF, as the name ends. Errors: HgvizError."""
+        """Write the figure: PDF, SVG, PNG, PGF or TikZ, as the name ends; its numbers for .csv, and
+        what it shows in words for .txt. Errors: HgvizError.
+        """
         return Path(self._write(path))
+
+    def _text(self, name: str) -> str:
+        """What a file of this name says."""
+        with TemporaryDirectory() as folder:
+            return Path(self._write(Path(folder) / name)).read_text("utf-8")
 
     def _repr_svg_(self) -> str:
         if not self._svg:
-            with TemporaryDirectory() as folder:
-                self._svg = Path(self._write(Path(folder) / "figure.svg")).read_text("utf-8")
+            self._svg = self._text("figure.svg")
         return self._svg
 
     def __repr__(self) -> str:
