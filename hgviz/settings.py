@@ -15,7 +15,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Every setting with its default; a field added here is read and written by itself.
 
     geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
-    file was opened from or saved to. Empty: nothing chosen yet.
+    file was opened from or saved to; figure_width and figure_format are those of the last figure.
+    Empty: nothing chosen yet.
     """
 
     theme: Literal["auto", "light", "dark"] = "auto"
@@ -25,6 +26,8 @@ class Settings(msgspec.Struct, frozen=True):
     palette: str = "viridis"
     scale: Literal["linear", "sqrt", "log"] = "sqrt"
     device: str = "auto"
+    figure_width: str = "neurips"
+    figure_format: str = "pdf"
 
 
 def location() -> Path:

@@ -34,6 +34,18 @@ def _capture(session: Session) -> str:
     return "" if session.capture else "Needs a capture: capture a text first"
 
 
+def _drawable(session: Session) -> str:
+    return "" if session.study else _capture(session)
+
+
+def _b_to_save(session: Session) -> str:
+    if session.beside is None:
+        return "Needs a B: choose what to compare with first"
+    if session.beside is session.capture or session.beside.path:
+        return "B lies in a file already"
+    return "" if session.beside.complete else "Needs the whole capture: some layers are missing"
+
+
 def _whole_capture(session: Session) -> str:
     if session.capture is not None and not session.capture.complete:
         return "Needs the whole capture: some layers are missing"
@@ -210,7 +222,8 @@ ACTIONS = (
     Action("open_studied", "Open the model of this study…", "open", (), "File", _modelless),
     Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
-    Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _capture, 1),
+    Action("save_beside", "Save B…", "save", (), "File", _b_to_save, 1),
+    Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _drawable, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
     Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit", _undo),
     Action("redo", "Redo", "redo", ("Ctrl+Shift+Z",), "Edit", _redo),
@@ -218,6 +231,7 @@ ACTIONS = (
     Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture, 1),
     Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", _corpus, 1),
     Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 2),
+    Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 2),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),

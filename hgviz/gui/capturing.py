@@ -232,7 +232,8 @@ class Capturing:
             self._given = self.session.selection
 
     def _measured(self, found: opening.Found) -> None:
-        if found.capture is not self.session.capture:
+        now = self.session.capture
+        if now is None or found.capture.maps is not now.maps:
             return  # of a text that has gone
         fields: dict[str, Any] = {"facts": found.facts}
         # Only a selection nobody has touched gives way to a better one.

@@ -10,7 +10,7 @@ from msgspec import structs
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId
+from hgviz.core import Capture, HeadId
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import ask_for, ask_where
@@ -21,6 +21,7 @@ from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.composing import ExchangeDialog, Reads
+from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
@@ -36,12 +37,11 @@ from hgviz.session import Session, step_item
 if TYPE_CHECKING:
     from hgviz.analysis.gathered import Example
     from hgviz.analysis.habits import Habits
-    from hgviz.figures import Spec
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.window import Window
 
 
-class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
+class Commands(Stepping, ExportCommands, PruneCommands, CompareCommands, AttributionCommands):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -180,43 +180,25 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
         name = f"{self.session.capture.spec.name or 'capture'}.h5"
         ask_where(self.window, "Save capture", "Captures (*.h5)", name, self._save)
 
-    def _save(self, path: str) -> None:
+    def save_beside(self) -> None:
+        """Ask where, and write B."""
+        name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
+        where = partial(self._save, beside=True)
+        ask_where(self.window, "Save B", "Captures (*.h5)", name, where)
+
+    def _save(self, path: str, beside: bool = False) -> None:
         self._remember(path)
-        task = tasks.save(self.session.capture, path, force=True)
+        capture = self.session.beside if beside else self.session.capture
+        task = tasks.save(capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
-            self.lanes.files, f"save {path}", title, task, partial(self._written, "Saved")
+            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture)
         )
 
-    def export(self) -> None:
-        """Ask what and how wide, then where, and draw a figure; the pane at hand comes first."""
-        visible = [view for view in self.views if view.isVisible()]
-        visible.sort(key=lambda view: view is not self.at_hand and view.title != "Map")
-        shown = [one for view in visible if (one := view.figure(self.session))]
-        dialog = dialogs.ExportDialog(self.window, self.session, shown)
-        dialog.chosen.connect(self._export)
-        dialog.open()
-
-    def _export(self, spec: Spec) -> None:
-        of_head = spec.kind in ("map", "compare")
-        head = f"-{self.session.selection.head_id}" if of_head else ""
-        made = self.session.capture.spec.name or "capture"
-        name = f"{made}-{spec.kind}{head}.{spec.format}"
-        chosen = partial(self._export_to, spec)
-        ask_where(self.window, "Export figure", f"Figures (*.{spec.format})", name, chosen)
-
-    def _export_to(self, spec: Spec, path: str) -> None:
-        self._remember(path)
-        a, b = self.session.capture, self.session.beside
-        of = (a, b) if spec.kind == "compare" else (a,)
-        task = tasks.figure(spec, of, path, self.session.facts)
-        title = f"Export {Path(path).name}"
-        self.working.start(
-            self.lanes.files, f"export {path}", title, task, partial(self._written, "Exported")
-        )
-
-    def _written(self, verb: str, path: str) -> None:
-        self.say(f"{verb} {path}")
+    def _saved(self, capture: Capture, path: str) -> None:
+        self.session.lies_at(capture, path)
+        self.opened_before[path] = opening.name_of(path)
+        self.say(f"Saved {path}")
 
     def quit(self) -> None:
         """Close the window."""
@@ -236,15 +218,6 @@ class Commands(Stepping, PruneCommands, CompareCommands, AttributionCommands):
         """Search the texts of the corpus."""
         self.session.put(mode="inspect")
         next(one for one in self.views if isinstance(one, TextsPanel)).search()
-
-    def copy(self) -> None:
-        """Copy the pane that has the keyboard; without one, the first."""
-        visible = [one for one in self.views if one.isVisible()]
-        here = QApplication.focusWidget()
-        view = next((one for one in visible if here and one.isAncestorOf(here)), None)
-        view = view or next((one for one in visible if one is here), visible[0])
-        view.copy()
-        self.say(f"Copied a picture: {view.title}")
 
     def inspect(self) -> None:
         """Show the Inspect page."""

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,
+    QCheckBox,
     QComboBox,
     QFrame,
     QHBoxLayout,
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStyle,
+    QStyleOptionButton,
     QStyleOptionComboBox,
     QStylePainter,
     QToolButton,
@@ -115,15 +117,16 @@ class Button(QPushButton):
         self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draw the icon again in the new theme's colour."""
-        if event.type() == QEvent.Type.PaletteChange:
+        """Draw the icon again in the new theme's colour, or as what cannot be pressed."""
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.EnabledChange):
             self._draw()
         super().changeEvent(event)
 
     def _draw(self) -> None:
         if self._icon:
             now = theme.current()
-            colours = {"filled": now.on_press, "find": now.secondary}
+            on = now.on_press if self.isEnabled() else now.secondary
+            colours = {"filled": on, "find": now.secondary}
             colour = colours.get(self.property("kind"), now.text)
             self.setIcon(theme.icon(self._icon, colour, gap=GAP))
             self.setIconSize(QSize(16 + GAP, 16))
@@ -251,6 +254,25 @@ class Picker(QComboBox):
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
         mark.paint(painter, self.width() - 22, (self.height() - 14) // 2, 14, 14)
         painter.end()
+
+
+class Check(QCheckBox):
+    """A box to tick. Its tick is drawn here: a stylesheet, which the dark theme needs so that the
+    box can be seen, takes Fusion's away.
+    """
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the box and its words, and the tick over it."""
+        super().paintEvent(event)
+        if self.isChecked():
+            option = QStyleOptionButton()
+            self.initStyleOption(option)
+            part = QStyle.SubElement.SE_CheckBoxIndicator
+            box = self.style().subElementRect(part, option, self)
+            now = theme.current()
+            mark = theme.icon("check", now.on_press if self.isEnabled() else now.secondary)
+            with QPainter(self) as painter:
+                mark.paint(painter, box.adjusted(1, 1, -1, -1))
 
 
 class PaneHead(QWidget):

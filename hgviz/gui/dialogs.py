@@ -1,17 +1,14 @@
-"""The dialogs: an error, a figure to export, the keys, and what this is."""
+"""The dialogs: an error, the keys, and what this is."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import PySide6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
-    QGridLayout,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
@@ -23,13 +20,11 @@ from PySide6.QtWidgets import (
 import hgviz
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.controls import Button, Picker, Words, label
+from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
     from hgviz.core import HgvizError
-    from hgviz.figures import Spec
-    from hgviz.session import Session
 
 SYMBOLS = {
     "Left": "←", "Right": "→", "Up": "↑", "Down": "↓", "Return": "Enter", ".": "full stop",
@@ -105,58 +100,6 @@ class ErrorDialog(Overlay):
     def _act(self) -> None:
         self.finish()
         self.asked.emit(self._action[0])
-
-
-class ExportDialog(Overlay):
-    """What to draw, how wide and in which format."""
-
-    chosen = Signal(object)  # a figures.Spec
-    wide = 480
-
-    def __init__(self, over: QWidget, session: Session, shown: Sequence[Spec]) -> None:
-        super().__init__(over)
-        from hgviz.figures import FIGURES, FORMATS, WIDTHS
-
-        self._session = session
-        self._shown = {spec.kind: spec for spec in reversed(shown)}
-        self.body.addWidget(label("Export figure", factor=1.15, weight=600))
-        self.kind, self.width_, self.form = Picker(), Picker(), Picker()
-        beside = ["pair"] if session.beside is not None else []
-        for one in [one for one in FIGURES.values() if one.of in ("capture", *beside)]:
-            self.kind.addItem(one.label, one.name)
-        for name, (size, words) in WIDTHS.items():
-            self.width_.addItem(f"{words}: {size}", name)
-        for name, words in FORMATS.items():
-            self.form.addItem(words, name)
-        first = shown[0].kind if shown else "map"
-        self.kind.setCurrentIndex(max(0, self.kind.findData(first)))
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(8)
-        grid.setColumnStretch(1, 1)
-        for row, (words, box) in enumerate(
-            (("Figure", self.kind), ("Width", self.width_), ("Format", self.form))
-        ):
-            name = label(words)
-            name.setBuddy(box)
-            grid.addWidget(name, row, 0)
-            grid.addWidget(box, row, 1)
-        self.body.addSpacing(4)
-        self.body.addLayout(grid)
-        export = Button("Export…", "export", kind="filled")
-        export.clicked.connect(self._accept)
-        self.offer(export)
-
-    def _accept(self) -> None:
-        from hgviz.figures import Spec
-
-        kind = self.kind.currentData()
-        session = self._session
-        spec = self._shown.get(kind) or Spec(kind, session.selection, session.display)
-        self.finish()
-        self.chosen.emit(
-            replace(spec, width=self.width_.currentData(), format=self.form.currentData())
-        )
 
 
 class ShortcutSheet(Overlay):
@@ -258,4 +201,4 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-__all__ = ["About", "ErrorDialog", "ExportDialog", "ShortcutSheet", "key_caps"]
+__all__ = ["About", "ErrorDialog", "ShortcutSheet", "key_caps"]

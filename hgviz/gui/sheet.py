@@ -32,6 +32,7 @@ QScrollBar::handle:vertical { min-height: 24px; }
 QScrollBar::handle:horizontal { min-width: 24px; }
 QScrollBar::handle:hover { background: $secondary; }
 QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QAbstractScrollArea::corner { background: transparent; border: 0; }
 QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 
 QPushButton { background: $pane; color: $text; border: 1px solid $edge; border-radius: 6px;
@@ -83,6 +84,15 @@ QComboBox QAbstractItemView { background: $pane; border: 1px solid $edge; paddin
 
 QLineEdit:disabled, QComboBox:disabled { color: $secondary; background: $raised;
     border-color: $line; }
+QCheckBox { spacing: 8px; }
+QCheckBox::indicator { width: 14px; height: 14px; border: 1px solid $secondary;
+    border-radius: 4px; background: $pane; }
+QCheckBox::indicator:hover { border-color: $press; }
+QCheckBox::indicator:checked { background: $press; border-color: $press; }
+QCheckBox:focus { color: $press; }
+QCheckBox::indicator:focus { border: 1px solid $press; }
+QCheckBox::indicator:disabled { border-color: $line; background: $raised; }
+QCheckBox:disabled { color: $secondary; }
 QRadioButton::indicator { width: 12px; height: 12px; border: 1px solid $secondary;
     border-radius: 7px; background: $pane; }
 QRadioButton::indicator:checked { width: 6px; height: 6px; border: 4px solid $press; }

@@ -167,6 +167,13 @@ class Session:
             chosen = self.at(HeadId(fields["layer"], fields.get("head", chosen.head)))
         self.put(selection=replace(chosen, **fields))
 
+    def lies_at(self, capture: Capture, path: str) -> None:
+        """A capture was saved there: it knows its file from now on, and nothing else changes."""
+        sides = [name for name in ("capture", "beside") if getattr(self, name) is capture]
+        if sides:
+            kept = {"text": self.text, "second": self.second, "habits": self.habits}
+            self.put(**dict.fromkeys(sides, replace(capture, path=path)), **kept)
+
     def at(self, head: HeadId) -> Selection:
         """The selection on another head, at the same tokens where it reads the same texts.
 

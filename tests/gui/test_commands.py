@@ -6,6 +6,8 @@ from PySide6.QtWidgets import QApplication
 from hgviz.core import Capture, HgvizError, Selection, Step, finish
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.working import GOING
 from hgviz.store import open_capture, write_capture
 
@@ -93,10 +95,10 @@ def test_a_capture_that_cannot_be_saved_is_said(opened, until, tmp_path):
 
 
 def test_a_figure_is_exported_beside_the_work(opened, until, tmp_path):
-    from hgviz.figures import Spec
-
     path = tmp_path / "map.pdf"
-    opened.commands._export_to(Spec("map", opened.session.selection, format="pdf"), str(path))
+    spec = opened.inspect.map.figure(opened.session)
+    wish = Wish(spec, (opened.session.capture,), Drafts(opened.session.facts), path.name)
+    opened.commands._export_to(wish, str(path))
     until(lambda: not busy(opened))
     assert path.read_bytes().startswith(b"%PDF")
 
@@ -199,11 +201,10 @@ def test_one_pane_can_be_copied(opened):
 
 @pytest.mark.parametrize(("pane", "kind"), [("map", "map"), ("hourglass", "wall"), (None, "map")])
 def test_export_offers_first_what_the_pane_at_hand_shows(opened, pane, kind):
-    from hgviz.gui.dialogs import ExportDialog
-
     if pane:
         getattr(opened.inspect, pane).asked.emit("export")
     else:
         opened.commands.run("export")
     (dialog,) = opened.frame.findChildren(ExportDialog)
-    assert dialog.kind.currentData() == kind
+    assert dialog.choices.kind.currentData() == kind
+    dialog.finish()

@@ -13,7 +13,6 @@ from hgviz.gui.controls import Words
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
-    ExportDialog,
     ShortcutSheet,
 )
 from hgviz.gui.opening import shown_error
@@ -128,20 +127,6 @@ def test_an_empty_text_cannot_be_captured(opened, until):
     dialog.finish()
 
 
-def test_a_figure_takes_the_width_and_format_chosen(opened):
-    chosen = []
-    dialog = ExportDialog(opened.frame, opened.session, [])
-    dialog.chosen.connect(chosen.append)
-    dialog.open()
-    dialog.kind.setCurrentIndex(dialog.kind.findData("levels"))
-    dialog.width_.setCurrentIndex(dialog.width_.findData("nature"))
-    dialog.form.setCurrentIndex(dialog.form.findData("svg"))
-    dialog.default.click()
-    (spec,) = chosen
-    assert (spec.kind, spec.width, spec.format) == ("levels", "nature", "svg")
-    assert spec.selection == opened.session.selection
-
-
 def test_the_sheet_lists_every_action_with_a_key(program):
     dialog = ShortcutSheet(program.frame)
     dialog.open()
@@ -161,7 +146,6 @@ def test_every_dialog_fits_the_window(opened, size):
     for dialog in (
         ErrorDialog(opened.frame, ERROR),
         TextDialog(opened.frame, "text", opened.session.spec),
-        ExportDialog(opened.frame, opened.session, []),
         ShortcutSheet(opened.frame),
         About(opened.frame),
     ):

@@ -49,7 +49,7 @@ class Kept:
         self, capture: Capture, query: int | None, recipe: Recipe, flow: bool
     ) -> Task[Across]:
         """The row of an answer, the whole map, then the flow: each is a step's value when there."""
-        if capture is not self._capture:
+        if self._capture is None or capture.maps is not self._capture.maps:
             self._capture = capture
             self._composers.clear()
             self._flows.clear()

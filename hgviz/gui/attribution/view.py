@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QMimeData, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import tasks
@@ -227,16 +227,12 @@ class AttributionView(View):
                 self._say(self.told)
                 self._agree(self.told)
 
-    def copy(self) -> None:
-        """The numbers as text and the picture, for whatever takes which."""
+    def as_text(self) -> str:
+        """The numbers of the keys, in full, tab-separated."""
         told = self.told
         if told is None or told.beside is None or told.names is None:
-            super().copy()
-            return
-        both = QMimeData()
-        both.setText(table_of(told.beside, told.names))
-        both.setImageData(self.grab().toImage())
-        QGuiApplication.clipboard().setMimeData(both)
+            return ""
+        return table_of(told.beside, told.names)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The keys come first where there is little room."""

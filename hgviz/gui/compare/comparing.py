@@ -38,6 +38,7 @@ class Comparing:
         self._opened: others.Opened = ("", "")
         self._partial = False  # whether session.beside is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
+        self._maps: object = None  # those of A
         session.changed.connect(self._heard)
 
     def close(self) -> None:
@@ -69,8 +70,10 @@ class Comparing:
     # --- following A ------------------------------------------------------------------------------
 
     def _heard(self, name: str) -> None:
-        if name == "capture" and self.session.other is not None:
-            self._due = True
+        if name == "capture":
+            maps = self.session.capture.maps if self.session.capture is not None else None
+            self._due |= self.session.other is not None and maps is not self._maps
+            self._maps = maps  # one that was only saved is the same
         if name in ("capture", "mode", "work") and self._due:
             self._follow()
 

@@ -41,6 +41,7 @@ WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 class CompareView(MapsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
+    figureless = "There is no B yet"
     title = "Compare"
     lane = "map"
     wait = 0

@@ -78,8 +78,8 @@ class Memory:
 
     def of(self, capture: Capture) -> Known:
         """What is known of a capture; it becomes the newest."""
-        found = next((known for one, known in self.captures if one is capture), {})
-        others = [(one, known) for one, known in self.captures if one is not capture]
+        found = next((known for one, known in self.captures if one.maps is capture.maps), {})
+        others = [(one, known) for one, known in self.captures if one.maps is not capture.maps]
         self.captures = [(capture, found), *others][:KEPT]
         return found
 

@@ -47,7 +47,7 @@ class Known:
             mine, other = self.capture, capture
             same = mine.path == other.path and mine.spec.digest == other.spec.digest
             return self.whole and same and len(mine.items) == len(other.items)
-        return self.whole and scope == self.scope and self.capture is capture
+        return self.whole and scope == self.scope and self.capture.maps is capture.maps
 
 
 class HeadsView(View):
@@ -139,7 +139,7 @@ class HeadsView(View):
         at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
         if scope == ALL:
             return _over_all(capture)
-        if len(capture.main) > AT_ONCE and self._deep is not capture:
+        if len(capture.main) > AT_ONCE and not self._went_deep(capture):
             known = Known(at_hand, ONE, capture, whole=False)
             return _again(known) if session.facts else None
         return _in_depth(capture, at_hand)
@@ -178,6 +178,10 @@ class HeadsView(View):
             self.table.mark(chosen)
             facts = self.known.habits.facts.get(chosen)
             self.deeds.show_head(facts, self.known.habits.texts > 1)
+
+    def as_text(self) -> str:
+        """The table, in full."""
+        return "\n".join(self.table.lines()) if self.known is not None else ""
 
     def copy_table(self) -> None:
         """Every number of every head in full, tab-separated, in the order of the table."""
@@ -263,6 +267,9 @@ class HeadsView(View):
     def _deepen(self) -> None:
         self._deep = self.session.capture if self.session is not None else None
         self.refresh()
+
+    def _went_deep(self, capture: Capture) -> bool:
+        return self._deep is not None and self._deep.maps is capture.maps
 
     def _pick(self, head: HeadId) -> None:
         if self.session is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -122,20 +122,14 @@ class NeuronView(View):
             self.keys.choose(self._column())
             self._follow()
 
-    def copy(self) -> None:
-        """The table as text and the picture, for whatever takes which."""
-        if self.found is None:
-            super().copy()
-            return
-        both = QMimeData()
-        both.setText(self.found.table(self._ordered()))
-        both.setImageData(self.grab().toImage())
-        QGuiApplication.clipboard().setMimeData(both)
+    def as_text(self) -> str:
+        """Every number of the row, in full, tab-separated."""
+        return "" if self.found is None else self.found.table(self._ordered())
 
     def copy_table(self) -> None:
-        """Every number of the row, in full, tab-separated."""
+        """The same alone, for a spreadsheet."""
         if self.found is not None:
-            QGuiApplication.clipboard().setText(self.found.table(self._ordered()))
+            QGuiApplication.clipboard().setText(self.as_text())
             count = words.counted(len(self.found.anatomy.weights), "key")
             self.head.note.say(f"{count} copied as a table")
 

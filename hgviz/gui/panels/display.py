@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from PySide6.QtCore import QLocale, QSize
 from PySide6.QtGui import QDoubleValidator, QIcon, QImage, QPixmap
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 
 from hgviz import palettes
 from hgviz.core import Display, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Picker, Segments, label
+from hgviz.gui.controls import Check, Picker, Segments, label
 from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import SCALES
 from hgviz.session import Session
@@ -41,7 +41,7 @@ class DisplayPanel(View):
         self.palettes.activated.connect(self._choose_palette)
         self.scale = Segments(SCALES, wide=42)
         self.scale.chosen.connect(self._choose_scale)
-        self.shared = QCheckBox("One scale for all heads")
+        self.shared = Check("One scale for all heads")
         self.shared.toggled.connect(self._choose_shared)
         self.top = QLineEdit()
         self.top.setPlaceholderText("from the data")

@@ -29,6 +29,7 @@ class ChangedView(View):
     """Lost, won, or all of them; Enter or a double click opens the text."""
 
     title = "Predictions that changed"
+    figureless = "It is a list of texts"
     icon = "table"
     needs = ("trial", "dark")
     empty = ("No prediction changed yet", "Switch heads off: what they change is listed here.")

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout
 
 from hgviz.analysis.importance import METHODS
 from hgviz.core import Step, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui.actions import by_name
 from hgviz.gui.controls import IconButton, PaneHead, Segments
 from hgviz.gui.prune.line import Line, curve_of, line_of
@@ -34,6 +35,7 @@ class CurveView(View):
     """The curve, its random band, k* in words; dragging the mark switches heads off."""
 
     title = "How many heads can go"
+    figureless = "No curve is drawn yet"
     icon = "prune"
     needs = ("study", "score", "per", "dark", "data", "trial")
     watches = ("off", "work")
@@ -85,6 +87,12 @@ class CurveView(View):
         assert self.session is not None
         self.chart.show_line(result, self.axis.choice)
         self.chart.show_off(self.session.off)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same curve on paper, over the same axis."""
+        if line_of(session, self.axis.choice) is None:
+            return None
+        return Spec("curve", methods=(session.score,), axis=self.axis.choice)
 
     def noticed(self, name: str) -> None:
         """The mark follows the mask, the clock what is timed."""

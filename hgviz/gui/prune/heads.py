@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVB
 
 from hgviz.analysis.orders import Key
 from hgviz.core import HeadId, Off, Step, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui import theme
 from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line
 from hgviz.gui.prune.bar import ShadeBar
@@ -32,6 +33,7 @@ class HeadsView(View):
     """All heads as cells; the masks below."""
 
     title = "Heads"
+    figureless = "They are not measured yet"
     icon = "prune"
     needs = ("spec", "study", "score", "per", "dark")
     watches = ("off", "selection", "history", "masks", "trial", "data", "work", "capture")
@@ -137,6 +139,12 @@ class HeadsView(View):
         self._offer(session.study)
         for name in self.watches:
             self.noticed(name)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The scores that colour the wall, the most needed head first."""
+        if session.study is None or not session.score:
+            return None
+        return Spec("scores", session.selection, session.display, methods=(session.score,))
 
     def noticed(self, name: str) -> None:
         """What needs no work shows at once."""

@@ -32,6 +32,7 @@ class LiveView(View):
     """What the model scores with heads off, from the first texts on."""
 
     title = "Score"
+    figureless = "It is a score on its way: How many heads can go draws what it comes to"
     icon = "prune"
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"

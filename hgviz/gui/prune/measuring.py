@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
-from hgviz.gui.controls import Button, label
+from hgviz.gui.controls import Button, Check, label
 from hgviz.gui.overlay import Overlay
 
 # arrays of a study, what they are called, what they cost, whether they are measured at first
@@ -38,9 +38,9 @@ class MeasureDialog(Overlay):
         grid.setColumnStretch(0, 1)
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
-        self.boxes: list[QCheckBox] = []
+        self.boxes: list[Check] = []
         for row, (names, words, cost, first) in enumerate(CHOICES):
-            box = QCheckBox(words)
+            box = Check(words)
             known = set(names) <= there
             box.setChecked(first or known)
             grid.addWidget(box, row, 0)
@@ -48,7 +48,7 @@ class MeasureDialog(Overlay):
             grid.addWidget(label(told, factor=0.92, kind="secondary"), row, 1)
             box.toggled.connect(self._fit)
             self.boxes.append(box)
-        self.curve = QCheckBox("Then draw how many heads can go")
+        self.curve = Check("Then draw how many heads can go")
         self.curve.setChecked(True)
         grid.addWidget(self.curve, len(CHOICES), 0)
         grid.addWidget(label("21 orders", factor=0.92, kind="secondary"), len(CHOICES), 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPen
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QVBoxLayout
 
 from hgviz.analysis.trial import Trial
@@ -32,6 +32,7 @@ class SlicesView(View):
     """One row for every class or slice; sorted by any column."""
 
     title = "Classes and slices"
+    figureless = "It is a table, which Ctrl+C copies"
     icon = "table"
     needs = ("trial", "dark", "data")
     lane = "here"
@@ -77,12 +78,9 @@ class SlicesView(View):
         if self.model.rows and not self.table.currentIndex().isValid():
             self.table.setCurrentIndex(self.model.index(0, 0))
 
-    def copy(self) -> None:
-        """The picture, and all numbers as a table, on the clipboard."""
-        both = QMimeData()
-        both.setText(tsv(self.model.rows))
-        both.setImageData(self.grab().toImage())
-        QGuiApplication.clipboard().setMimeData(both)
+    def as_text(self) -> str:
+        """All numbers as a table."""
+        return tsv(self.model.rows) if self.model.rows else ""
 
     def _again(self, name: str) -> None:
         self.refresh()

@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.views.still import put_on_clipboard
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -40,6 +41,7 @@ class View(QWidget):
     wait: ClassVar[int] = WAIT
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
+    figureless: str = ""  # why there is no figure of it, or not yet
     ghost: ClassVar[type[QWidget] | None] = None  # a faint picture of what will be there
 
     asked = Signal(str)
@@ -74,15 +76,19 @@ class View(QWidget):
         """A needed field changed: what can be shown at once, such as a moved frame."""
 
     def figure(self, session: Session) -> Spec | None:
-        """The picture as a figure; None where there is none."""
+        """The picture as a figure; None where there is none, for which `figureless` says why."""
         return None
 
     def fit(self) -> None:
         """Show everything again."""
 
+    def as_text(self) -> str:
+        """What the pane says, for those who paste words; "" for a picture alone."""
+        return ""
+
     def copy(self) -> None:
-        """Put the picture as it stands on the clipboard."""
-        QGuiApplication.clipboard().setPixmap(self.grab())
+        """Put the picture as it stands on the clipboard, and what it says."""
+        put_on_clipboard(self, self.as_text())
 
     def take_focus(self) -> bool:
         """Take the keyboard, or give it to the first thing inside that wants it; False: none."""

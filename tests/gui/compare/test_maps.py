@@ -16,7 +16,8 @@ from hgviz.gui import theme
 from hgviz.gui.compare import trio
 from hgviz.gui.compare.compared import Kept
 from hgviz.gui.compare.maps import CompareView
-from hgviz.gui.dialogs import ExportDialog
+from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.views.sight import rule_of
 from hgviz.gui.views.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap
@@ -410,9 +411,10 @@ def test_what_is_exported_are_the_three_maps(program, pair, tmp_path, until):
     assert spec.kind == "compare"
     program.commands.export()
     dialog = next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
-    assert dialog.kind.currentData() == "compare"
+    assert dialog.choices.kind.currentData() == "compare"
     dialog.finish()
-    program.commands._export_to(spec, str(tmp_path / "three.svg"))
+    wish = Wish(spec, (a, b), Drafts({}), "three.svg")
+    program.commands._export_to(wish, str(tmp_path / "three.svg"))
     until(lambda: (tmp_path / "three.svg").exists())
     said = (tmp_path / "three.svg").read_text()
     assert "A − B" in said and "0.2" in said

@@ -1,0 +1,135 @@
+"""What the actions about pictures do: one method for each row of ACTIONS, by the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from hgviz import settings
+from hgviz.core import HgvizError, replace
+from hgviz.gui.asking import ask_where
+from hgviz.gui.exporting import saying
+from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.exporting.offers import command_for, file_name
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.views.base import View
+    from hgviz.gui.window import Window
+    from hgviz.gui.working import Working
+    from hgviz.session import Session
+
+
+OTHERS = "What else is on screen and open can be drawn:"
+
+
+class ExportCommands:
+    """Exports and copies what the pane at hand shows, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    views: tuple[View, ...]
+    at_hand: View | None
+    say: Callable[[str], None]
+    _keep: Callable[..., None]
+    _remember: Callable[[str], None]
+
+    def export(self) -> None:
+        """Show the figure of the pane at hand before it is written, and ask where to."""
+        view = self._pane()
+        others = [one for one in self._visible if one is not view]
+        shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
+        kept = settings.load()
+        lacks = view is not None and shown[0] is None
+        dialog = ExportDialog(
+            self.window, self.session, self.lanes, [one for one in shown if one],
+            f"{_lacking(view)} {OTHERS}" if view is not None and lacks else "",
+            (kept.figure_width, kept.figure_format),
+        )  # fmt: skip
+        dialog.chosen.connect(self._export)
+        dialog.kept.connect(self._keep_figure)
+        dialog.open()
+
+    def copy(self) -> None:
+        """Copy the pane at hand as a picture."""
+        view = self._pane()
+        if view is not None:
+            view.copy()
+            self.say(f"Copied a picture: {view.title}")
+
+    def copy_command(self) -> None:
+        """Copy the command that draws the figure of the pane at hand."""
+        view = self._pane()
+        found = view.figure(self.session) if view is not None else None
+        if view is None or found is None:
+            self.say(_lacking(view) if view is not None else "Nothing to draw is on screen")
+            return
+        kept = settings.load()
+        width = "neurips" if saying.wrong_width(kept.figure_width) else kept.figure_width
+        spec = replace(found, width=width, format=kept.figure_format)
+        command = command_for(self.session, spec, file_name(self.session, spec))
+        QGuiApplication.clipboard().setText(command.words)
+        self.say(saying.copied(command) if command.lacks else f"Copied: {command.words}")
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _visible(self) -> list[View]:
+        """The panes on screen; the picture in the middle of a page comes first."""
+        found = [one for one in self.views if one.isVisible()]
+        return sorted(found, key=lambda one: not one.name)
+
+    def _pane(self) -> View | None:
+        """The pane at hand: the one that asks, or has the keyboard, or stands in the middle."""
+        visible = self._visible
+        if self.at_hand is not None:
+            return self.at_hand
+        here = QApplication.focusWidget()
+        inside = (one for one in visible if here and (one is here or one.isAncestorOf(here)))
+        return next(inside, visible[0] if visible else None)
+
+    def _export(self, wish: Wish) -> None:
+        form = wish.spec.format
+        ask_where(self.window, "Export figure", f"Figures (*.{form})", wish.name,
+                  partial(self._export_to, wish))  # fmt: skip
+
+    def _export_to(self, wish: Wish, path: str) -> None:
+        self._remember(path)
+        spec = replace(wish.spec, format=_format(path, wish.spec.format))
+        task = wish.drafts.export(spec, wish.of, path, wish.numbers, wish.words)
+        self.working.start(
+            self.lanes.files, f"export {path}", f"Export {Path(path).name}", task,
+            partial(self._exported, wish.numbers + wish.words),
+        )  # fmt: skip
+
+    def _exported(self, more: int, path: str) -> None:
+        self.say(saying.written(path, more))
+
+    def _keep_figure(self, width: str, form: str) -> None:
+        self._keep(figure_width=width, figure_format=form)
+
+
+def _format(path: str, asked: str) -> str:
+    """The format that a file's name says, else the one that was asked for."""
+    from hgviz.figures import format_of
+
+    with suppress(HgvizError):
+        return format_of(path)
+    return asked
+
+
+def _lacking(view: View) -> str:
+    """What is said where the pane at hand cannot be drawn, never another one in its place."""
+    said = f"{view.title or 'This pane'} has no figure of its own"
+    return f"{said}. {view.figureless}." if view.figureless else f"{said}."
+
+
+__all__ = ["ExportCommands"]

@@ -1,0 +1,266 @@
+"""The dialog before a figure is written: the choices at the left, the page at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from hgviz.core import Task
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, Segments, Words, label
+from hgviz.gui.exporting import saying
+from hgviz.gui.exporting.choices import Choices
+from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.exporting.offers import Offer, command_for, drawn_of, file_name, offers
+from hgviz.gui.exporting.preview import Picture, PreviewPane, dots_of
+from hgviz.gui.overlay import MARGIN, Overlay
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.exporting.drafts import Of
+    from hgviz.session import Session
+
+LARGEST = QSize(1180, 860)  # px of the card
+LEFT = 344  # px of the choices
+WAIT = 60  # ms: what is typed in one go is drawn once
+SIZES = (("true", "True size", ""), ("fit", "Fit", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A figure that somebody wants as a file. numbers, words: beside it, as CSV and as text."""
+
+    spec: Spec
+    of: Of
+    drafts: Drafts
+    name: str
+    numbers: bool = False
+    words: bool = False
+
+
+class ExportDialog(Overlay):
+    """What to draw, how wide, in which format; the page as it will be; its command.
+
+    shown: what panes show, the one at hand first. said: what has to be said before anything else,
+    such as that the pane at hand has no figure.
+    """
+
+    chosen = Signal(object)  # a Wish
+    kept = Signal(str, str)  # width and format, to begin with the next time
+
+    def __init__(
+        self,
+        over: QWidget,
+        session: Session,
+        lanes: Lanes,
+        shown: Sequence[Spec] = (),
+        said: str = "",
+        last: tuple[str, str] = ("neurips", "pdf"),
+    ) -> None:
+        super().__init__(over)
+        self._session, self._lanes = session, lanes
+        self._drafts = Drafts(session.facts)
+        found = offers(session, shown)
+        first = shown[0].kind if shown else ""
+        self.choices = Choices(found, first, session.display, *last)
+        self.body.addWidget(label("Export figure", factor=1.15, weight=600))
+        if said:
+            note = label(said, kind="secondary")
+            note.setWordWrap(True)
+            self.body.addWidget(note)
+        self.body.addSpacing(4)
+        across = QHBoxLayout()
+        across.setSpacing(24)
+        across.addWidget(self._left())
+        across.addLayout(self._right(), 1)
+        self.body.addLayout(across, 1)
+        self.body.addSpacing(8)
+        self.body.addLayout(self._bottom())
+        self._wait = QTimer(self, singleShot=True, interval=WAIT)
+        self._wait.timeout.connect(self._ask)
+        self.choices.changed.connect(self._changed)
+        self.closed.connect(self._forget)
+
+    def open(self) -> None:
+        """Draw the first page at once."""
+        super().open()
+        self.choices.kind.setFocus(Qt.FocusReason.PopupFocusReason)
+        self._ask()
+
+    def place(self) -> None:
+        """As large as the window allows: the page wants to be seen."""
+        room = QSize(self.width() - 2 * MARGIN, self.height() - 2 * MARGIN)
+        size = LARGEST.boundedTo(room)
+        self.card.setFixedWidth(size.width())
+        left, top = (self.width() - size.width()) // 2, (self.height() - size.height()) // 2
+        self.card.setGeometry(left, top, size.width(), size.height())
+
+    # --- its parts --------------------------------------------------------------------------------
+
+    def _left(self) -> QWidget:
+        room = QScrollArea()
+        room.setFrameShape(QFrame.Shape.NoFrame)
+        room.setWidgetResizable(True)
+        room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        room.setWidget(self.choices)
+        self.choices.setAutoFillBackground(False)
+        room.viewport().setAutoFillBackground(False)
+        room.setFixedWidth(LEFT)
+        self.choices.reached.connect(lambda one: room.ensureWidgetVisible(one, 0, 8))
+        return room
+
+    def _right(self) -> QVBoxLayout:
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(label("Preview", weight=600))
+        self.true = Words(factor=0.92, kind="secondary")
+        head.addWidget(self.true, 1)
+        self.size_ = Segments(SIZES)
+        self.size_.setAccessibleName("Size of the preview")
+        self.size_.chosen.connect(self._sized)
+        head.addWidget(self.size_)
+        self.preview = PreviewPane()
+        self.measures = Words(kind="secondary")
+        self.measures.setAccessibleName("Size of the figure")
+        self.sign = QLabel()
+        self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
+        self.warning = label(kind="warning", factor=0.92)
+        self.warning.setWordWrap(True)
+        self.warning.setMinimumHeight(2 * self.warning.fontMetrics().height())
+        self.warning.setAlignment(Qt.AlignmentFlag.AlignTop)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.sign, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self.warning, 1)
+        column = QVBoxLayout()
+        column.setSpacing(8)
+        column.addLayout(head)
+        column.addWidget(self.preview, 1)
+        column.addWidget(self.measures)
+        column.addLayout(row)
+        self._say_warning("")
+        return column
+
+    def _bottom(self) -> QHBoxLayout:
+        self.copy = Button("Copy command", "copy")
+        self.copy.setToolTip("Copy the command that draws this figure again")
+        self.copy.clicked.connect(self._copy)
+        self.told = Words(factor=0.92, kind="secondary")
+        self.default = Button("Export…", "export", kind="filled")
+        self.default.clicked.connect(self._accept)
+        cancel = Button("Cancel")
+        cancel.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.copy)
+        row.addWidget(self.told, 1)
+        row.addWidget(self.default)
+        row.addWidget(cancel)
+        return row
+
+    # --- the page ---------------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        self.told.say("")
+        self._wait.start()
+
+    def _ask(self) -> None:
+        """Have the page drawn; what is under way is of what was wanted before."""
+        self._wait.stop()
+        offer, wrong = self.choices.offer, self.choices.wrong
+        self.default.setEnabled(not offer.why and not wrong)
+        self.copy.setEnabled(not wrong)
+        if offer.why or wrong:
+            self._lanes.files.cancel(self._key)
+        if offer.why:
+            self._nothing(offer)
+        if offer.why or wrong:
+            self.preview.pause()
+            self.measures.say("")
+            self._say_warning("")
+            return
+        spec = self.choices.spec
+        screen = self.screen() or QGuiApplication.primaryScreen()
+        dots, said = dots_of(screen)
+        self.true.say("" if said else f"this screen does not say how large it is: {dots:.0f} "
+                      "dots per inch")  # fmt: skip
+        self.preview.begin()
+        ratio = self.devicePixelRatioF()
+        self._lanes.files.submit(
+            self._key, "Preview", _drawn(self._drafts, spec, self._of(offer), dots * ratio),
+            on_step=self.preview.step, on_done=partial(self._show, spec, dots),
+            on_error=self._failed, post=self._lanes.bridge.post,
+        )  # fmt: skip
+
+    def _show(self, spec: Spec, dots: float, picture: Picture) -> None:
+        self.preview.show_picture(picture, dots)
+        self.preview.sheet.setAccessibleDescription(self.choices.offer.kind.label)
+        self.default.setEnabled(True)
+        self.measures.say(saying.measures(picture, spec.width))
+        self._say_warning(saying.warnings(picture))
+
+    def _failed(self, error: BaseException) -> None:
+        self.preview.show_error(error)
+        self.default.setEnabled(False)
+        self.measures.say("")
+        self._say_warning("")
+
+    def _nothing(self, offer: Offer) -> None:
+        self.preview.say(f"{offer.kind.label}: not yet", offer.why[:1].upper() + offer.why[1:])
+
+    def _say_warning(self, words: str) -> None:
+        self.warning.setText(words)
+        self.sign.setVisible(bool(words))
+
+    def _sized(self, name: str) -> None:
+        self.preview.fit(name == "fit")
+
+    def _of(self, offer: Offer) -> Of:
+        return drawn_of(self._session, offer.kind)
+
+    @property
+    def _key(self) -> str:
+        return f"preview {id(self)}"
+
+    def _forget(self) -> None:
+        self._wait.stop()
+        self._lanes.files.cancel(self._key)
+
+    # --- what people do ---------------------------------------------------------------------------
+
+    def _copy(self) -> None:
+        spec = self.choices.spec
+        name = file_name(self._session, spec)
+        command = command_for(self._session, spec, name)
+        QGuiApplication.clipboard().setText(command.words)
+        self.told.say(saying.copied(command))
+        self.kept.emit(spec.width, spec.format)
+
+    def _accept(self) -> None:
+        self._wait.stop()
+        spec, offer = self.choices.spec, self.choices.offer
+        wish = Wish(
+            spec, self._of(offer), self._drafts, file_name(self._session, spec),
+            self.choices.numbers.isChecked(), self.choices.words.isChecked(),
+        )  # fmt: skip
+        self.finish()
+        self.kept.emit(spec.width, spec.format)
+        self.chosen.emit(wish)
+
+
+def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[Picture]:
+    """The page as the screen shows it, read from its PNG in the lane."""
+    found = yield from drafts.preview(spec, of, dots)
+    image = QImage.fromData(found.png, "PNG")
+    return Picture(image, found.width, found.height, found.smallest, found.notes)
+
+
+__all__ = ["ExportDialog", "Wish"]

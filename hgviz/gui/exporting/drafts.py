@@ -1,0 +1,56 @@
+"""Figures made ready once and drawn as often as their width, words or colours change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hgviz import tasks
+from hgviz.core import Capture, Display, HeadId, Task, replace
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.figures import Panel, Spec
+    from hgviz.figures.preview import Preview
+    from hgviz.study import Study
+
+Of = Sequence["Capture | Study"]
+
+
+class Drafts:
+    """The figures of one dialog. What is drawn last is kept: to compose all maps of a long text
+    takes much longer than to set the result in another width. Used in one lane alone.
+    """
+
+    def __init__(self, facts: Mapping[HeadId, HeadFacts]) -> None:
+        self._facts = facts
+        self._kept: tuple[Spec, Of, Panel] | None = None
+
+    def panel(self, spec: Spec, of: Of) -> Task[Panel]:
+        """A figure made ready. Errors: HgvizError."""
+        content = replace(spec, width="", format="", title=None, display=Display())
+        kept = self._kept
+        if kept is not None and kept[0] == content and _same(kept[1], of):
+            return replace(kept[2], spec=spec)
+        ready = yield from tasks.panel(spec, of, self._facts)
+        self._kept = content, of, ready
+        return ready
+
+    def preview(self, spec: Spec, of: Of, dots: float) -> Task[Preview]:
+        """A figure as a screen shows it. Errors: HgvizError."""
+        ready = yield from self.panel(spec, of)
+        return (yield from tasks.preview(ready, dots))
+
+    def export(
+        self, spec: Spec, of: Of, path: str, numbers: bool = False, words: bool = False
+    ) -> Task[str]:
+        """Write a figure, beside it its numbers and what it says in words. Errors: HgvizError."""
+        ready = yield from self.panel(spec, of)
+        return (yield from tasks.draw(ready, path, numbers=numbers, words=words))
+
+
+def _same(some: Of, others: Of) -> bool:
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+
+
+__all__ = ["Drafts"]

@@ -1,0 +1,139 @@
+"""What of what is open can be drawn for a paper, why the rest cannot, and the command for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hgviz.core import Capture
+from hgviz.tasks.charting import activations_of
+
+if TYPE_CHECKING:
+    from hgviz.figures import Kind, Spec
+    from hgviz.session import Session
+    from hgviz.study import Study
+
+OF = ("capture", "pair", "captures", "study", "studies")  # what figures are drawn of here
+NO_CAPTURE = "capture a text first"
+NO_B = "choose a B to compare with first"
+NO_STUDY = "measure the heads on the Prune page first"
+NO_CURVE = "draw the curve on the Prune page first"
+HOW = {
+    "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
+    "A.h5": "save the capture under that name first (Ctrl+S)",
+    "B.h5": "save B under that name first (File, Save B…)",
+    "STUDY.h5": "save what was measured under that name first (Analyse)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A kind of figure with what it would show; why: what it lacks, "" where it can be drawn."""
+
+    kind: Kind
+    spec: Spec
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The command that draws a figure; lacks: what has to be saved before it can, in words."""
+
+    words: str
+    lacks: str = ""
+
+
+def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
+    """Every kind; of those that panes show, what they show."""
+    from hgviz.figures import FIGURES
+
+    by_kind = {spec.kind: spec for spec in reversed(shown)}
+    return tuple(
+        Offer(one, by_kind.get(one.name) or _usual(session, one.name), why_not(session, one))
+        for one in FIGURES.values()
+        if one.of in OF
+    )
+
+
+def why_not(session: Session, kind: Kind) -> str:
+    """What is missing for a kind of figure, "" for nothing."""
+    if kind.of in ("study", "studies"):
+        if session.study is None or not _scored(session):
+            return NO_STUDY
+        return NO_CURVE if kind.name == "curve" and not _traced(session) else ""
+    if session.capture is None:
+        return NO_CAPTURE
+    return NO_B if kind.of == "pair" and session.beside is None else ""
+
+
+def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study, ...]:
+    """The captures or studies that a kind of figure is drawn of; both sides where it takes both."""
+    if kind.of in ("study", "studies"):
+        return () if session.study is None else (session.study,)
+    a, b = session.capture, session.beside
+    if a is None:
+        return ()
+    if b is None or kind.of == "capture" or (kind.of == "captures" and not _adds(kind, a, b)):
+        return (a,)
+    return a, b
+
+
+def command_for(session: Session, spec: Spec, out: str) -> Command:
+    """The command that draws a figure to a file so named; what it reads is named with its folder,
+    so that it runs wherever it is pasted."""
+    from hgviz.figures import kind_of
+    from hgviz.figures.provenance import MISSING, command_of, known_name
+    from hgviz.resources import SAMPLE
+
+    kind = kind_of(spec.kind)
+    of = drawn_of(session, kind)
+    known = [(one.path, known_name(one.path)) for one in of]
+    files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
+    missing = MISSING[kind.of]
+    names = dict.fromkeys(
+        missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path
+    )
+    lacks = "; ".join(f"it reads {name}: {HOW[name]}" for name in names)
+    items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
+    item = items if len(set(items)) > 1 else items[0]
+    return Command(command_of(spec, files, item, out), lacks)
+
+
+def file_name(session: Session, spec: Spec) -> str:
+    """What a figure's file is called, unless somebody wants another name."""
+    of = session.capture or session.study
+    made = of.spec.name if of is not None else ""
+    headed = spec.kind in ("map", "compare", "neurons", "attribution")
+    head = f"-{spec.selection.head_id}" if headed else ""
+    plain = "".join(one if one.isalnum() or one in "-_." else "-" for one in made)
+    return f"{plain or 'capture'}-{spec.kind}{head}.{spec.format}"
+
+
+def _usual(session: Session, kind: str) -> Spec:
+    """A figure that no pane shows now: of the head and the letter at hand."""
+    from hgviz.figures import Spec
+
+    heads = tuple(session.opened.values()) if kind == "levels" else ()
+    methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
+    return Spec(kind, session.selection, session.display, heads=heads, methods=methods)
+
+
+def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
+    """Whether a figure of several captures shows more with B."""
+    return kind.name != "activation" or not {*activations_of(b)} <= {*activations_of(a)}
+
+
+def _scored(session: Session) -> bool:
+    from hgviz.analysis.importance import METHODS
+
+    return any(one.measured(session.study) for one in METHODS.values())
+
+
+def _traced(session: Session) -> bool:
+    """Whether the chosen score has a curve, or where none is chosen, any has."""
+    curves = session.study.curves if session.study is not None else ()
+    return any(one.method != "random" and session.score in ("", one.method) for one in curves)
+
+
+__all__ = ["Command", "Offer", "command_for", "drawn_of", "file_name", "offers", "why_not"]

@@ -1,0 +1,239 @@
+"""A figure before it is written, on screen at its true size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
+from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent, QScreen
+from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
+
+from hgviz.core import HgvizError, Step
+from hgviz.figures.spec import POINTS
+from hgviz.gui import theme
+from hgviz.gui.views.base import Busy, Notice
+
+EDGE = 12  # px of ground around the paper
+LEAST, MOST = 60.0, 400.0  # dots per inch between which a screen is believed
+SQUARE = 1.15  # how much finer one way than the other a screen may say it is
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
+    notes: what was reduced."""
+
+    image: QImage
+    width: float
+    height: float
+    smallest: float | None
+    notes: tuple[str, ...]
+
+
+def dots_of(screen: QScreen | None) -> tuple[float, bool]:
+    """Logical pixels per inch of a screen, and whether it says so itself. One that says something
+    that cannot be, as projectors and virtual screens do, has what its system draws for."""
+    if screen is None:
+        return 96.0, False
+    across, down = screen.physicalDotsPerInchX(), screen.physicalDotsPerInchY()
+    if all(isfinite(one) and one > 0 for one in (across, down)):
+        both = (across + down) / 2
+        ratio = screen.devicePixelRatio()
+        if max(across, down) <= SQUARE * min(across, down) and LEAST <= both * ratio <= MOST:
+            return both, True
+    return screen.logicalDotsPerInch() or 96.0, False
+
+
+class Sheet(QWidget):
+    """The paper, as large as it will be in print, or as large as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.picture: Picture | None = None
+        self.dots = 96.0
+        self._room: QSize | None = None
+        self.setAccessibleName("Preview of the figure")
+
+    def show_picture(self, picture: Picture, dots: float) -> None:
+        """Show a page at so many logical pixels per inch."""
+        self.picture, self.dots = picture, dots
+        self._fit()
+
+    def keep_within(self, room: QSize | None) -> None:
+        """Be no larger than this; None: the true size."""
+        self._room = room
+        self._fit()
+
+    @property
+    def scale(self) -> float:
+        """How large it is shown, 1 for the true size."""
+        page, room = self._true, self._room
+        if room is None or page.isEmpty():
+            return 1.0
+        return min(1.0, (room.width() - 2 * EDGE) / page.width(),
+                   (room.height() - 2 * EDGE) / page.height())  # fmt: skip
+
+    @property
+    def paper(self) -> QRect:
+        """Where the paper lies, in logical px."""
+        size = self._true * max(self.scale, 0.01)
+        left, top = (max(EDGE, (all_ - one) // 2)
+                     for all_, one in ((self.width(), size.width()),
+                                       (self.height(), size.height())))  # fmt: skip
+        return QRect(left, top, size.width(), size.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The page, each pixel of it one of the screen where its size is true, and its edge."""
+        if self.picture is None:
+            return
+        box, ratio = self.paper, self.devicePixelRatioF()
+        image = QImage(self.picture.image)  # shares its pixels
+        if self.scale == 1 and self._exact:
+            image.setDevicePixelRatio(ratio)
+        else:
+            image = image.scaled(
+                box.size() * ratio, Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )  # fmt: skip
+            image.setDevicePixelRatio(ratio)
+        with QPainter(self) as painter:
+            painter.drawImage(box.topLeft(), image)
+            painter.setPen(QPen(theme.current().edge, 1))
+            painter.drawRect(box.adjusted(-1, -1, 0, 0))
+
+    @property
+    def _asked(self) -> QSize:
+        """The size of the page at the dots of the screen, in logical px."""
+        assert self.picture is not None
+        wide, high = self.picture.width, self.picture.height
+        return QSize(round(wide / POINTS * self.dots), round(high / POINTS * self.dots))
+
+    @property
+    def _drawn(self) -> QSize:
+        """The size of what was drawn, in logical px."""
+        assert self.picture is not None
+        return (self.picture.image.size().toSizeF() / self.devicePixelRatioF()).toSize()
+
+    @property
+    def _exact(self) -> bool:
+        """Whether a pixel that was drawn is one of the screen."""
+        apart = self._drawn - self._asked
+        return abs(apart.width()) <= 2 and abs(apart.height()) <= 2
+
+    @property
+    def _true(self) -> QSize:
+        if self.picture is None:
+            return QSize(0, 0)
+        return self._drawn if self._exact else self._asked
+
+    def _fit(self) -> None:
+        if self._room is None:
+            self.setMinimumSize(self._true + QSize(2 * EDGE, 2 * EDGE))
+        else:
+            self.setMinimumSize(0, 0)
+        self.updateGeometry()
+        self.update()
+
+
+class PreviewPane(QWidget):
+    """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sheet = Sheet()
+        self._fitted = False
+        self.room = QScrollArea()
+        self.room.setProperty("kind", "ground")
+        self.room.setFrameShape(QFrame.Shape.NoFrame)
+        self.room.setWidgetResizable(True)
+        self.room.setWidget(self.sheet)
+        self.room.setAccessibleName("Preview")
+        self.room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.room.viewport().setAutoFillBackground(False)
+        self.sheet.setAutoFillBackground(False)
+        self.room.viewport().installEventFilter(self)
+        self.room.installEventFilter(self)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.room)
+        self._notice: Notice | None = None
+        self._busy = Busy(self)
+
+    @property
+    def error(self) -> bool:
+        """Whether it says what is wrong."""
+        return self._stack.currentWidget() is self._notice and self._notice is not None
+
+    def begin(self) -> None:
+        """Something is being drawn; what was drawn before stays meanwhile."""
+        self._busy.begin()
+
+    def step(self, step: Step) -> None:
+        """So much of it is done."""
+        self._busy.step(step)
+
+    def pause(self) -> None:
+        """Nothing is being drawn any more."""
+        self._busy.stop()
+
+    def show_picture(self, picture: Picture, dots: float) -> None:
+        """Show a page."""
+        self._busy.stop()
+        self.sheet.show_picture(picture, dots)
+        self._stack.setCurrentWidget(self.room)
+
+    def show_error(self, error: BaseException) -> None:
+        """Say what is wrong, in three lines."""
+        self._busy.stop()
+        lines = (
+            (error.what, error.why, error.do)
+            if isinstance(error, HgvizError)
+            else ("This figure could not be drawn", f"{type(error).__name__}: {error}", "")
+        )
+        self._say(Notice.of_error(*lines))
+
+    def say(self, title: str, words: str) -> None:
+        """Say why there is nothing to see."""
+        self._busy.stop()
+        self._say(Notice(title, words))
+
+    def fit(self, fitted: bool) -> None:
+        """The whole page, or its true size."""
+        self._fitted = fitted
+        self.sheet.keep_within(self.room.viewport().size() if fitted else None)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the room there is; scroll with the arrows."""
+        if watched is self.room.viewport() and event.type() == QEvent.Type.Resize and self._fitted:
+            self.sheet.keep_within(self.room.viewport().size())
+        if watched is self.room and event.type() in (
+            QEvent.Type.FocusIn, QEvent.Type.FocusOut
+        ):  # fmt: skip
+            self.update()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the busy bar along the top."""
+        super().resizeEvent(event)
+        self._busy.place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The ground, and blue around it where it has the keyboard."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            here = self.room.hasFocus()
+            painter.setPen(QPen(now.press if here else now.line, 1))
+            painter.setBrush(now.window)
+            painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
+
+    def _say(self, notice: Notice) -> None:
+        if self._notice is not None:
+            self._stack.removeWidget(self._notice)
+            self._notice.deleteLater()
+        self._notice = notice
+        self._stack.addWidget(notice)
+        self._stack.setCurrentWidget(notice)
+
+
+__all__ = ["Picture", "PreviewPane", "Sheet", "dots_of"]

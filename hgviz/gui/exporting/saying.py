@@ -1,0 +1,95 @@
+"""What is said of a page: its size in the unit it was asked in, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hgviz.core import Display, HgvizError
+from hgviz.figures.spec import UNITS, WIDTHS, points
+from hgviz.gui.views.words import counted
+from hgviz.palettes import PALETTES
+
+if TYPE_CHECKING:
+    from hgviz.gui.exporting.offers import Command
+    from hgviz.gui.exporting.preview import Picture
+
+LEGIBLE = 5.0  # points: journals print nothing smaller
+DECIMALS = {"in": 2, "mm": 0, "cm": 1, "pt": 0}
+SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithm"}
+
+# what a format is for, where its name does not say it
+USES = {
+    "pdf": "Vectors with their fonts inside: for LaTeX, Word and every journal.",
+    "svg": "Vectors, words as text: for web pages, and to be changed in Inkscape or Illustrator.",
+    "png": "Pixels: for slides, e-mail, and programs that take nothing else.",
+    "pgf": "LaTeX sets its words in the font of the paper: \\input it.",
+    "tikz.tex": "Plain TikZ, a line for each thing drawn: to be changed by hand.",
+}
+
+
+def unit_of(width: str) -> str:
+    """The unit of a preset or a length: in, mm, cm or pt."""
+    length = WIDTHS[width][0] if width in WIDTHS else width
+    match = re.search(r"[a-z]+$", length.strip().lower())
+    return match[0] if match and match[0] in UNITS else "in"
+
+
+def measures(picture: Picture, width: str) -> str:
+    """5.50 × 4.21 in · 396 × 303 pt · smallest text 6.5 pt."""
+    unit = unit_of(width)
+    wide, high = (f"{one / UNITS[unit]:.{DECIMALS[unit]}f}"
+                  for one in (picture.width, picture.height))  # fmt: skip
+    parts = [f"{wide} × {high} {unit}"]
+    if unit != "pt":
+        parts.append(f"{picture.width:.0f} × {picture.height:.0f} pt")
+    if picture.smallest is not None:
+        parts.append(f"smallest text {picture.smallest:.3g} pt")
+    return "   ·   ".join(parts)
+
+
+def warnings(picture: Picture) -> str:
+    """What is too small, and what is not there in full; "" for nothing."""
+    said = []
+    if picture.smallest is not None and picture.smallest < LEGIBLE:
+        said.append(
+            f"Too small to read: text of {picture.smallest:.3g} pt, where journals ask for "
+            f"{LEGIBLE:g}. Choose a wider figure."
+        )
+    if picture.notes:
+        said.append(f"Reduced: {'; '.join(dict.fromkeys(picture.notes))}.")
+    return " ".join(said)
+
+
+def wrong_width(width: str) -> str:
+    """Why this is no width for a figure; "" for one that is."""
+    try:
+        points(width)
+    except HgvizError as error:
+        return f"{error.what[:1].upper()}{error.what[1:]}. {error.do}."
+    return ""
+
+
+def colours(display: Display) -> str:
+    """Viridis, square root, top 0.8."""
+    row = PALETTES.get(display.palette)
+    parts = [row.label if row is not None else display.palette, SCALES[display.scale]]
+    if display.limits is not None:
+        parts.append(f"up to {display.limits[1]:g}")
+    return ", ".join(parts)
+
+
+def copied(command: Command) -> str:
+    """What is said once a command is on the clipboard."""
+    return f"Copied; {command.lacks}" if command.lacks else "Copied: it draws this figure again"
+
+
+def written(path: str, more: int) -> str:
+    """Exported map.pdf, and 2 files beside it."""
+    beside = f", and {counted(more, 'file')} beside it" if more else ""
+    return f"Exported {path}{beside}"
+
+
+__all__ = [
+    "USES", "colours", "copied", "measures", "unit_of", "warnings", "written", "wrong_width",
+]  # fmt: skip

@@ -1,0 +1,472 @@
+"""The dialog before a figure is written: what it offers, shows, says and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
+
+from hgviz import tasks
+from hgviz.core import Display, Selection, Step, finish
+from hgviz.figures import FORMATS, WIDTHS, Spec, style
+from hgviz.gui.bridge import Lanes
+from hgviz.gui.controls import Words
+from hgviz.gui.exporting import dialog as dialogs
+from hgviz.gui.exporting import drafts, saying
+from hgviz.gui.exporting.dialog import ExportDialog
+from hgviz.gui.exporting.preview import Picture, dots_of
+from hgviz.session import Session
+from tests.making import make_capture
+from tests.studying import make_study
+
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+
+
+@pytest.fixture(scope="module")
+def short():
+    return make_capture(TEXT)
+
+
+class Desk:
+    """A window without panes, a session, and lanes: all that the dialog needs."""
+
+    def __init__(self, **fields):
+        self.frame, self.session, self.lanes = QWidget(), Session(), Lanes()
+        self.session.put(**fields)
+        self.frame.resize(1600, 1000)
+        self.frame.show()
+
+    def close(self):
+        self.lanes.close()
+        self.frame.close()
+        self.frame.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def drawn(app, short):
+    """A desk with a short text, a head, a query and a key."""
+    one = Desk(capture=short, selection=Selection(12, 2, 40, 20))
+    yield one
+    one.close()
+
+
+def exporting(drawn, **more):
+    """The dialog of the map."""
+    session = drawn.session
+    spec = Spec("map", session.selection, session.display)
+    dialog = ExportDialog(drawn.frame, session, drawn.lanes, [spec], **more)
+    dialog.open()
+    return dialog
+
+
+def shown(dialog):
+    return dialog.preview.sheet.picture is not None and not dialog._wait.isActive()
+
+
+def choose(picker, name):
+    picker.setCurrentIndex(picker.findData(name))
+
+
+def pixels(image):
+    image = image.convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.array(image.constBits(), np.uint8).reshape(image.height(), -1)  # its own
+    return rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3)
+
+
+def said(dialog):
+    return [one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible()]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path, monkeypatch):
+    monkeypatch.setattr(dialogs, "dots_of", lambda screen: (float(style.DOTS), True))
+    dialog = exporting(drawn)
+    choose(dialog.choices.width_, "icml")
+    choose(dialog.choices.form, "png")
+    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
+    seen = pixels(dialog.preview.sheet.picture.image)
+    spec = dialog.choices.spec
+    finish(tasks.figure(spec, drawn.session.capture, tmp_path / "map.png", drawn.session.facts))
+    with Image.open(tmp_path / "map.png") as image:
+        assert np.array_equal(seen, np.array(image.convert("RGB")))
+    dialog.finish()
+
+
+def test_a_page_is_as_large_on_screen_as_in_print(drawn, until):
+    dialog = exporting(drawn)
+    choose(dialog.choices.width_, "nature")
+    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width < 300)
+    sheet = dialog.preview.sheet
+    dots, _ = dots_of(dialog.screen())
+    assert sheet.paper.width() == pytest.approx(89 / 25.4 * dots, abs=2)
+    height = sheet.picture.height
+    assert sheet.paper.height() == pytest.approx(height / 72 * dots, abs=2)
+    words = dialog.measures.full
+    assert words.startswith("89 × ") and " mm" in words and "252 × " in words
+    assert f"smallest text {sheet.picture.smallest:.3g} pt" in words
+    dialog.finish()
+
+
+def test_a_page_larger_than_its_room_is_scrolled_or_fitted(drawn, until):
+    drawn.frame.resize(900, 600)
+    QApplication.processEvents()
+    dialog = exporting(drawn)
+    choose(dialog.choices.width_, "ieee2")
+    until(lambda: shown(dialog))
+    QApplication.processEvents()
+    room = dialog.preview.room
+    bar = room.horizontalScrollBar()
+    assert bar.maximum() > 0 and dialog.preview.sheet.scale == 1
+    room.setFocus()
+    QTest.keyClick(room, Qt.Key.Key_Right)
+    assert bar.value() > 0
+    dialog.size_.choose("fit")
+    dialog.size_.chosen.emit("fit")
+    QApplication.processEvents()
+    assert bar.maximum() == 0 and dialog.preview.sheet.scale < 1
+    assert room.viewport().rect().contains(dialog.preview.sheet.paper)
+    dialog.finish()
+
+
+def test_the_newest_choice_wins_and_what_is_stale_is_never_shown(drawn, until, monkeypatch):
+    begun, ended = [], []
+    true = tasks.preview
+
+    def slow(ready, dots):
+        begun.append(ready.spec.width)
+        for part in range(200):
+            yield Step(part, 200)
+        found = yield from true(ready, dots)
+        ended.append(ready.spec.width)
+        return found
+
+    monkeypatch.setattr(drafts.tasks, "preview", slow)
+    dialog = exporting(drawn)
+    pictures = []
+    show = dialog.preview.show_picture
+    monkeypatch.setattr(
+        dialog.preview, "show_picture",
+        lambda picture, dots: (pictures.append(picture.width), show(picture, dots)),
+    )  # fmt: skip
+    for name in ("acl", "nature", "ieee"):
+        choose(dialog.choices.width_, name)
+        QApplication.processEvents()
+    until(lambda: "ieee" in ended and pictures)
+    assert pictures == [pytest.approx(252.0)]
+    assert "acl" not in begun and "nature" not in begun  # typed in one go
+    dialog.finish()
+
+
+def test_a_dialog_that_is_closed_draws_nothing_more(drawn, until):
+    dialog = exporting(drawn)
+    dialog.finish()
+    assert not any(job.title == "Preview" for job in drawn.lanes.files.jobs)
+
+
+def test_what_cannot_be_drawn_is_said_in_the_place_of_the_page(drawn, until, short):
+    maps = (*short.maps[:12], None)
+    drawn.session.put(capture=replace(short, maps=maps))
+    dialog = exporting(drawn)
+    until(lambda: dialog.preview.error)
+    words = " ".join(said(dialog))
+    assert "layer 12" in words.lower() and not dialog.default.isEnabled()
+    choose(dialog.choices.kind, "activation")
+    until(lambda: shown(dialog) and not dialog.preview.error)
+    assert dialog.default.isEnabled()
+    dialog.finish()
+
+
+def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
+    def broken(ready, dots):
+        yield Step(0, 1)
+        raise ValueError("no such font")
+
+    monkeypatch.setattr(drafts.tasks, "preview", broken)
+    dialog = exporting(drawn)
+    until(lambda: dialog.preview.error)
+    assert any("no such font" in one for one in said(dialog))
+    assert not dialog.default.isEnabled()
+    dialog.finish()
+
+
+def test_small_text_and_reduced_maps_are_said():
+    fine = Picture(QImage(), 396, 200, 6.5, ())
+    assert saying.warnings(fine) == ""
+    small = saying.warnings(replace(fine, smallest=4.2))
+    assert "4.2 pt" in small and "Too small" in small
+    note = "each cell is the largest of 2 × 2 weights"
+    assert saying.warnings(replace(fine, notes=(note, note))).count(note) == 1
+    assert "smallest" not in saying.measures(replace(fine, smallest=None), "acl")
+
+
+@pytest.mark.parametrize(
+    ("width", "unit", "size"),
+    [("neurips", "in", "5.50 × 2.78 in"), ("nature2", "mm", "140 × 71 mm"),
+     ("12cm", "cm", "14.0 × 7.1 cm"), ("252", "in", "5.50 × 2.78 in"),
+     ("252 pt", "pt", "396 × 200 pt")],
+)  # fmt: skip
+def test_a_size_is_said_in_the_unit_it_was_asked_in(width, unit, size):
+    assert saying.unit_of(width) == unit
+    words = saying.measures(Picture(QImage(), 396, 200, 6.5, ()), width)
+    assert words.startswith(size) and words.count("pt") == 2
+
+
+class Screen:
+    """A screen that says what it likes of itself."""
+
+    def __init__(self, across, down, ratio=1.0, logical=96.0):
+        self.said = across, down, ratio, logical
+
+    def physicalDotsPerInchX(self):
+        return self.said[0]
+
+    def physicalDotsPerInchY(self):
+        return self.said[1]
+
+    def devicePixelRatio(self):
+        return self.said[2]
+
+    def logicalDotsPerInch(self):
+        return self.said[3]
+
+
+@pytest.mark.parametrize(
+    ("screen", "dots"),
+    [
+        (Screen(94.0, 96.0), (95.0, True)),
+        (Screen(110.0, 110.0, 2.0), (110.0, True)),
+        (Screen(0.0, 0.0), (96.0, False)),  # a projector
+        (Screen(float("inf"), float("inf")), (96.0, False)),
+        (Screen(25.4, 25.4), (96.0, False)),  # a virtual screen of 1 dot per mm
+        (Screen(90.0, 160.0), (96.0, False)),
+        (Screen(2540.0, 2540.0, 1.0, 120.0), (120.0, False)),
+        (None, (96.0, False)),
+    ],
+)
+def test_a_screen_is_believed_where_what_it_says_can_be(screen, dots):
+    assert dots_of(screen) == dots
+
+
+# --- what is chosen -------------------------------------------------------------------------------
+
+
+def test_a_figure_takes_what_is_chosen(drawn, until):
+    chosen, kept = [], []
+    dialog = exporting(drawn)
+    dialog.chosen.connect(chosen.append)
+    dialog.kept.connect(lambda *some: kept.append(some))
+    choices = dialog.choices
+    choose(choices.kind, "levels")
+    choose(choices.width_, "")
+    choices.length.setText("100 mm")
+    choose(choices.form, "svg")
+    choices.title_.choose("own")
+    choices.own.setText("What heads do")
+    choices.colours.setChecked(False)
+    choices.words.setChecked(True)
+    until(lambda: shown(dialog) and dialog.default.isEnabled())
+    dialog.default.click()
+    (wish,) = chosen
+    spec = wish.spec
+    assert (spec.kind, spec.width, spec.format) == ("levels", "100 mm", "svg")
+    assert spec.title == "What heads do" and spec.display == Display()
+    assert spec.selection == drawn.session.selection
+    assert (wish.numbers, wish.words) == (False, True)
+    assert wish.name.endswith("-levels.svg") and kept == [("100 mm", "svg")]
+
+
+def test_a_title_is_as_it_is_own_or_none(drawn):
+    dialog = exporting(drawn)
+    choices = dialog.choices
+    assert choices.spec.title is None
+    choices.title_.choose("own")
+    choices._again()
+    assert choices.own.isVisible() and choices.spec.title is None  # nothing typed yet
+    choices.own.setText("  Mine ")
+    assert choices.spec.title == "Mine"
+    choices.title_.choose("none")
+    choices._again()
+    assert choices.spec.title == "" and not choices.own.isVisible()
+    dialog.finish()
+
+
+def test_colours_are_those_on_screen_unless_the_usual_are_wanted(drawn):
+    display = Display("magma", (0.0, 0.5), "log")
+    drawn.session.put(display=display)
+    dialog = exporting(drawn)
+    assert dialog.choices.spec.display == display
+    assert "Magma" in dialog.choices.coloured.text() and "0.5" in dialog.choices.coloured.text()
+    dialog.choices.colours.setChecked(False)
+    assert dialog.choices.spec.display == Display()
+    choose(dialog.choices.kind, "activation")
+    assert not dialog.choices.colours.isEnabled()
+    dialog.finish()
+
+
+@pytest.mark.parametrize("width", ["5 km", "0.1in", "900cm", "-3in", "nan", "", "1e99mm"])
+def test_a_wrong_width_is_said_and_nothing_is_exported(drawn, until, width):
+    dialog = exporting(drawn)
+    choose(dialog.choices.width_, "")
+    dialog.choices.length.setText(width)
+    until(lambda: not dialog.default.isEnabled() and not dialog.copy.isEnabled())
+    words = dialog.choices.refused.text()
+    assert bool(words) == bool(width) == dialog.choices.refused.isVisible()
+    dialog.choices.length.setText("80mm")
+    until(lambda: shown(dialog) and dialog.default.isEnabled())
+    assert dialog.preview.sheet.picture.width == pytest.approx(80 / 25.4 * 72, abs=0.01)
+    assert not dialog.choices.refused.isVisible()
+    dialog.finish()
+
+
+def test_kinds_that_lack_something_say_what(drawn, short):
+    def offered():
+        dialog = exporting(drawn)
+        kind = dialog.choices.kind
+        found = {
+            kind.itemData(at): (kind.model().item(at).isEnabled(), kind.itemText(at))
+            for at in range(kind.count())
+        }
+        dialog.finish()
+        return found
+
+    found = offered()
+    assert found["map"][0] and found["rollout"][0] and found["activation"][0]
+    assert not found["compare"][0] and "choose a B" in found["compare"][1]
+    assert not found["scores"][0] and "Prune" in found["scores"][1]
+    drawn.session.put(beside=short, study=make_study(curves=0))
+    found = offered()
+    assert found["compare"][0] and found["scores"][0]
+    assert not found["curve"][0] and "draw the curve" in found["curve"][1]
+
+
+def test_a_kind_that_cannot_be_drawn_cannot_be_chosen_by_the_keyboard(drawn):
+    dialog = exporting(drawn)
+    kind = dialog.choices.kind
+    kind.setFocus()
+    for _ in range(kind.count() + 2):
+        QTest.keyClick(kind, Qt.Key.Key_Down)
+        assert kind.model().item(kind.currentIndex()).isEnabled()
+    dialog.finish()
+
+
+@pytest.mark.parametrize("width", ["acl2", "77mm"])
+def test_the_last_width_and_format_come_first(drawn, width):
+    kept = []
+    dialog = exporting(drawn, last=(width, "svg"))
+    assert (dialog.choices.spec.width, dialog.choices.spec.format) == (width, "svg")
+    assert dialog.choices.length.isVisible() == (width == "77mm")
+    dialog.kept.connect(lambda *some: kept.append(some))
+    dialog.copy.click()
+    assert kept == [(width, "svg")]
+    dialog.finish()
+
+
+def test_a_width_that_was_kept_by_somebody_else_may_be_wrong(drawn):
+    for width, form in (("wide", "pdf"), ("", ""), ("1mm", "docx")):
+        last = width, form
+        dialog = ExportDialog(drawn.frame, drawn.session, drawn.lanes, [], last=last)
+        assert dialog.choices.width_.currentData() in WIDTHS
+        assert dialog.choices.form.currentData() in FORMATS
+        dialog.deleteLater()
+
+
+# --- as a stranger uses it ------------------------------------------------------------------------
+
+
+def test_everything_is_reached_by_the_keyboard_and_has_a_name(drawn, until):
+    dialog = exporting(drawn)
+    dialog.choices.title_.choose("own")
+    choose(dialog.choices.width_, "")
+    dialog.choices.length.setText("9cm")
+    until(lambda: shown(dialog) and dialog.default.isEnabled())
+    assert dialog.choices.kind.hasFocus()
+    reached = []
+    for _ in range(40):
+        here = QApplication.focusWidget()
+        if here in reached:
+            break
+        reached.append(here)
+        dialog.focusNextPrevChild(True)
+    wanted = [
+        dialog.choices.kind, dialog.choices.width_, dialog.choices.length, dialog.choices.form,
+        dialog.choices.own, dialog.choices.colours, dialog.choices.numbers, dialog.choices.words,
+        dialog.preview.room, dialog.copy, dialog.default,
+    ]  # fmt: skip
+    at = [reached.index(one) for one in wanted]
+    assert at == sorted(at)  # from the top left
+    for one in reached:
+        assert one.accessibleName() or getattr(one, "text", str)(), type(one).__name__
+    dialog.finish()
+
+
+@pytest.mark.parametrize("size", [(900, 600), (1280, 800), (1600, 1000)])
+def test_the_dialog_fits_the_window_and_clips_no_words(drawn, until, size):
+    drawn.frame.resize(*size)
+    QApplication.processEvents()
+    dialog = exporting(drawn)
+    dialog.choices.title_.choose("own")
+    choose(dialog.choices.width_, "")
+    dialog.choices.length.setText("5 km")
+    QApplication.processEvents()
+    assert drawn.frame.rect().contains(dialog.card.geometry())
+    buttons = dialog.default.mapTo(dialog, dialog.default.rect().bottomRight())
+    assert dialog.card.geometry().contains(buttons)
+    for one in dialog.card.findChildren(QLabel):
+        if one.isVisible() and one.text() and not isinstance(one, Words):
+            need = one.heightForWidth(one.width()) if one.wordWrap() else one.sizeHint().height()
+            assert one.height() >= need, one.text()
+    inside = dialog.choices
+    assert inside.width() <= inside.parentWidget().width()
+    dialog.finish()
+
+
+def test_what_is_made_ready_once_is_drawn_in_every_width(drawn, until, monkeypatch):
+    ready = []
+    true = tasks.panel
+    monkeypatch.setattr(
+        drafts.tasks, "panel", lambda spec, *more: (ready.append(spec.kind), true(spec, *more))[1]
+    )
+    dialog = exporting(drawn)
+    until(lambda: shown(dialog))
+    for name, inches in (("acl", 3.03), ("ieee2", 7.16)):
+        choose(dialog.choices.width_, name)
+        wide = pytest.approx(72 * inches)
+        until(lambda wide=wide: dialog.preview.sheet.picture.width == wide)
+    assert ready == ["map"]
+    choose(dialog.choices.kind, "wall")
+    until(lambda: len(ready) == 2)
+    dialog.finish()
+
+
+def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
+    """What is chosen in the meantime arrives at once: the page is drawn in a lane."""
+    from threading import Event, current_thread, main_thread
+
+    go, threads = Event(), []
+    true = tasks.preview
+
+    def held(ready, dots):
+        threads.append(current_thread())
+        yield Step(0, 1)
+        assert go.wait(20)
+        return (yield from true(ready, dots))
+
+    monkeypatch.setattr(drafts.tasks, "preview", held)
+    dialog = exporting(drawn)
+    until(lambda: threads)
+    choose(dialog.choices.form, "svg")
+    assert dialog.choices.use.text() == saying.USES["svg"]
+    assert isinstance(dialog.preview, QWidget) and dialog.preview.sheet.picture is None
+    go.set()
+    until(lambda: shown(dialog))
+    assert main_thread() not in threads
+    dialog.finish()
