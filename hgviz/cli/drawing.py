@@ -16,7 +16,8 @@ COLOURS = "Colours and ranges"
 LINKS = "Links"
 ROLLOUT = "Rollout"
 CHARTS = "Charts"
-NO_OPTIONS = ("sources", "kind", "out", "item", "toml")  # of what is drawn
+BESIDE = ("numbers", "alt")  # what is written beside the picture, which they do not change
+NO_OPTIONS = ("sources", "kind", "out", "item", "toml", *BESIDE)  # of what is drawn
 
 
 def figure(
@@ -33,8 +34,8 @@ def figure(
         str | None,
         typer.Option(
             metavar="K",
-            help="Of a capture map, links, wall, levels, rollout; of two compare; of some "
-            "profile, activation; of studies curve, scores.",
+            help="Of a capture map, links, wall, levels, rollout, neurons; of two compare; of "
+            "some profile, activation; of studies curve, scores.",
         ),
     ] = None,
     out: Annotated[
@@ -43,7 +44,8 @@ def figure(
             "-o",
             "--out",
             metavar="FIG.pdf",
-            help="Where to, .pdf, .svg, .png, .pgf or .tikz.tex; .csv: the numbers of charts.",
+            help="Where to: .pdf, .svg, .png, .pgf, .tikz.tex; .csv for its numbers, .txt for what "
+            "it shows in words.",
         ),
     ] = None,
     width: Annotated[
@@ -64,6 +66,13 @@ def figure(
     toml: Annotated[
         bool, typer.Option("--toml", help="Draw nothing; print it as a panel for a FIG.toml.")
     ] = False,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Write the numbers beside it, as FIG.csv.")
+    ] = False,
+    alt: Annotated[
+        bool,
+        typer.Option("--alt", help="Write what it shows beside it, in words, as FIG.txt."),
+    ] = False,
     layer: Annotated[
         int | None,
         typer.Option(min=0, help="Its number, from 0.", rich_help_panel=HEAD),
@@ -80,7 +89,9 @@ def figure(
     ] = None,
     key: Annotated[
         int | None,
-        typer.Option(min=0, help="Map, rollout: a token that is looked at.", rich_help_panel=HEAD),
+        typer.Option(
+            min=0, help="Map, rollout, neurons: a token that is looked at.", rich_help_panel=HEAD
+        ),
     ] = None,
     beside: Annotated[
         str | None,
@@ -96,6 +107,10 @@ def figure(
             "of each stage.",
             rich_help_panel=HEAD,
         ),
+    ] = None,
+    order: Annotated[
+        Literal["text", "weight"] | None,
+        typer.Option(help="Neurons: how the keys stand.", rich_help_panel=HEAD),
     ] = None,
     palette: Annotated[
         str | None,
@@ -253,7 +268,7 @@ def figure(
     Of a FIG.toml, several on a sheet. What a figure says of itself, in the Keywords of a PDF and
     the Description of an SVG or PNG, ends with the command that draws it again.
     """
-    asked = {name: one for name, one in context.params.items() if one not in (None, [])}
+    asked = {name: one for name, one in context.params.items() if one not in (None, [], ())}
     options = {
         name if name != "form" else "format": one
         for name, one in asked.items()
@@ -261,9 +276,11 @@ def figure(
     }
     if any(one.name.endswith(SHEET) for one in sources):
         given = {"kind": kind, "item": item, "toml": toml or None, **options}
-        _sheet(sources, out, [name for name, one in given.items() if one is not None])
+        named = [name for name, one in given.items() if one is not None]
+        _sheet(sources, out, named, numbers=numbers, words=alt)
     else:
-        _figure(sources, _kind(kind, len(sources)), out, item, options, toml)
+        of = _kind(kind, len(sources))
+        _figure(sources, of, out, item, options, toml, numbers=numbers, words=alt)
 
 
 def _figure(
@@ -273,6 +290,9 @@ def _figure(
     item: str | None,
     options: dict[str, Any],
     toml: bool,
+    *,
+    numbers: bool,
+    words: bool,
 ) -> None:
     from hgviz import tasks
     from hgviz.figures import FIGURES, plan
@@ -296,11 +316,13 @@ def _figure(
                  for one in sources]  # fmt: skip
         print(plan.table(spec, named, items), end="")
         return
-    task = tasks.figure(spec, found, out)
+    task = tasks.figure(spec, found, out, numbers=numbers, words=words)
     terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
-def _sheet(sources: list[Path], out: Path | None, given: list[str]) -> None:
+def _sheet(
+    sources: list[Path], out: Path | None, given: list[str], *, numbers: bool, words: bool
+) -> None:
     from hgviz import tasks
 
     if len(sources) > 1:
@@ -311,7 +333,7 @@ def _sheet(sources: list[Path], out: Path | None, given: list[str]) -> None:
         )
     if out is None:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
-    task = tasks.sheet_at(sources[0], out)
+    task = tasks.sheet_at(sources[0], out, numbers=numbers, words=words)
     terminal.say(f"{terminal.run(task, 'Drawing')}: a sheet.")
 
 

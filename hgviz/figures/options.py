@@ -55,16 +55,16 @@ class Option:
         return not self.kinds or kind in self.kinds.split()
 
 
-_HEADS = "map links levels compare"
-_COLOURED = "map wall levels rollout compare"
+_HEADS = "map links levels compare neurons"
+_MAPS = "map wall levels rollout compare"
 OPTIONS: tuple[Option, ...] = (
     Option("heads", "links.heads", HEADS, "links"),
     Option("heads", "recipe.heads", HEADS, "rollout"),
     Option("layer", "selection.layer", WHOLE, _HEADS),
     Option("head", "selection.head", WHOLE, _HEADS),
     Option("beside", "selection.beside", HEAD, "compare"),
-    Option("query", "selection.query", WHOLE, "map links levels rollout"),
-    Option("key", "selection.key", WHOLE, "map rollout"),
+    Option("query", "selection.query", WHOLE, "map links levels rollout neurons"),
+    Option("key", "selection.key", WHOLE, "map rollout neurons"),
     Option("heads", "heads", HEADS, "levels"),
     Option("queries", "links.queries", TOKENS, "links"),
     Option("together", "links.fuse", one_of(TOGETHER), "links"),
@@ -82,10 +82,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("norms", "recipe.norms", TEXT, "rollout"),
     Option("method", "methods", TEXTS, "curve scores"),
     Option("axis", "axis", one_of(AXES), "curve"),
+    Option("order", "order", one_of(("text", "weight")), "neurons"),
     Option("metric", "metrics", TEXTS, "profile"),
-    Option("palette", "display.palette", one_of(PALETTES), _COLOURED),
-    Option("scale", "display.scale", one_of(SCALES), _COLOURED),
-    Option("limits", "display.limits", LIMITS, f"{_COLOURED} activation curve scores"),
+    Option("palette", "display.palette", one_of(PALETTES), f"{_MAPS} neurons"),
+    Option("scale", "display.scale", one_of(SCALES), f"{_MAPS} neurons"),
+    Option("limits", "display.limits", LIMITS, f"{_MAPS} activation curve scores"),
     Option("shared", "display.shared", FLAG, "wall"),
     Option("title", "title", TEXT),
     Option("width", "width", TEXT),

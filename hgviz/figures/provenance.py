@@ -97,7 +97,9 @@ def command(panel: Panel, path: Path) -> str:
     files = [known_name(one) for one in panel.files]
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
-    return command_of(panel.spec, files, panel.item, path.name)
+    spec, recipe = panel.spec, panel.spec.recipe
+    spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
+    return command_of(spec, files, panel.item, path.name)
 
 
 def command_of(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:

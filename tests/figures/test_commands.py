@@ -1,0 +1,336 @@
+"""A figure and its command are the same thing: what one says, the other draws, to the byte."""
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from PIL import Image
+
+from hgviz import cli, tasks
+from hgviz.cli import drawing
+from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
+from hgviz.figures import FIGURES, Looked, Panel, Spec
+from hgviz.figures.forms import tokens_named
+from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
+from hgviz.figures.provenance import command
+from hgviz.maps.linking import Linking
+from hgviz.recipe import Recipe
+from hgviz.store import open_capture, write_capture, write_study
+from tests.figures.test_charts import study_of
+from tests.making import make_capture
+from tests.store.test_corpus import write as write_corpus
+
+TEXT = "Sand ran down."
+A = make_capture(TEXT, strides=(1, 2), heads=3)
+WINDOW = cli.Window(lambda _: 0, lambda: 0)
+
+
+def run(*words):
+    return cli.main([str(one) for one in words], WINDOW)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with two captures, a corpus and two studies."""
+    folder = tmp_path_factory.mktemp("sources")
+    write_capture(folder / "my text.h5", A)
+    write_capture(folder / "-b.h5", make_capture(TEXT, (1, 2), 3, seed=1, signed=True))
+    texts = ["It ran.", "Sand!", "The sand ran."]
+    write_corpus(folder / "many.h5", [make_capture(t, (1, 2), 3, relative=True) for t in texts])
+    for seed, name in enumerate(("s.h5", "t's.h5")):
+        write_study(folder / name, study_of(("loo", "signed"), seed, 3))
+    return folder
+
+
+SOURCES = {
+    "capture": [("my text.h5", 0)],
+    "pair": [("my text.h5", 0), ("-b.h5", 0)],
+    "captures": [("my text.h5", 0), ("-b.h5", 0)],
+    "study": [("s.h5", 0)],
+    "studies": [("s.h5", 0), ("t's.h5", 0)],
+}
+EVERYTHING = {
+    "selection": Selection(3, 1, 9, 4, HeadId(4, 2)),
+    "display": Display("cividis", (0.0, 0.37), "log", shared=True),
+    "width": "252.25pt",
+    "title": 'It\'s a “title” of $5; --kind: 50 %\n"x" ' + "\u202e",
+    "heads": (HeadId(4, 2), HeadId(0, 1), HeadId(8, 0)),
+    "links": Linking((HeadId(5, 1), HeadId(3, 0)), (9, 2, 3), "mean", 7, 0.1 + 0.2, 1e-7, True,
+                     False, False, True),
+    "recipe": Recipe("max", (HeadId(3, 1), HeadId(0, 2)), 1 / 3, True),
+    "methods": ("signed",),
+    "axis": "flops",
+}  # fmt: skip
+CASES = {
+    "usual": {},
+    "everything": EVERYTHING,
+    "no title": {"title": "", "selection": Selection(0, 2, 0), "links": Linking(least=0.01),
+                 "recipe": Recipe(signed=True), "display": Display(limits=(-1.0, 1.0))},
+    "as the window": {"selection": Selection(7, 2, 5), "heads": (HeadId(0, 1), HeadId(3, 2)),
+                      "links": Linking((HeadId(0, 0), HeadId(1, 1)), queries=(5,)),
+                      "display": Display(scale="linear")},
+}  # fmt: skip
+
+
+def opened(files, of):
+    return [
+        open_capture(files / name, item) if of not in ("study", "studies") else
+        tasks.study_at(files / name) for name, item in of
+    ]  # fmt: skip
+
+
+def said(path):
+    """The command that a file says."""
+    if path.suffix == ".png":
+        with Image.open(path) as image:
+            words = image.info["Description"]
+    elif path.suffix == ".svg":
+        root = ElementTree.parse(path).getroot()
+        words = next(one.text for one in root.iter() if one.tag.endswith("}description"))
+    else:
+        words = subject(path.read_bytes())
+    return words.rpartition("command: ")[2]
+
+
+def subject(content):
+    """The keywords of a PDF, written as Latin-1 or UTF-16."""
+    found = re.search(rb"/Keywords \((.*?(?<!\\)(?:\\\\)*)\)\s*(?:/|>>)", content, re.DOTALL)[1]
+    plain = re.sub(rb"\\([\\()nrtbf])", lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], m[1]), found)
+    return plain[2:].decode("utf-16-be") if plain[:2] == b"\xfe\xff" else plain.decode("latin-1")
+
+
+def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
+    """Draw a figure, and where its files are the command that it says; gives that command."""
+    of = [tasks.study_at(files / name) if FIGURES[spec.kind].of in ("study", "studies")
+          else open_capture(files / name, item) for name, item in sources]  # fmt: skip
+    first = Path(finish(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}")))
+    again = tmp_path / "again"
+    again.mkdir()
+    for name, _ in sources:
+        if not (again / name).exists():
+            (again / name).symlink_to(files / name)
+    monkeypatch.chdir(again)
+    words = said(first)
+    assert "/" not in words.replace(" ./-", " ")
+    assert run(*shlex.split(words)[1:]) == 0
+    assert (again / first.name).read_bytes() == first.read_bytes(), words
+    return words
+
+
+def turns():
+    """Every kind with everything set, and with the other cases and formats in turn."""
+    for at, kind in enumerate(FIGURES):
+        for case in ("everything", ("usual", "as the window", "no title")[at % 3]):
+            yield kind, case, (".pdf", ".svg", ".png")[(at + at // 3 + len(case)) % 3]
+
+
+@pytest.mark.parametrize(("kind", "case", "suffix"), [*turns()])
+def test_the_command_in_a_figure_remakes_it_to_the_byte(
+    kind, case, suffix, files, tmp_path, monkeypatch
+):
+    spec = Spec(kind, **CASES[case])
+    twice(files, tmp_path, monkeypatch, spec, SOURCES[FIGURES[kind].of], suffix)
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".svg", ".png"])
+def test_so_does_every_format(suffix, files, tmp_path, monkeypatch):
+    spec = Spec("compare", Selection(4, 1, beside=HeadId(3, 2)), title="“é” — \\(x) 모래")
+    words = twice(files, tmp_path, monkeypatch, spec, SOURCES["pair"], suffix)
+    assert words.startswith("hgviz figure 'my text.h5' ./-b.h5 --kind compare --layer 4 --head 1 ")
+    assert "--beside 3.2" in words
+
+
+@pytest.mark.parametrize(
+    ("kind", "sources", "words"),
+    [
+        ("map", [("many.h5", 2)], "--item 2"),
+        ("compare", [("many.h5", 2), ("many.h5", 2)], "--item 2"),
+        ("compare", [("many.h5", 2), ("many.h5", 0)], "--item 2,0"),
+        ("compare", [("many.h5", 1), ("my text.h5", 0)], "--item 1,0"),
+        ("activation", [("my text.h5", 0), ("many.h5", 1)], "--item 0,1"),
+    ],
+)
+def test_which_text_of_a_corpus_is_said(kind, sources, words, files, tmp_path, monkeypatch):
+    spec = Spec(kind, Selection(1, 2))
+    assert words in twice(files, tmp_path, monkeypatch, spec, sources, ".svg")
+
+
+# --- the words and the keys -----------------------------------------------------------------------
+
+heads = some.sampled_from([HeadId(layer, head) for layer in range(9) for head in range(3)])
+several = some.lists(heads, max_size=4, unique=True).map(tuple)
+shares = some.floats(0, 1, allow_subnormal=False)
+tokens = some.none() | some.integers(0, 13)
+limits = some.tuples(some.floats(-9, 9), some.floats(-9, 9)).filter(lambda one: one[0] < one[1])
+places = some.sets(some.integers(0, 13), max_size=5).map(lambda found: tuple(sorted(found)))
+links = some.builds(
+    Linking, several, places,
+    some.sampled_from(["each", "mean", "sum", "max"]), some.integers(0, 20), shares,
+    some.floats(0, 1e6), some.booleans(), some.booleans(), some.booleans(), some.booleans(),
+)  # fmt: skip
+fuses = some.sampled_from(["mean", "max", "min"])
+signed = some.builds(Recipe, heads=several, signed=some.just(True))
+recipes = some.builds(Recipe, fuses, several, shares, some.booleans()) | signed
+specs = some.builds(
+    Spec, some.sampled_from(list(FIGURES)),
+    some.builds(Selection, some.integers(0, 8), some.integers(0, 2), tokens, tokens,
+                some.none() | heads),
+    some.builds(Display, some.sampled_from(["viridis", "magma", "blue-red"]),
+                some.none() | limits, some.sampled_from(["linear", "sqrt", "log"]),
+                some.booleans()),
+    some.sampled_from(["neurips", "3.3in", "acl"]), some.sampled_from(["", "pdf"]),
+    some.none() | some.text(max_size=8), several, links, recipes,
+    some.lists(some.sampled_from(["loo", "signed"]), max_size=2, unique=True).map(tuple),
+    some.sampled_from(["heads", "flops"]),
+)  # fmt: skip
+
+
+def what_is_used(spec):
+    """The parts of a Spec that its kind shows."""
+    return arguments(spec), [(one.at, at(spec, one.at)) for one in OPTIONS if one.of(spec.kind)]
+
+
+def at(spec, path):
+    for name in path.split("."):
+        spec = getattr(spec, name)
+    return spec
+
+
+@settings(max_examples=60, deadline=None)
+@given(specs)
+def test_nothing_of_a_figure_is_lost_in_its_options(spec):
+    assert what_is_used(spec_of(spec.kind, values(spec), [A, A])) == what_is_used(spec)
+
+
+@settings(max_examples=12, deadline=None)
+@given(specs)
+def test_nothing_of_a_figure_is_lost_on_a_command_line(spec):
+    """Through the program that reads the words, as far as the figure is asked for."""
+    found = []
+
+    def figure(asked, of, out, **beside):
+        found.append(asked)
+        yield from ()
+        return out
+
+    words = ["figure", "a.h5", *(["b.h5"] if FIGURES[spec.kind].of == "pair" else [])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "figure", figure)
+        patch.setattr(tasks, "sources_of", lambda kind, files, items: [A] * len(files))
+        assert run(*words, *arguments(spec), "-o", "f.pdf") == 0
+    assert what_is_used(found[0]) == what_is_used(spec)
+
+
+def test_only_what_is_used_and_not_usual_is_written():
+    for kind in FIGURES:
+        assert arguments(Spec(kind)) == ["--kind", kind]
+    assert arguments(Spec("wall", **EVERYTHING))[2:-4] == [
+        "--palette", "cividis", "--scale", "log", "--limits", "0:0.37", "--shared",
+    ]  # fmt: skip
+    assert arguments(Spec("map", Selection(0, 1, 0), title=""), 3)[2:] == [
+        "--head", "1", "--query", "0", "--title", "", "--item", "3",
+    ]  # fmt: skip
+
+
+def test_links_begin_at_the_first_of_the_heads_that_are_named():
+    first = spec_of("links", {"heads": "5.1,3.0"}, [A])
+    assert first.selection == Selection(5, 1) and first.links.heads == (HeadId(5, 1), HeadId(3, 0))
+    assert spec_of("links", {"heads": "5.*"}, [A]).links.heads == tuple(
+        HeadId(5, head) for head in range(3)
+    )
+    assert arguments(first) == ["--kind", "links", "--heads", "5.1,3.0"]
+    assert "--layer 0 --head 0" in " ".join(arguments(replace(first, selection=Selection())))
+
+
+@pytest.mark.parametrize(("given", "most"), [({}, 10), ({"mass": 0.5}, 0), ({"least": 0.1}, 0)])
+def test_a_limit_of_weight_takes_the_place_of_a_number_of_links(given, most):
+    assert spec_of("links", given, [A]).links.most == most
+    assert spec_of("links", {**given, "most": 3}, [A]).links.most == 3
+
+
+def test_tokens_are_named_one_by_one_or_from_where_to_where():
+    assert tokens_named("3,5:8", 9) == (3, 5, 6, 7)
+    assert tokens_named("0:1000000000000", 9) == (999999999999,)  # at once, to be refused
+    assert spec_of("links", {"queries": "all"}, [A]).links.queries == tuple(range(len(TEXT)))
+    assert spec_of("links", {"queries": [2, 1]}, [A]).links.queries == (2, 1)
+    for wrong in ("a", "3:", ":3", "5:5", "-1", "1.5"):
+        with pytest.raises(HgvizError, match="names no tokens"):
+            tokens_named(wrong, 9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        ("map", "layer", -1, "layer cannot be -1. it is a whole number from 0"),
+        ("map", "layer", True, "whole number"),
+        ("map", "layer", 1.0, "whole number"),
+        ("map", "layer", "3", "whole number"),
+        ("map", "title", 3, "it is a text"),
+        ("map", "palette", "jet", "one of viridis, cividis"),
+        ("map", "scale", None, "one of linear, sqrt, log"),
+        ("map", "limits", "0:1:2", "such as 0:0.5"),
+        ("map", "limits", "a:b", "such as 0:0.5"),
+        ("map", "limits", "nan:1", "such as 0:0.5"),
+        ("map", "limits", [1, 0], "limits cannot be 1:0"),
+        ("map", "limits", 3, "such as 0:0.5"),
+        ("wall", "shared", 1, "true or false"),
+        ("links", "least", "0.1", "a number"),
+        ("links", "heads", "9.0", "no head 9.0"),
+        ("links", "heads", "3.0,3.*", "named twice"),
+        ("links", "heads", 3, "3.5,4.*"),
+        ("links", "queries", 3, "or all"),
+        ("links", "together", "both", "one of each, mean, sum, max"),
+        ("compare", "beside", "3.*", "names 3 heads"),
+        ("curve", "method", [1], "a list of texts"),
+        ("pie", "layer", 0, "no kind of figure named 'pie'"),
+    ],
+)
+def test_what_an_option_does_not_take_is_said(kind, name, value, message):
+    with pytest.raises(HgvizError) as error:
+        spec_of(kind, {name: value}, [A])
+    assert message in str(error.value)
+
+
+def test_the_command_line_has_every_option_and_no_other():
+    taken = {name.replace("form", "format") if name == "form" else name
+             for name in inspect.signature(drawing.figure).parameters}  # fmt: skip
+    assert taken - {"context", *drawing.NO_OPTIONS} == {one.name for one in OPTIONS}
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_a_kind_says_what_it_uses_once(kind):
+    places = [one.at for one in OPTIONS if one.of(kind)]
+    names = [one.name for one in OPTIONS if one.of(kind)]
+    assert len(set(places)) == len(places) and len(set(names)) == len(names) == len(used(kind))
+
+
+def test_all_kinds_of_options_are_kinds():
+    assert {kind for one in OPTIONS for kind in one.kinds.split()} <= set(FIGURES)
+
+
+def test_files_that_no_folder_could_hold_have_names_that_stand_for_them():
+    looked = Looked(A)
+    pair = Panel(Spec("compare"), looked, ("/a/x.h5", "/b/x.h5"))
+    assert command(pair, Path("f.pdf")) == "hgviz figure A.h5 B.h5 --kind compare -o f.pdf"
+    same = Panel(Spec("compare"), looked, ("/a/x.h5", "/a/x.h5"))
+    assert command(same, Path("f.pdf")).startswith("hgviz figure x.h5 x.h5 ")
+    assert command(Panel(Spec(), looked, ("",)), Path("f.pdf")).startswith(
+        "hgviz figure CAPTURE.h5"
+    )
+    named = Panel(Spec(format="svg"), looked, ("a.h5",))
+    assert command(named, Path("f.svg")) == "hgviz figure a.h5 --kind map -o f.svg"
+    assert command(named, Path("f.dat")) == "hgviz figure a.h5 --kind map --format svg -o f.dat"
+
+
+def test_pooling_whose_model_nobody_named_is_not_silent():
+    pooled = Spec("rollout", recipe=Recipe(pooling=((0.2, 0.8),)))
+    assert arguments(pooled)[2:] == ["--norms", "MODEL"]
+    named = replace(pooled, recipe=replace(pooled.recipe, norms="/a/model"))
+    assert command(Panel(named, Looked(A), ("a.h5",)), Path("f.pdf")) == (
+        "hgviz figure a.h5 --kind rollout --norms model -o f.pdf"
+    )
