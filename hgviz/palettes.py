@@ -218,7 +218,10 @@ def _part(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.fl
     if not high > low:
         return np.zeros_like(values)
     # halves first: the difference of two finite limits may not be finite
-    return np.clip((values / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
+    half = float(high) / 2 - float(low) / 2
+    if not 1e-37 < half < 1e37:  # beyond float32
+        values = values.astype(np.float64)
+    return np.clip((values / 2 - low / 2) / half, 0.0, 1.0)
 
 
 def _bend(part: NDArray[np.float64], scale: str) -> NDArray[np.float64]:

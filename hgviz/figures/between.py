@@ -71,7 +71,7 @@ def arcs_of(page: Page, shades: Shades, strip: Strip, origin: float | None) -> l
     start = origin if cell is None else sum(cell) / 2
     if start is None:
         return []
-    limit = max(abs(one) for one in shades.limits)
+    limit = max(abs(one) for one in shades.limits) or 1.0
     strength = np.where(stage.seen, np.abs(stage.weights), 0)
     if stage.column is not None:
         strength[stage.column] = 0
@@ -79,7 +79,7 @@ def arcs_of(page: Page, shades: Shades, strip: Strip, origin: float | None) -> l
     for key in np.argsort(-strength, kind="stable")[:ARC_KEYS]:
         end = sum(strip.ends(int(key))) / 2
         far = min(1.0, abs(end - start) / (0.5 * page.width))
-        part = float(min(strength[key] / limit, 1))
+        part = float(min(float(strength[key]) / limit, 1.0))
         if part >= FAINTEST:
             found.append(Arc(start, end, LOWEST + (ARCS - LOWEST) * far, part))
     return found

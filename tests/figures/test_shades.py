@@ -1,0 +1,148 @@
+"""Colours of weights: zero in the middle where there are signs, one scale for all of a figure."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hgviz.core import Display, HeadId, Selection, replace
+from hgviz.figures import Spec, composed, style
+from hgviz.figures.shades import shades_of
+from hgviz.figures.stages import stage_of, stages_of
+from hgviz.figures.unseen import seen_cells
+from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, place
+from hgviz.tasks.charting import pair_chart
+from tests.figures.texts import Dense, mixed, plain
+
+weights = arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 5)),
+                 elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan))  # fmt: skip
+ends = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted).map(tuple)
+ends |= st.sampled_from([(0.0, 1e-80), (-1e-46, 0.0), (0.0, 0.0), (3.0, 3.0), (-1e308, 1e308)])
+displays = st.builds(
+    Display, palette=st.sampled_from(list(PALETTES)), limits=st.none() | ends,
+    scale=st.sampled_from(list(SCALES)), shared=st.booleans(),
+)  # fmt: skip
+few = settings(max_examples=12, deadline=None)
+
+
+@given(st.lists(weights, max_size=3), displays)
+def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, display):
+    shades = shades_of(display, True, data)
+    low, high = shades.limits
+    assert low == -high < 0 < high
+    assert PALETTES[shades.palette].signed
+    table = colours(shades.palette)
+    assert (shades.paint(np.zeros(1, np.float32))[0] == table[128]).all()
+    for one in data:
+        known = one[np.isfinite(one)]
+        at, other = (place(side, shades.limits, shades.scale, True) for side in (known, -known))
+        np.testing.assert_allclose(at + other, 1, atol=1e-6)
+        assert (np.sign(at - 0.5) * np.sign(known) >= 0).all()
+    if display.limits is not None and any(display.limits):
+        assert high == max(map(abs, display.limits))
+    elif display.limits is None:
+        known = np.concatenate([np.abs(one[np.isfinite(one)]) for one in data] or [[]])
+        assert high == (known.max(initial=0) or 1)
+
+
+@given(st.lists(weights, max_size=3), displays)
+def test_weights_without_a_sign_begin_at_zero_unless_limits_say_otherwise(data, display):
+    data = [np.abs(one) for one in data]
+    shades = shades_of(display, False, data)
+    assert not PALETTES[shades.palette].signed
+    if display.limits is None:
+        top = max((np.nanmax(one, initial=0) for one in data), default=0)
+        assert shades.limits == (0, top or 1)
+    else:
+        assert shades.limits == display.limits
+
+
+def rasters(page):
+    return [np.asarray(image.get_array()) for image in page.axes.images]
+
+
+def scaled(capture, seed):
+    """The same, each head larger or smaller than the others, by far."""
+    random = np.random.default_rng(seed)
+    maps = []
+    for one in capture.maps:
+        factors = 10 ** random.uniform(-3, 1, (len(one.heads), 1, 1))
+        maps.append(Dense((one.weights * factors).astype("f4"), one.heads, one.signed))
+    return replace(capture, maps=tuple(maps))
+
+
+def expected(capture, layer, head, display, signed, everything):
+    """The raster of a head on one scale, written here a second time."""
+    low, high = display.limits or (min(everything.min(), 0), max(everything.max(), 0))
+    reach = max(abs(low), abs(high)) or 1.0
+    limits = (-reach, reach) if signed else display.limits or (0.0, high if high > 0 else 1.0)
+    name = display.palette if PALETTES[display.palette].signed == signed else (
+        "blue-red" if signed else "viridis"
+    )  # fmt: skip
+    one = capture.maps[layer].read(head)
+    rgb = paint(place(one, limits, display.scale, signed), colours(name))
+    rgb[~seen_cells(capture, layer)] = (0xF0, 0xF2, 0xF4)
+    return rgb
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_all_maps_of_a_wall_share_one_scale(seed, display, signed):
+    words = ["one", "two", "three"]
+    capture = scaled(mixed(words) if signed else plain(words, layers=2), seed)
+    display = replace(display, shared=True)
+    everything = np.concatenate([one.weights.ravel() for one in capture.maps])
+    with style.dressed():
+        found = rasters(composed(Spec("wall", display=display, width="acl"), capture))
+    heads = [(layer, head) for layer, one in enumerate(capture.maps) for head in one.heads]
+    assert len(found) == len(heads) + 1  # and the bar
+    for (layer, head), rgb in zip(heads, found, strict=False):
+        wanted = expected(capture, layer, head, display, signed, everything)
+        np.testing.assert_array_equal(rgb, wanted)
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_two_heads_and_their_difference_share_one_scale(seed, display, signed):
+    words = ["one", "two", "three"]
+    make = mixed if signed else plain
+    capture, other = scaled(make(words), seed), scaled(make(words), seed + 1)
+    chart = pair_chart(capture, other, Selection(0, 1))
+    with style.dressed():
+        a, b, apart = rasters(composed(Spec("compare", display=display, width="acl"), chart))[:3]
+    one, two = capture.maps[0].read(1), other.maps[0].read(1)
+    both = np.stack([one, two, one - two] if signed else [one, two])
+    np.testing.assert_array_equal(a, expected(capture, 0, 1, display, signed, both))
+    np.testing.assert_array_equal(b, expected(other, 0, 1, display, signed, both))
+    shown = replace(display, limits=display.limits if signed else None)
+    difference = replace(capture, maps=(Dense((one - two)[None], (1,), True), *capture.maps[1:]))
+    whole = both if signed else one - two
+    np.testing.assert_array_equal(apart, expected(difference, 0, 1, shown, True, whole))
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_all_stages_of_a_token_share_one_scale(seed, display, signed):
+    words = ["one", "two", "three"]
+    capture = scaled(mixed(words) if signed else plain(words, layers=2), seed)
+    spec = Spec("levels", Selection(0, 1, 2), display, width="acl", heads=(HeadId(1, 2),))
+    stages = [stage_of(spec, capture, {}, layers, 2) for layers in stages_of(capture)]
+    rows = np.concatenate([one.weights for one in stages])
+    reach = max(map(abs, display.limits)) if display.limits else np.abs(rows).max()
+    limits = (-(reach or 1), reach or 1) if signed else display.limits or limits_of(0, reach, False)
+    suits = PALETTES[display.palette].signed == signed
+    name = display.palette if suits else ("blue-red" if signed else "viridis")
+    wanted = paint(place(rows, limits, display.scale, signed), colours(name))
+    with style.dressed():
+        page = composed(spec, capture)
+    painted = {tuple(np.rint(np.array(one.get_facecolor()[:3]) * 255)) for one in page.axes.patches}
+    assert {tuple(map(float, one)) for one in wanted} <= painted
+
+
+@pytest.mark.parametrize("limits", [(0.0, 0.2), (-0.2, 0.1), (-0.2, 0.2)])
+def test_limits_of_signed_weights_are_those_of_the_bar(limits):
+    with style.dressed():
+        page = composed(Spec("map", Selection(0, 1), Display(limits=limits)), mixed(["a", "b"]))
+    words = [text.get_text() for text in page.axes.texts]
+    assert {"−0.2", "0", "+0.2"} <= set(words)
