@@ -202,19 +202,17 @@ def _other(tmp_path, monkeypatch):
         (_other, "differs from the masked model"),
     ],
 )
-def test_what_goes_wrong_is_one_line_in_the_dialog(
-    asking, tmp_path, monkeypatch, until, spoil, says
-):
-    spoil(tmp_path, monkeypatch)
-    before = sorted(one.name for one in tmp_path.rglob("*"))
-    asking.go.click()
-    until(lambda: not asking.running)
+def test_what_goes_wrong_is_one_line_in_the_dialog(asking, tmp_path, until, spoil, says):
+    with pytest.MonkeyPatch.context() as spoiled:
+        spoil(tmp_path, spoiled)
+        before = sorted(one.name for one in tmp_path.rglob("*"))
+        asking.go.click()
+        until(lambda: not asking.running)
     assert says in asking.told.text().lower() and "\n" not in asking.told.text()
     assert "Traceback" not in asking.told.text() and asking.told.property("kind") == "bad"
     assert sorted(one.name for one in tmp_path.rglob("*")) == before
     assert asking.folder.hasFocus()
     asking.folder.setText(str(tmp_path / "elsewhere"))
-    monkeypatch.undo()
     asking.go.click()
     until(lambda: not asking.running)
     assert asking.title.text() == "3 heads are removed"

@@ -130,19 +130,17 @@ def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
     assert {one.choice for one in page.tabs} == {"slices"}
 
 
-def test_a_sample_of_the_data_says_so(pruning, until, tmp_path, monkeypatch):
+def test_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
     from hgviz.gui.prune import trying
 
     monkeypatch.setitem(trying.MOST, "next", 3)
-    path = tmp_path / "story.txt"
-    path.write_text("The bell rang, and the sand ran down. " * 160, encoding="utf-8")
-    pruning.commands.use_data(str(path))
+    pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
     said = [one.full for one in pruning.prune.live.sample]
     assert said == ["3 of 6 windows,", "drawn with seed 0"]
     monkeypatch.setitem(trying.MOST, "next", 6)
-    pruning.commands.use_data(str(path))
+    pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
     assert not any(one.full for one in pruning.prune.live.sample)
