@@ -11,18 +11,18 @@ from hgviz.figures import style
 from hgviz.figures.axes import Axes, Look, look
 from hgviz.figures.charts import Curves, Line, Many, Panel
 from hgviz.figures.frame import footnotes, heading
+from hgviz.figures.key import SWATCH, Key
 from hgviz.figures.labels import elide
 from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
 
 NARROWEST = 92.0  # of a panel, where there are many
-ALONE, TOGETHER = 0.62, 0.68  # heights of panels, in widths
+ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and points
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
 FOOT = 24.0  # numbers and name of the x axis
-EACH_X, EACH_Y = 22.0, 14.0  # points of room that a number on an axis takes
+EACH_X, EACH_Y = 22.0, 16.0  # points of room that a number on an axis takes
 RING = 5.0
-SWATCH = 20.0
 SHADE = 0.13
 
 
@@ -32,7 +32,7 @@ def compose(page: Page, spec: Spec, chart: Curves) -> None:
     top = heading(page, title, chart.more if spec.title is None else "")
     labels = list(dict.fromkeys(line.label for panel in chart.panels for line in panel.lines))
     looks = {label: look(number) for number, label in enumerate(labels)}
-    ends = _ends(chart)
+    ends = around.asked(ends_of(chart), spec.display.limits)
     ys = around.numbered(*ends[2:], _height(page, chart), EACH_Y)
     left = max(style.extent(words, style.SMALL) for _, words in ys) + style.SMALL * 1.6 + 6
     boxes = _boxes(page, chart, left, top)
@@ -65,7 +65,7 @@ def _width(page: Page, chart: Curves, left: float) -> float:
 
 def _height(page: Page, chart: Curves) -> float:
     part = ALONE if _columns(page, chart) == 1 else TOGETHER
-    return part * _width(page, chart, 30)
+    return min(part * _width(page, chart, 30), HIGHEST)
 
 
 def _boxes(
@@ -86,7 +86,7 @@ def _boxes(
     ]
 
 
-def _ends(chart: Curves) -> tuple[float, float, float, float]:
+def ends_of(chart: Curves) -> tuple[float, float, float, float]:
     """x and y, from where to where, with a little air above and below."""
     xs, ys = [np.zeros(1)], []
     for panel in chart.panels:
@@ -165,39 +165,24 @@ def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:
 
 def _mark(page: Page, axes: Axes, line: Line, how: Look) -> None:
     """A ring around the point that counts."""
-    if line.mark is not None:
+    if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
         at = axes.at(line.x[line.mark : line.mark + 1], line.y[line.mark : line.mark + 1])
         page.marks(at, "o", how.colour, RING, hollow=True)
 
 
 def _key(page: Page, chart: Curves, looks: dict[str, Look], left: float, y: float) -> None:
     """What every line, the band and the ring are."""
-    at, base = left, y
-
-    def room(words: str) -> float:
-        nonlocal at, base
-        need = SWATCH + style.extent(words, style.SMALL)
-        if at > left and at + need > page.width - 2:
-            at, base = left, base + 10
-        start, at = at, at + need + 12
-        page.text(start + SWATCH, base, elide(words, page.width - left - SWATCH, style.SMALL),
-                  size=style.SMALL)  # fmt: skip
-        return start
-
+    key = Key(page, left, y)
     named = {} if len(looks) == len(chart.panels) > 1 else looks  # titles say it
     marks = {line.label: line.marked for panel in chart.panels for line in panel.lines}
     for label, how in named.items():
         alone = len(chart.panels) == 1 and marks[label]
-        told = f"{label}: {chart.mark} {marks[label]}" if alone else label
-        start = room(told)
-        middle = base - 2.4
-        page.stroke([(start, middle), (start + SWATCH - 4, middle)], how.colour, 1.1, how.dash)
-        page.marks([(start + SWATCH / 2 - 2, middle)], how.marker, how.colour, 3.0)
+        key.line(f"{label}: {chart.mark} {marks[label]}" if alone else label, how)
     if chart.banded:
-        start = room(chart.banded)
-        page.box(start, base - 6, SWATCH - 4, 7, fill=PAPER.band)
-        page.stroke([(start, base - 2.5), (start + SWATCH - 4, base - 2.5)], PAPER.band_line, 0.8)
+        x, middle = key.entry(chart.banded)
+        page.box(x, middle - 3.6, SWATCH - 4, 7, fill=PAPER.band)
+        page.stroke([(x, middle), (x + SWATCH - 4, middle)], PAPER.band_line, 0.8)
     if chart.marked:
-        start = room(f"{chart.mark}: {chart.marked}")
-        page.marks([(start + SWATCH / 2 - 2, base - 2.4)], "o", PAPER.text, RING, hollow=True)
-    page.close(footnotes(page, chart.notes, left, base) + 5)
+        x, middle = key.entry(f"{chart.mark}: {chart.marked}")
+        page.marks([(x + SWATCH / 2 - 2, middle)], "o", PAPER.text, RING, hollow=True)
+    page.close(footnotes(page, chart.notes, left, key.base) + 5)

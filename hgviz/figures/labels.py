@@ -23,7 +23,7 @@ LINE = 1.18  # the room of a label along its axis, in sizes
 LONGEST = 2000
 LEAST = 5.0  # the size of a label that can still be read in print
 BESIDE, ASIDE, APART = 3.0, 7.0, 5.0  # of level labels: over the end, off their place, between two
-NUMBER = 25.0  # the room of a number that is written level
+NUMBER = 24.0  # the room of a number that is written level
 CROWDED = 4.0  # words per label that still make sense thinned out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hgviz.figures import axes as around
@@ -9,6 +11,7 @@ from hgviz.figures import style
 from hgviz.figures.axes import Axes, Look, look
 from hgviz.figures.charts import Line
 from hgviz.figures.frame import footnotes, heading
+from hgviz.figures.key import Key
 from hgviz.figures.labels import elide
 from hgviz.figures.laboratory import Plot, Plots
 from hgviz.figures.page import Page
@@ -19,7 +22,6 @@ NARROWEST = 190.0  # of a pair of axes
 TALL = 0.62
 BETWEEN, ABOVE, FOOT = 14.0, 13.0, 24.0
 EACH_X, EACH_Y = 26.0, 16.0
-SWATCH = 20.0
 SHADE = 0.14
 
 
@@ -27,6 +29,9 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
     """Place the axes on the page, and below them what their lines are."""
     top = heading(page, chart.title if spec.title is None else spec.title,
                   chart.more if spec.title is None else "")  # fmt: skip
+    if spec.display.limits is not None:  # of what stands first
+        first = replace(chart.plots[0], limits=spec.display.limits)
+        chart = replace(chart, plots=(first, *chart.plots[1:]))
     labels = list(dict.fromkeys(line.label for plot in chart.plots for line in plot.lines))
     looks = {label: look(number) for number, label in enumerate(labels)}
     columns = max(1, min(len(chart.plots), int(page.width // NARROWEST)))
@@ -43,7 +48,7 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
 
 def _side(plot: Plot, height: float) -> float:
     """What the numbers and the name of the y axis take."""
-    ys = around.numbered(*_ends(plot)[2:], height, EACH_Y)
+    ys = around.numbered(*ends_of(plot)[2:], height, EACH_Y)
     return (
         max((style.extent(one, style.SMALL) for _, one in ys), default=0.0) + 1.6 * style.SMALL + 6
     )
@@ -59,7 +64,7 @@ def _plot(
     height: float,
 ) -> float:
     """One pair of axes, its name and its own left end; gives where it ends."""
-    ends, (left, inner) = _ends(plot), lefts
+    ends, (left, inner) = ends_of(plot), lefts
     ys = around.numbered(*ends[2:], height, EACH_Y)
     axes = Axes(inner, top + ABOVE, left + room - inner - 8, height, *ends)
     xs = plot.xs or tuple(around.numbered(axes.x0, axes.x1, axes.width, EACH_X))
@@ -90,7 +95,7 @@ def _unbroken(line: Line) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(line.x[part], line.y[part]) for part in parts if len(part)]
 
 
-def _ends(plot: Plot) -> tuple[float, float, float, float]:
+def ends_of(plot: Plot) -> tuple[float, float, float, float]:
     """x and y, from where to where, with a little air above."""
     xs = np.concatenate([line.x for line in plot.lines])
     every = [end for line in plot.lines for end in (line.y, line.low, line.high) if end is not None]
@@ -100,21 +105,14 @@ def _ends(plot: Plot) -> tuple[float, float, float, float]:
     air = 0.05 * (high - low) or 1.0
     wide = 0.03 * float(np.ptp(xs)) if plot.xs else 0.0
     down = air if low < plot.least else 0.0
-    return float(xs.min()) - wide, float(xs.max()) + wide, low - down, high + air
+    ends = float(xs.min()) - wide, float(xs.max()) + wide, low - down, high + air
+    return around.asked(ends, plot.limits)
 
 
 def _key(page: Page, chart: Plots, looks: dict[str, Look], base: float) -> None:
     """What every line is."""
-    at = 0.0
+    key = Key(page, 0.0, base)
     for label, how in looks.items():
-        need = SWATCH + style.extent(label, style.SMALL)
-        if at and at + need > page.width - 2:
-            at, base = 0.0, base + 10
-        middle = base - 2.4
-        page.stroke([(at, middle), (at + SWATCH - 4, middle)], how.colour, 1.1, how.dash)
-        page.marks([(at + SWATCH / 2 - 2, middle)], how.marker, how.colour, 3.0)
-        words = elide(label, page.width - SWATCH, style.SMALL)
-        page.text(at + SWATCH, base, words, size=style.SMALL)
-        at += need + 12
+        key.line(label, how)
     notes = [*([chart.ribbon] if chart.ribbon else []), *chart.notes]
-    page.close(footnotes(page, notes, 0.0, base) + 5)
+    page.close(footnotes(page, notes, 0.0, key.base) + 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -11,7 +12,7 @@ from hgviz.figures import style
 from hgviz.figures.axes import Axes, look
 from hgviz.figures.charts import Scores
 from hgviz.figures.frame import footnotes, heading
-from hgviz.figures.labels import elide
+from hgviz.figures.key import Key
 from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
@@ -21,7 +22,6 @@ PITCH = 1.12  # of names beside each other, in sizes
 SMALLEST = 5.0  # of a name
 EACH_Y = 16.0
 MARK, WHISKER = 3.6, 0.8
-KEY = 12.0
 ABOVE = 3.0  # half of a number at the top of the axis
 
 
@@ -29,22 +29,30 @@ def compose(page: Page, spec: Spec, chart: Scores) -> None:
     """Place the heads of a chart on the page, a marker and an interval each."""
     title = chart.title if spec.title is None else spec.title
     top = heading(page, title, chart.more if spec.title is None else "") + ABOVE
-    finite = np.concatenate([[0.0], *(v[np.isfinite(v)] for v in (chart.low, chart.high))])
-    finite = np.concatenate([finite, chart.value])
-    air = 0.05 * (finite.max() - finite.min()) or 1.0
-    ends = float(finite.min() - air), float(finite.max() + air)
+    ends = spec.display.limits or ends_of(chart)
     height = max(min(HEIGHT * page.width, LARGEST), style.extent(chart.up, style.SMALL) + 4)
     ys = around.numbered(*ends, height, EACH_Y)
     left = max(style.extent(words, style.SMALL) for _, words in ys) + style.SMALL * 1.6 + 6
     count = len(chart.names)
     axes = Axes(left, top, page.width - left - 4, height, -0.8, count - 0.2, *ends)
     around.frame(page, axes, [], ys, numbered=True)
-    page.stroke(axes.at(np.array([-0.8, count - 0.2]), np.zeros(2)), PAPER.secondary, 0.6)
+    if ends[0] <= 0 <= ends[1]:
+        page.stroke(axes.at(np.array([-0.8, count - 0.2]), np.zeros(2)), PAPER.secondary, 0.6)
     _heads(page, chart, axes)
     bottom = axes.bottom + _names(page, chart, axes)
     page.text(style.SMALL, axes.top + height / 2, chart.up, size=style.SMALL, across="center",
               turned=True)  # fmt: skip
-    _key(page, chart, left, bottom + 11)
+    beyond = int(((chart.value < ends[0]) | (chart.value > ends[1])).sum())
+    notes = (f"{beyond} head{'s' * (beyond > 1)} beyond the axis",) * (beyond > 0)
+    _key(page, replace(chart, notes=(*chart.notes, *notes)), left, bottom + 11)
+
+
+def ends_of(chart: Scores) -> tuple[float, float]:
+    """From where to where values and intervals go, 0 among them, with a little air."""
+    finite = np.concatenate([[0.0], *(v[np.isfinite(v)] for v in (chart.low, chart.high))])
+    finite = np.concatenate([finite, chart.value])
+    air = 0.05 * (finite.max() - finite.min()) or 1.0
+    return float(finite.min() - air), float(finite.max() + air)
 
 
 def _heads(page: Page, chart: Scores, axes: Axes) -> None:
@@ -58,6 +66,7 @@ def _heads(page: Page, chart: Scores, axes: Axes) -> None:
         page.lines(
             [axes.at(at[[i, i]], np.array([low[i], high[i]])) for i in mine], how.colour, WHISKER
         )
+        mine = mine[(chart.value[mine] >= axes.y0) & (chart.value[mine] <= axes.y1)]
         zero = (chart.low[mine] <= 0) & (chart.high[mine] >= 0)
         for some, hollow in ((mine[~zero], False), (mine[zero], True)):
             places = axes.at(at[some], chart.value[some])
@@ -83,20 +92,9 @@ def _names(page: Page, chart: Scores, axes: Axes) -> float:
 
 def _key(page: Page, chart: Scores, left: float, y: float) -> None:
     """Which marker is which group, and what is hollow."""
-    at, base = left, y
-    words = list(chart.group_names)
+    key = Key(page, left, y)
+    for number, name in enumerate(chart.group_names):
+        key.mark(name, look(number), MARK)
     if ((chart.low <= 0) & (chart.high >= 0)).any():
-        words.append("hollow: the interval includes 0")
-    for number, name in enumerate(words):
-        swatch = KEY if number < len(chart.group_names) else 0.0
-        need = swatch + style.extent(name, style.SMALL)
-        if at > left and at + need > page.width - 2:
-            at, base = left, base + 10
-        if swatch:
-            how = look(number)
-            page.marks([(at + 4, base - 2.4)], how.marker, how.colour, MARK)
-        colour = PAPER.text if swatch else PAPER.secondary
-        name = elide(name, page.width - at - swatch, style.SMALL)
-        page.text(at + swatch, base, name, size=style.SMALL, colour=colour)
-        at += need + 12
-    page.close(footnotes(page, chart.notes, left, base) + 5)
+        key.entry("hollow: the interval includes 0", 0.0, PAPER.secondary)
+    page.close(footnotes(page, chart.notes, left, key.base) + 5)
