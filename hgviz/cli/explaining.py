@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 Method = Literal["tokens", "layers", "heads", "attention"]
+FIGURE = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex")
 
 
 def attribute(
@@ -80,9 +81,17 @@ def attribute(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", metavar="OUT.json|.csv", callback=ends_in(".json", ".csv"), help="Where."
+            "-o",
+            "--out",
+            metavar="OUT.json|.csv|.pdf",
+            callback=ends_in(".json", ".csv", *FIGURE),
+            help="Where to: numbers, or a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex).",
         ),
     ] = None,
+    width: Annotated[
+        str,
+        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
+    ] = "neurips",
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -92,12 +101,17 @@ def attribute(
     up to the error that is told; more steps make it smaller.
     """
     from hgviz import tasks
+    from hgviz.core import Display
+    from hgviz.figures import Spec, points
 
     if sum(one is not None for one in (text, text_file, ids)) != 1:
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     require_unread(out, model, text_file, ids)
+    drawn = out is not None and out.name.endswith(FIGURE)
+    if drawn:
+        points(width)  # before any work
     loaded = terminal.run(tasks.load(model, device, activation=activation), f"Opening {model.name}")
     chosen = tasks.heads_from(off, loaded.spec)
     one = _head(head, loaded) if method == "attention" else None
@@ -110,21 +124,46 @@ def attribute(
     task = tasks.explain(loaded, *_ordered(given, question), chosen, layers=method == "layers")
     found = terminal.run(task, "Attributing")
     facts = _facts(loaded, found, seen.main, model, method)
-    if one is None:
-        rows = _rows(found, seen, method)
-    else:
+    beside = None
+    if one is not None:
         beside = terminal.run(tasks.head_beside(found, seen, one, at), "Reading the head")
         facts |= {"head": str(one), "query": at, "agreement": _agreement(beside)}
-        rows = _keys(beside, seen)
+    rows = tasks.attribution_rows(found, seen, method, beside)
     facts[ROWS[method]] = rows
-    if out is not None:
+    if drawn and out is not None:
+        panel = tasks.attribution_panel(
+            Spec("attribution", display=Display(scale="linear"), width=width), found, seen, method,
+            says=facts["answer"].get("says", ""), beside=beside, query=at,
+            given=_given(text, text_file, ids, text_pair, target, activation), model=str(model),
+        )  # fmt: skip
+        terminal.run(tasks.draw(panel, out), "Drawing")
+    elif out is not None:
         terminal.write_facts(out, facts, rows)
     if as_json:
         print(json.dumps(facts))
     elif out is None:
         terminal.show(facts)
     else:
-        terminal.say(f"{out}: {terminal.counted(len(rows), 'row')}.")
+        what = "where the answer comes from" if drawn else terminal.counted(len(rows), "row")
+        terminal.say(f"{out}: {what}.")
+
+
+def _given(
+    text: str | None,
+    text_file: Path | None,
+    ids: Path | None,
+    pair: str | None,
+    target: str | None,
+    activation: str | None,
+) -> tuple[str, ...]:
+    """What the model was given, as words of a command; files are named without their folders."""
+    given = {
+        "--text": text, "--text-file": None if text_file is None else text_file.name,
+        "--ids": None if ids is None else ids.name,
+        "--text-pair": pair, "--target": target, "--activation": activation,
+    }  # fmt: skip
+    return tuple(word for name, value in given.items() if value is not None
+                 for word in (name, value))  # fmt: skip
 
 
 ROWS = {"tokens": "tokens", "layers": "layers", "heads": "heads", "attention": "keys"}
@@ -223,44 +262,6 @@ def _facts(
         "change": found.change, "sum": found.total,
         "error": None if math.isinf(found.error) else found.error,
     }  # fmt: skip
-
-
-def _rows(found: Attribution, seen: Capture, method: Method) -> list[dict[str, Any]]:
-    if method == "heads":
-        return [{"head": str(one), "conductance": value} for one, value in found.heads.items()]
-    if method == "layers":
-        layers = seen.spec.layers
-        return [
-            {"layer": index, "name": layers[index].name, "attribution": value}
-            for index, value in (found.layers or {}).items()
-        ]
-    texts = [("", seen.main, found.tokens)]
-    if seen.target is not None and found.source is not None:
-        texts = [("target", seen.target, found.tokens), ("source", seen.prompt, found.source)]
-    return [
-        {"side": side, "token": at, "text": prompt.label(at), "attribution": float(value)}
-        for side, prompt, values in texts
-        for at, value in enumerate(values)
-    ]
-
-
-def _keys(beside: Beside, seen: Capture) -> list[dict[str, Any]]:
-    prompt, spans = seen.key_prompt(beside.head.layer), seen.key_spans(beside.head.layer)
-    columns: list[Any] = [beside.attention, beside.slope, beside.tokens]
-    return [
-        {
-            "column": column,
-            "text": prompt.words(*spans[column].tolist()) or prompt.label(int(spans[column, 0])),
-            **{
-                name: None if values is None else float(values[at])
-                for name, values in zip(NAMES, columns, strict=True)
-            },
-        }
-        for at, column in enumerate(beside.columns.tolist())
-    ]
-
-
-NAMES = ("attention", "gradient_x_attention", "integrated_gradients")
 
 
 def _agreement(beside: Beside) -> dict[str, float | None]:

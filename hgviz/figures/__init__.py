@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from hgviz.figures.page import Page
 
 TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
-Of = Literal["capture", "pair", "captures", "study", "studies"]
+Of = Literal["capture", "pair", "captures", "study", "studies", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of figure: its name, what people call it, and what it is drawn of.
 
-    of "pair": of two captures, A and B; "captures" and "studies": of one or more. What draws it
+    of "pair": of two captures, A and B; "captures" and "studies": of one or more; "answer": of a
+    model that is asked. What draws it
     stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
     """
 
@@ -41,17 +42,22 @@ FIGURES: dict[str, Kind] = {
         Kind("levels", "One token through all levels", "capture"),
         Kind("rollout", "All maps composed", "capture"),
         Kind("compare", "Two heads and their difference", "pair"),
-        Kind("profile", "Metrics of heads, layer by layer", "captures"),
         Kind("neurons", "One query and its keys, element by element", "capture"),
+        Kind("profile", "Metrics of heads, layer by layer", "captures"),
         Kind("activation", "What scores become", "captures"),
         Kind("curve", "What is lost as heads go", "studies"),
         Kind("scores", "What every head is worth", "study"),
     )
 }
 
+# drawn where a model is asked, by `hgviz attribute`: no file holds what it shows
+ANSWER = Kind("attribution", "Where an answer comes from", "answer")
+
 
 def kind_of(name: str) -> Kind:
     """The kind of this name. Errors: HgvizError where there is none."""
+    if name == ANSWER.name:
+        return ANSWER
     if name not in FIGURES:
         raise HgvizError(
             f"there is no kind of figure named {name!r}",

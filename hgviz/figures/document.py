@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hgviz.figures.answers import Answer
 from hgviz.figures.charts import Chart
 from hgviz.figures.elements import Neurons
 from hgviz.figures.laboratory import Grids, Plots, Strips, Three
 from hgviz.figures.profiles import Profile
 
-Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons
+Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer
 
 
 @dataclass(frozen=True, slots=True)

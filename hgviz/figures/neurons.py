@@ -98,7 +98,7 @@ def _queries(
     """The names of all parts, and the query above the keys that it meets."""
     left, base, each = at
     page.text(
-        left - 5, base + 3 + ROW / 2, labels.elide(asks, left - 6, style.SMALL, bold=True),
+        left - 5, base + 3 + ROW / 2, labels.elide(asks, left - 5, style.SMALL, bold=True),
         size=style.SMALL, bold=True, across="right", middle=True, colour=PAPER.mark_text,
     )  # fmt: skip
     for number, one in enumerate(rasters):
@@ -213,7 +213,7 @@ def _labels(page: Page, chart: Neurons, names: list[str], right: float, top: flo
     for at, name in enumerate(names):
         chosen = at == chart.marked
         page.text(
-            right, top + (at + 0.5) * ROW, labels.elide(name, right - 1, style.SMALL, bold=chosen),
+            right, top + (at + 0.5) * ROW, labels.elide(name, right, style.SMALL, bold=chosen),
             size=style.SMALL, across="right", middle=True, bold=chosen,
             colour=PAPER.mark_text if chosen else PAPER.text,
         )  # fmt: skip
@@ -244,20 +244,9 @@ def _key(page: Page, spec: Spec, chart: Neurons, rasters: list[Raster], y: float
     base = y + 6
     bent = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
     said = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), bent))) + "."
-    lines = _wrapped(said, page.width - LEGEND - 10)
+    lines = labels.wrapped(said, page.width - LEGEND - 10, style.SMALL)
     for line in lines:
         page.text(LEGEND + 8, base, line, size=style.SMALL, colour=PAPER.secondary)
         base += 9
     end = max(base - 9, y + BAR + 7)
     page.close(footnotes(page, [*chart.notes, *page.notes], 0.0, end + 1) + 4)
-
-
-def _wrapped(words: str, room: float) -> list[str]:
-    lines = [""]
-    for word in words.split(" "):
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and style.extent(longer, style.SMALL) > room:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return [labels.elide(line, room, style.SMALL) for line in lines]

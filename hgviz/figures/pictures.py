@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hgviz.figures import (
+    attribution,
     charted,
     curve,
     grids,
@@ -51,6 +52,7 @@ DRAWINGS: dict[str, Drawing] = {
     "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels),
     "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout),
     "compare": Drawing(three.compose, charted.of_three, tables.of_three),
+    "attribution": Drawing(attribution.compose),  # of `hgviz attribute`, not of a capture
     "neurons": Drawing(neurons.compose, measured.of_neurons),
     "profile": Drawing(profile.compose, measured.of_profile),
     "activation": Drawing(plots.compose, charted.of_plots),

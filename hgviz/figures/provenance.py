@@ -12,6 +12,7 @@ from typing import Any
 import hgviz
 from hgviz.core import Capture, replace
 from hgviz.figures import kind_of
+from hgviz.figures.answers import Answer
 from hgviz.figures.content import Looked, Panel, Sheet
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
@@ -24,6 +25,7 @@ MISSING: dict[str, tuple[str, ...]] = {
     "captures": ("CAPTURE.h5",),
     "study": ("STUDY.h5",),
     "studies": ("STUDY.h5",),
+    "answer": ("MODEL",),
 }
 
 
@@ -97,6 +99,11 @@ def command(panel: Panel, path: Path) -> str:
     files = [known_name(one) for one in panel.files]
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
+    if isinstance(panel.content, Answer):
+        model = (files or [""])[0] or MISSING["answer"][0]
+        width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
+        asked = (*panel.content.asked, *width, "-o", path.name)
+        return shlex.join(["hgviz", "attribute", model, *asked])
     spec, recipe = panel.spec, panel.spec.recipe
     spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
     return command_of(spec, files, panel.item, path.name)

@@ -4,6 +4,7 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 """
 
 from hgviz.tasks.alike import capture_alike
+from hgviz.tasks.attributing import attribution_panel, attribution_rows, given_words
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
@@ -34,9 +35,10 @@ from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
 
 __all__ = [
-    "attention_flow", "beside", "capture", "capture_alike", "capture_at", "capture_corpus", "chart",
+    "attention_flow", "attribution_panel", "attribution_rows", "beside", "capture",
+    "capture_alike", "capture_at", "capture_corpus", "chart",
     "compare", "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate",
-    "examples_from", "explain", "figure", "generate", "habits", "habits_of_model",
+    "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
     "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",

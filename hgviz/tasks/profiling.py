@@ -143,7 +143,7 @@ def _sides(captures: Sequence[Capture]) -> tuple[Side, ...]:
             for head in one.heads
         )  # fmt: skip
         off = np.array([head in capture.off for head in heads], bool)
-        sides.append(Side(name, tuple(_places(capture)), heads, off))
+        sides.append(Side(name, tuple(places_of(capture)), heads, off))
     return tuple(sides)
 
 
@@ -168,7 +168,8 @@ def _names(captures: Sequence[Capture]) -> list[str]:
     ]
 
 
-def _places(capture: Capture) -> list[Place]:
+def places_of(capture: Capture) -> list[Place]:
+    """The layers of a model as figures name them."""
     from hgviz.figures.profiles import Place
 
     levels = capture.spec.levels
@@ -259,4 +260,4 @@ def _about(captures: Sequence[Capture], metrics: Sequence[str]) -> dict[str, str
     }
 
 
-__all__ = ["profile_chart"]
+__all__ = ["places_of", "profile_chart"]

@@ -1,0 +1,300 @@
+"""Where an answer comes from, as rows of a table and as a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hgviz.core import Capture, HgvizError
+
+if TYPE_CHECKING:
+    from hgviz.analysis.attribution import Attribution, Beside, Question
+    from hgviz.core import ModelSpec, Prompt
+    from hgviz.figures import Panel, Spec
+    from hgviz.models.model import Model
+
+Method = Literal["tokens", "layers", "heads", "attention"]
+NAMES = ("attention", "gradient_x_attention", "integrated_gradients")
+TITLES = ("Attention", "Gradient × attention", "Integrated gradients")
+STARTS = {"mean": "the average token", "blank": "blanks", "zero": "nothing"}
+MOST = 32  # keys that a figure has
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def attribution_rows(
+    found: Attribution, seen: Capture, method: Method, beside: Beside | None = None
+) -> list[dict[str, Any]]:
+    """The numbers of a method, a dictionary for each token, head, layer or key; beside: of the
+    method attention."""
+    if beside is not None:
+        return _keys(beside, seen)
+    if method == "heads":
+        return [{"head": str(one), "conductance": value} for one, value in found.heads.items()]
+    if method == "layers":
+        layers = seen.spec.layers
+        return [
+            {"layer": index, "name": layers[index].name, "attribution": value}
+            for index, value in (found.layers or {}).items()
+        ]
+    return [
+        {"side": side, "token": at, "text": prompt.label(at), "attribution": float(value)}
+        for side, prompt, values in _texts(found, seen)
+        for at, value in enumerate(values)
+    ]
+
+
+def _texts(found: Attribution, seen: Capture) -> list[tuple[str, Prompt, np.ndarray]]:
+    if seen.target is not None and found.source is not None:
+        return [("target", seen.target, found.tokens), ("source", seen.prompt, found.source)]
+    return [("", seen.main, found.tokens)]
+
+
+def _keys(beside: Beside, seen: Capture) -> list[dict[str, Any]]:
+    prompt, spans = seen.key_prompt(beside.head.layer), seen.key_spans(beside.head.layer)
+    columns: list[Any] = [beside.attention, beside.slope, beside.tokens]
+    return [
+        {
+            "column": column,
+            "text": prompt.words(*spans[column].tolist()) or prompt.label(int(spans[column, 0])),
+            **{
+                name: None if values is None else float(values[at])
+                for name, values in zip(NAMES, columns, strict=True)
+            },
+        }
+        for at, column in enumerate(beside.columns.tolist())
+    ]
+
+
+# --- a figure -------------------------------------------------------------------------------------
+
+
+def attribution_panel(
+    spec: Spec,
+    found: Attribution,
+    seen: Capture,
+    method: Method,
+    *,
+    says: str = "",
+    beside: Beside | None = None,
+    query: int | None = None,
+    given: Sequence[str] = (),
+    model: str = "",
+) -> Panel:
+    """A figure of what was found, ready to be drawn.
+
+    says: the token that was asked about, in words; beside: of the method attention, for a
+    query where one asks. given: the words of the command line for what was given to the model, as
+    given_words has them; model: where it lies. Errors: HgvizError for layers that nobody walked
+    through.
+    """
+    from hgviz.figures import Panel
+    from hgviz.figures.answers import Answer, Share
+    from hgviz.figures.answers import Beside as Keys
+    from hgviz.tasks.profiling import places_of
+
+    if method == "layers" and not found.layers:
+        raise HgvizError(
+            "the layers were not walked through", "each takes a walk of its own", "Ask for them"
+        )
+    if method == "attention" and beside is None:
+        raise HgvizError("no head was read beside its attention", "", "Name one")
+    rows = attribution_rows(found, seen, method, beside)
+    names = list(rows[0]) if rows else []
+    table = [tuple(names), *(tuple(_plain(row[name]) for name in names) for row in rows)]
+    title, more = _titled(found, seen, method, says, beside)
+    parts: dict[str, Any] = {}
+    if method == "tokens":
+        parts["texts"] = tuple(
+            Share(side, prompt, _heard(found.question, seen, values, side))
+            for side, prompt, values in _texts(found, seen)
+        )
+    elif beside is not None:
+        kept = _strongest(beside)
+        layer = beside.head.layer
+        every = zip(TITLES, (beside.attention, beside.slope, beside.tokens), strict=True)
+        parts["keys"] = Keys(
+            seen.key_prompt(layer), seen.key_spans(layer)[beside.columns[kept]],
+            tuple((name, values[kept]) for name, values in every if values is not None),
+        )  # fmt: skip
+    else:
+        parts["heads" if method == "heads" else "layers"] = getattr(found, method)
+        parts["places"] = tuple(places_of(seen))
+    chart = Answer(
+        off=found.off, asked=asked_words(found, seen.spec, method, beside, query, given),
+        table=tuple(table), title=title, more=more, notes=tuple(_notes(found, method, beside)),
+        about=_about(found, seen, method), **parts,
+    )  # fmt: skip
+    return Panel(spec, chart, (model,))
+
+
+def _plain(value: Any) -> Any:
+    return math.nan if value is None else value if isinstance(value, str | float) else str(value)
+
+
+def _heard(question: Question, seen: Capture, values: np.ndarray, side: str) -> np.ndarray:
+    """The values of the tokens that the answer hears of: a model of what is next reads no more."""
+    if question.position is None or seen.spec.goal != "next" or side == "source":
+        return values
+    return values[: question.position + 1]
+
+
+def _strongest(beside: Beside) -> np.ndarray:
+    """Of many keys those that some column has among its largest, in the order of the text."""
+    sizes = [np.abs(one) for one in (beside.attention, beside.slope, beside.tokens)
+             if one is not None]  # fmt: skip
+    parts = [one / (np.nanmax(one, initial=0.0) or 1.0) for one in sizes]
+    most = np.nan_to_num(np.max(parts, axis=0)) if len(beside.columns) else np.zeros(0)
+    found: np.ndarray = np.sort(np.argsort(-most, kind="stable")[:MOST])
+    return found
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def _titled(
+    found: Attribution, seen: Capture, method: Method, says: str, beside: Beside | None
+) -> tuple[str, str]:
+    """Which answer, and how it was asked."""
+    question = found.question
+    if question.position is None:
+        labels = seen.spec.labels
+        answer = labels[question.number] if question.number < len(labels) else str(question.number)
+    else:
+        answer = says or f"token {question.number}"
+    where = ""
+    if question.position is not None:
+        where = f" after “{seen.main.label(question.position)}”"
+    how = {
+        "tokens": "integrated gradients",
+        "layers": "integrated gradients of each layer",
+        "heads": "conductance of each head",
+        "attention": f"head {beside.head}" if beside is not None else "",
+    }[method]
+    return f"What “{answer}”{where} comes from", how
+
+
+def _notes(found: Attribution, method: Method, beside: Beside | None) -> list[str]:
+    notes = []
+    if beside is not None:
+        if len(beside.columns) > MOST:
+            notes.append(f"The {MOST} keys that count most of {len(beside.columns):,}.")
+        rest = ("gradient × attention", "integrated gradients")
+        said = [f"{_signed(value, 2)} with {name}"
+                for value, name in zip(beside.agreements, rest, strict=False)
+                if not math.isnan(value)]  # fmt: skip
+        if said:
+            notes.append(f"Rank correlation of attention (Spearman, of sizes): {', '.join(said)}.")
+    if method == "layers":
+        notes.append("Each layer by itself: what the answer loses without what the layer attends "
+                     "in this text; they do not add up.")  # fmt: skip
+    if found.off:
+        notes.append(f"Switched off: {', '.join(str(one) for one in sorted(found.off))}.")
+    return [*notes, complete(found)]
+
+
+def complete(found: Attribution) -> str:
+    """How far the sum of the tokens is from what it should be, after how many steps."""
+    percent = f"{100 * found.error:.2g} %" if found.error >= 1e-5 else "less than 0.001 %"
+    percent = "all" if math.isinf(found.error) else percent
+    return (
+        f"The tokens add up to {_signed(found.total)}; the answer changes by "
+        f"{_signed(found.change)}, from {_said(found.start)} with {STARTS[found.question.baseline]}"
+        f" to {_said(found.value)}: {percent} is missing after {found.question.steps:,} steps."
+    )
+
+
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _said(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
+
+
+def _about(found: Attribution, seen: Capture, method: Method) -> dict[str, str]:
+    from hgviz.figures.provenance import bare_name
+
+    question = found.question
+    return {
+        "model": bare_name(seen.spec.name),
+        "checkpoint": seen.spec.digest,
+        "method": method,
+        "answer": str(question.number),
+        "position": "" if question.position is None else str(question.position),
+        "path": f"{question.steps} steps from {question.baseline}",
+        "value": f"{found.value:.6g}",
+        "start": f"{found.start:.6g}",
+        "error": "" if math.isinf(found.error) else f"{found.error:.3g}",
+        "text": found.prompt.digest,
+        "target": found.target.digest if found.target is not None else "",
+        "off": ", ".join(str(head) for head in sorted(found.off)),
+    }
+
+
+# --- as a command ---------------------------------------------------------------------------------
+
+
+def asked_words(
+    found: Attribution,
+    spec: ModelSpec,
+    method: Method,
+    beside: Beside | None = None,
+    query: int | None = None,
+    given: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """What follows the model in the command that finds it again: what it was given, and what was
+    asked."""
+    question = found.question
+    words = [*(given or ("--ids", "IDS.json"))]
+    if question.position is None:
+        words += ["--target-class", str(question.number)]
+        if question.number < len(spec.labels):
+            words[-1] = spec.labels[question.number]
+    else:
+        # an id of one digit would be read as that digit
+        words += ["--token", str(question.position), "--says", f"{question.number:02d}"]
+    words += ["--method", method]
+    if beside is not None:
+        words += ["--head", str(beside.head)]
+        words += [] if query is None else ["--query", str(query)]
+    words += ["--steps", str(question.steps), "--baseline", question.baseline]
+    if found.off:
+        words += ["--off", ",".join(str(head) for head in sorted(found.off))]
+    return tuple(words)
+
+
+def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:
+    """The words that give a model the texts of a capture; a stand-in where no words do, as for
+    texts that the model wrote itself."""
+    from hgviz.models import prompts
+
+    prompt, target = seen.prompt, seen.target
+    text, pair = prompt.text, None
+    if prompt.token_type_ids is not None and np.any(prompt.token_type_ids) and "\n" in text:
+        text, pair = text.split("\n", 1)
+    second = None if target is None else target.text
+    if model is None or prompt.states is not None or "\0" in text:
+        return ()
+    try:
+        again = prompts.given(model, text, None, None, pair, second)
+    except HgvizError:
+        return ()
+    same = [
+        a is None and b is None or (a is not None and b is not None and a.digest == b.digest)
+        for a, b in zip(again, (prompt, target), strict=True)
+    ]
+    words = ["--text", text]
+    words += [] if pair is None else ["--text-pair", pair]
+    words += [] if second is None else ["--target", second]
+    return tuple(words) if all(same) else ()
+
+
+__all__ = [
+    "MOST", "NAMES", "Method", "asked_words", "attribution_panel", "attribution_rows", "complete",
+    "given_words",
+]  # fmt: skip

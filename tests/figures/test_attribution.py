@@ -1,0 +1,283 @@
+"""Figures of attributions: what is drawn is what was found, signs go both ways, nothing is cut."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hgviz import palettes, tasks
+from hgviz.analysis.attribution import Attribution, Beside, Question
+from hgviz.cli import main
+from hgviz.core import Display, HeadId, HgvizError, finish
+from hgviz.figures import Spec, composed, draw, points, style
+from hgviz.models import open_model
+from hgviz.resources import resource
+from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
+from tests.figures.test_layout import overlaps, texts
+from tests.figures.texts import HOSTILE, SEA, capture_of, plain
+from tests.making import make_capture
+
+REVIEW = "A dull plot, but she never bores."
+SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
+METHODS = ("tokens", "heads", "layers", "attention")
+WIDTHS = ("1.6in", "acl", "icml", "neurips")
+
+
+def found_of(capture, *, classes=False, position=None, seed=0, **more):
+    """What an attribution of a capture could be."""
+    random = np.random.default_rng(seed)
+    at = len(capture.main) - 1 if position is None else position
+    question = Question(0, None) if classes else Question(65, at, 64)
+    layers = {one.index: float(random.normal()) for one in capture.spec.layers if one.heads}
+    source = random.normal(size=len(capture.prompt)) if capture.target is not None else None
+    return Attribution(
+        question, capture.prompt, capture.target, capture.off, 2.5, -1.0,
+        random.normal(size=len(capture.main)), source,
+        {head: float(random.normal()) for head in capture.spec.heads}, layers, **more,
+    )  # fmt: skip
+
+
+def beside_of(capture, head, keys=None):
+    layer = head.layer
+    count = capture.maps[layer].shape[2] if keys is None else keys
+    random = np.random.default_rng(1)
+    there = np.flatnonzero(capture.key_spans(layer)[:count, 0] >= 0)
+    values = random.normal(size=(3, len(there)))
+    return Beside(head, 0, there, np.abs(values[0]), values[1], values[2])
+
+
+def panel_of(capture, method, width="acl", **more):
+    beside = None
+    if method == "attention":
+        layer = next(one for one in capture.spec.layers if one.heads)
+        beside = beside_of(capture, HeadId(layer.index, layer.heads[0]))
+    spec = Spec("attribution", display=Display(scale="linear"), width=width)
+    return attribution_panel(spec, found_of(capture, **more), capture, method, beside=beside,
+                             says="e", given=("--text", "a"), model="sample/hourglass")  # fmt: skip
+
+
+def page_of(panel):
+    with style.dressed():
+        page = composed(panel.spec, panel.content)
+        return page, texts(page)
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
+    capture = plain(["good", "bad", "so", "so"], special=False)
+    found = replace(found_of(capture, classes=True), tokens=np.array([2.0, -1.0, 0.0, 1.0]))
+    spec = Spec("attribution", display=Display(scale="linear"), width="acl")
+    page, _ = page_of(attribution_panel(spec, found, capture, "tokens"))
+    table = palettes.colours("blue-red")
+    colours = [tuple(float(one) / 255 for one in table[at]) for at in (40, 215)]
+    bars = {at: [] for at in (0, 1)}
+    for patch in page.axes.patches:
+        face = patch.get_facecolor()[:3]
+        for at, colour in enumerate(colours):
+            if np.allclose(face, colour, atol=1e-6) and patch.get_height() < 8.6:
+                bars[at].append((patch.get_y(), patch.get_height()))
+    assert len(bars[0]) == 1 and len(bars[1]) == 2  # what adds nothing has no bar
+    zero = bars[0][0][0]
+    assert all(y + high == pytest.approx(zero) for y, high in bars[1])  # y runs down the page
+    assert bars[1][0][1] == pytest.approx(2 * bars[0][0][1])
+    assert bars[1][1][1] == pytest.approx(bars[0][0][1])
+
+
+def test_the_bar_of_colours_is_symmetric_about_nothing():
+    capture = plain(["good", "bad"], special=False)
+    found = replace(found_of(capture, classes=True), tokens=np.array([3.0, 0.5]))
+    _, said = page_of(attribution_panel(Spec("attribution", width="acl"), found, capture, "tokens"))
+    words = [words for words, _ in said]
+    assert "−3" in words and "+3" in words and "0" in words
+
+
+def test_completeness_is_told():
+    panel = panel_of(capture_of("sea"), "tokens")
+    _, said = page_of(panel)
+    found = found_of(capture_of("sea"))
+    words = " ".join(words for words, _ in said)
+    percent = f"{100 * found.error:.2g} %"
+    assert "the answer changes by +3.500" in words and f"{percent} is missing" in words
+
+
+def test_letters_of_a_character_are_added_up_and_nothing_is_lost():
+    capture = make_capture("모래시계는 a")
+    found = found_of(capture)
+    from hgviz.figures.answers import Share
+    from hgviz.figures.attribution import _by_token, _by_word
+
+    share = Share("", capture.prompt, found.tokens)
+    for way in (_by_token, _by_word):
+        assert sum(cell.value for cell in way(share)) == pytest.approx(found.tokens.sum())
+    assert [cell.words for cell in _by_word(share)] == ["모래시계는", "a"]
+
+
+def test_a_text_too_long_for_letters_has_words_and_one_too_long_for_words_has_stretches():
+    page, said = page_of(panel_of(make_capture(SEA * 6), "tokens", "acl"))
+    assert "hourglass" in [words for words, _ in said]
+    assert page.notes == ["tokens are added up to words"]
+    capture = plain(["word"] * 4096, layers=1, heads=1)
+    page, _ = page_of(panel_of(capture, "tokens", "acl"))
+    assert page.height < 2 * page.width
+    assert any("each bar is the sum of" in note for note in page.notes)
+
+
+def test_what_comes_after_the_answer_is_not_drawn_as_nothing():
+    panel = panel_of(capture_of("sea"), "tokens", position=20)
+    assert len(panel.content.texts[0].values) == 21
+    assert "does not hear of the rest" in " ".join(words for words, _ in page_of(panel)[1])
+
+
+def test_heads_that_are_off_are_hatched_and_have_no_number():
+    capture = replace(capture_of("sea"), off=frozenset({HeadId(0, 1)}))
+    panel = panel_of(capture, "heads", "neurips")
+    page, said = page_of(panel)
+    words = [words for words, _ in said]
+    assert words.count("off") == 1 and "Switched off: 0.1." in words
+    numbers = [one for one in words if one[:1] in "+−" and "." in one or one == "0.00"]
+    assert len(numbers) >= len(capture.spec.heads) - 1
+
+
+def test_of_many_keys_those_that_count_are_drawn():
+    panel = panel_of(make_capture(SEA), "attention")
+    assert len(panel.content.keys.spans) == MOST
+    assert any(f"The {MOST} keys that count most of" in note for note in panel.content.notes)
+
+
+# --- layout ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "name", ["one letter", "hostile", "sea", "two texts", "slots", "long names", "ragged"]
+)
+def test_no_two_texts_overlap_and_none_leaves_the_page(name, method):
+    for width in ("1.6in", "neurips") if len(name) % 2 else ("1.6in", "acl"):
+        require_tidy(panel_of(capture_of(name), method, width), width)
+
+
+def test_many_heads_of_many_layers_fit():
+    for width in WIDTHS:
+        require_tidy(panel_of(capture_of("many layers"), "heads", width), width)
+        require_tidy(panel_of(capture_of("many heads"), "heads", width), width)
+
+
+def require_tidy(panel, width):
+    page, found = page_of(panel)
+    assert page.width == pytest.approx(points(width))
+    assert overlaps(found) == [], width
+    for words, (left, low, right, high) in found:
+        assert min(left, low) >= -0.3, (width, words)
+        assert right <= page.width + 0.3 and high <= page.height + 0.3, (width, words)
+    assert page.smallest >= 5
+    assert not any("\x1b" in words or "\u202e" in words for words, _ in found)
+
+
+def test_a_stranger_s_label_is_drawn():
+    capture = plain(["a", "b"])
+    spec = replace(capture.spec, goal="classes", labels=(HOSTILE, "other"))
+    panel = panel_of(replace(capture, spec=spec), "tokens", classes=True)
+    require_tidy(panel, "acl")
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "form"),
+    [("tokens", "pdf"), ("heads", "svg"), ("layers", "png"), ("attention", "svg")],
+)
+def test_two_runs_give_the_same_bytes(method, form, tmp_path):
+    found = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        path = draw(panel_of(capture_of("sea"), method), tmp_path / folder / f"f.{form}")
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_table_has_every_number(method, tmp_path):
+    capture = capture_of("sea")
+    panel = panel_of(capture, method)
+    path = draw(panel, tmp_path / "f.csv")
+    with open(path) as file:
+        rows = list(csv.DictReader(file))
+    beside = beside_of(capture, HeadId(0, 0)) if method == "attention" else None
+    wanted = attribution_rows(found_of(capture), capture, method, beside)
+    assert len(rows) == len(wanted)
+    for row, one in zip(rows, wanted, strict=True):
+        for name, value in one.items():
+            if isinstance(value, float):
+                assert float(row[name]) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (SOFTMAX, "--text", REVIEW, "--method", "tokens"),
+        (SOFTMAX, "--text", REVIEW, "--method", "heads", "--off", "1.2,3.*"),
+        (SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2", "--query", "0"),
+        (SOFTMAX, "--text", REVIEW, "--method", "layers", "--target-class", "0"),
+        (HOURGLASS, "--text", 'The "sea" $HOME ', "--token", "3", "--says", "x"),
+        (HOURGLASS, "--text", "The sea"),
+    ],
+)
+def test_the_command_in_a_figure_draws_it_again_to_the_byte(more, tmp_path, capsys, monkeypatch):
+    first, again = tmp_path / "first", tmp_path / "again"
+    for folder in (first, again):
+        folder.mkdir()
+    steps = ("--steps", "8", "--baseline", "mean", "--width", "acl")
+    assert main(["attribute", *more, *steps, "-o", str(first / "f.svg")], None) == 0
+    assert "where the answer comes from" in capsys.readouterr().out
+    drawn = (first / "f.svg").read_text()
+    import html
+    import re
+
+    command = html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+    monkeypatch.chdir(again)
+    words = shlex.split(command)
+    assert words[:2] == ["hgviz", "attribute"] and "/" not in words[2].removeprefix("sample/")
+    assert main(words[1:], None) == 0
+    assert (again / "f.svg").read_text() == drawn
+    assert str(tmp_path) not in drawn
+
+
+def test_the_words_that_give_a_text_are_checked_by_reading_it_again():
+    model = open_model(SOFTMAX)
+    seen = finish(tasks.capture(model, model.tokenize(REVIEW)))
+    assert given_words(model, seen) == ("--text", REVIEW)
+    other = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
+    assert given_words(model, other) == () and given_words(None, seen) == ()
+    panel = attribution_panel(Spec("attribution"), found_of(seen, classes=True), seen, "tokens")
+    assert panel.content.asked[:2] == ("--ids", "IDS.json")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--width", "9ft", "-o", "f.pdf"), 1, "no width"),
+        (("-o", "f.gif"), 2, "does not end in"),
+        (("-o", "nowhere/f.pdf"), 1, "There is no folder"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(words, code, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["attribute", SOFTMAX, "--text", "a", *words], None) == code
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_layers_that_nobody_walked_through_cannot_be_drawn():
+    capture = capture_of("sea")
+    found = replace(found_of(capture), layers=None)
+    with pytest.raises(HgvizError, match="not walked through"):
+        attribution_panel(Spec("attribution"), found, capture, "layers")
+    with pytest.raises(HgvizError, match="no head was read"):
+        attribution_panel(Spec("attribution"), found, capture, "attention")
