@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from hgviz.figures import spoken
 from hgviz.figures.charted import titled
+from hgviz.figures.charts import Many
 from hgviz.figures.elements import Neurons
 from hgviz.figures.profiles import Measured, Profile, Side
 from hgviz.figures.spec import Spec
+
+if TYPE_CHECKING:
+    from hgviz.figures.answers import Answer
+
+MOST = 3  # that are named at either end
 
 
 def of_profile(_: Spec, chart: Profile) -> str:
@@ -77,3 +85,40 @@ def _elements(chart: Neurons, at: int) -> str:
             words += f", element {least} the least, {spoken.said(float(values[least]))}"
         found.append(f"{words}, their sum {spoken.said(float(values.sum()))}")
     return "".join(found)
+
+
+def of_answer(_: Spec, chart: Answer) -> str:
+    """What adds most to an answer and what speaks most against it: tokens, heads, layers, keys."""
+    found = [titled(chart.title, chart.more)]
+    for share in chart.texts:
+        names = [
+            f"{share.prompt.unit} {spoken.tokens_of(share.prompt, at, at + 1)}"
+            for at in range(len(share.values))
+        ]
+        where = f"Of the {spoken.visible(share.name, spoken.NAME)}: " if share.name else ""
+        found.append(f"{where}{_ends(names, share.values)}")
+    for kind, numbers in (("head", chart.heads), ("layer", chart.layers)):
+        if numbers:
+            values = np.array(list(numbers.values()), np.float64)
+            found.append(_ends([f"{kind} {one}" for one in numbers], values))
+    if chart.keys is not None:
+        names = [
+            f"key {spoken.tokens_of(chart.keys.prompt, int(a), int(b))}"
+            for a, b in chart.keys.spans
+        ]
+        found += [f"{name}: {_ends(names, values)}" for name, values in chart.keys.columns]
+    return spoken.joined(found)
+
+
+def _ends(names: list[str], values: Many) -> str:
+    """The largest of some numbers, and the least where that is below 0."""
+    real = np.flatnonzero(np.isfinite(values))
+    if not len(real):
+        return "nothing"
+    order = real[np.argsort(-values[real], kind="stable")]
+    most = [f"{names[at]}, {spoken.said(float(values[at]))}" for at in order[:MOST]]
+    words = f"most from {'; '.join(most)}"
+    below = [f"{names[at]}, {spoken.said(float(values[at]))}" for at in order[::-1][:MOST]
+             if values[at] < 0]  # fmt: skip
+    words += f"; most against from {'; '.join(below)}" if below else ""
+    return f"{words}; their sum is {spoken.said(float(values[real].sum()))}"

@@ -39,7 +39,7 @@ def said(value: float) -> str:
     if 0 < size < 1e-4:
         digits, power = f"{size:.1e}".split("e")
         words = f"{digits}e−{abs(int(power))}"
-    elif size < 1000:
+    elif size < 999.5:
         words = f"{size:.3g}"
     else:
         words = f"{size:,.0f}"

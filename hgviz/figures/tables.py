@@ -7,6 +7,7 @@ capture. The names of columns are those of docs/guide.md, "Numbers and words".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +28,7 @@ from hgviz.maps.sides import Side
 MOST, MOST_OF_WALL = 1 << 20, 1 << 18  # cells that a table of maps has; what has more is reduced
 LONGEST = 80  # characters of the text of one cell
 DIGITS = 7
+NUMBERS = float, np.floating  # as isinstance is quickest with
 SEEN, UNSEEN, OFF = "seen", "not seen", "off"
 QUERY = "row_first", "row_last", "query_first", "query_last", "query_text"
 KEY = "column_first", "column_last", "key_first", "key_last", "key_text"
@@ -180,11 +182,15 @@ def cell(value: Any) -> str:
     A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
     that looks so already: whoever reads it takes one away.
     """
-    if isinstance(value, str):
-        return f"'{value}" if value.lstrip("'")[:1] in FORMULA else value
-    if isinstance(value, int | np.integer):
-        return str(value)
-    return f"{value:.{DIGITS}g}" if isfinite(value) else ""
+    if isinstance(value, NUMBERS):
+        return f"{value:.{DIGITS}g}" if isfinite(value) else ""
+    return _text(value)
+
+
+@lru_cache(maxsize=1 << 14, typed=True)  # tokens and their numbers come back in every line
+def _text(value: str | int) -> str:
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.lstrip("'")[:1] in FORMULA else text
 
 
 FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what formulas begin with
