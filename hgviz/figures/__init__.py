@@ -119,8 +119,11 @@ def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
     from hgviz.figures import provenance
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
-        page = composed_sheet(sheet, panels)
-        record = provenance.record_of_sheet(sheet, panels, page.notes, path)
+        from hgviz.figures.sheet import placed
+
+        ready = placed(sheet, panels)
+        page = composed_sheet(sheet, ready)
+        record = provenance.record_of_sheet(sheet, ready, page.notes, path)
         return page, {**record, "alt": alt_of_sheet(sheet, panels)}
 
     return _written(page_and_record, path, sheet.format)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 
@@ -62,6 +64,33 @@ class Axes:
         up = self.bottom - (np.asarray(y) - self.y0) / ((self.y1 - self.y0) or 1) * self.height
         return list(zip(across.tolist(), up.tolist(), strict=True))
 
+    def inside(self, x: Many, y: Many) -> list[tuple[Many, Many]]:
+        """The parts of a line that lie between y0 and y1, cut where it leaves."""
+        if not ((y < self.y0) | (y > self.y1)).any():
+            return [(x, y)]
+        parts: list[list[tuple[float, float]]] = [[]]
+        for (x0, y0), (x1, y1) in pairwise(zip(x.tolist(), y.tolist(), strict=True)):
+            rise = y1 - y0
+            if not isfinite(rise) or (not rise and not self.y0 <= y0 <= self.y1):
+                continue
+            ends = sorted((edge - y0) / rise for edge in (self.y0, self.y1)) if rise else [0.0, 1.0]
+            first, last = max(ends[0], 0.0), min(ends[1], 1.0)
+            if first >= last:
+                continue
+            if first > 0 or not parts[-1]:
+                parts.append([(x0 + first * (x1 - x0), y0 + first * rise)])
+            parts[-1].append((x0 + last * (x1 - x0), y0 + last * rise))
+            if last < 1:
+                parts.append([])
+        return [(np.array(one)[:, 0], np.array(one)[:, 1]) for one in parts if one]
+
+
+def asked(
+    ends: tuple[float, float, float, float], limits: tuple[float, float] | None
+) -> tuple[float, float, float, float]:
+    """The ends of axes, those of y as they are asked for."""
+    return ends if limits is None else (*ends[:2], *limits)
+
 
 def frame(
     page: Page,
@@ -96,16 +125,21 @@ def band(page: Page, axes: Axes, one: Band) -> None:
 def ribbon(
     page: Page, axes: Axes, x: Many, low: Many, high: Many, colour: str, alpha: float
 ) -> None:
-    """The room between two lines."""
+    """The room between two lines, as far as the axes go."""
+    low, high = (np.clip(end, axes.y0, axes.y1) for end in (low, high))
     page.polygon([*axes.at(x, low), *reversed(axes.at(x, high))], colour, alpha)
 
 
 def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, first: float = 0.5) -> None:
-    """A line with markers at some of its points; first: where between two of them it begins."""
-    places = axes.at(x, y)
-    page.stroke(places, how.colour, 1.1, how.dash)
-    every = max(1, round(len(places) * APART / max(axes.width, 1)))
-    page.marks(places[int(every * first) :: every], how.marker, how.colour, 3.0)
+    """A line as far as the axes go, with markers at some of its points; first: where between two
+    of them it begins.
+    """
+    for part in axes.inside(x, y):
+        page.stroke(axes.at(*part), how.colour, 1.1, how.dash)
+    every = max(1, round(len(x) * APART / max(axes.width, 1)))
+    marked = np.arange(len(x))[int(every * first) :: every]
+    marked = marked[(y[marked] >= axes.y0) & (y[marked] <= axes.y1)]
+    page.marks(axes.at(x[marked], y[marked]), how.marker, how.colour, 3.0)
 
 
 def numbered(

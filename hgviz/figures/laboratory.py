@@ -17,7 +17,8 @@ Triple = tuple[float, float, float]
 @dataclass(frozen=True, slots=True, eq=False)
 class Plot:
     """One pair of axes of its own. xs: where ticks are and what they say, () for round numbers;
-    least: y goes at least down to it, most: and up to it."""
+    least: y goes at least down to it, most: and up to it; limits: from where to where y goes, None
+    for all there is."""
 
     title: str
     across: str
@@ -26,6 +27,7 @@ class Plot:
     xs: tuple[tuple[float, str], ...] = ()
     least: float = 0.0
     most: float = 0.0
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +132,8 @@ class Three:
     """A head of A, one of B and what A weighs more, on one grid, each cell of 2^zoom x 2^zoom.
 
     maps: A, B and A - B; seen: where each has anything; shape: of the grid in whole cells; signed:
-    whether A or B has weights below 0; names: of A and B.
+    whether A or B has weights below 0; names: of A and B; apart: how far the colours of A - B go, 0
+    for as far as it goes.
     """
 
     maps: tuple[Floats, Floats, Floats]
@@ -145,6 +148,7 @@ class Three:
     more: str = ""
     notes: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    apart: float = 0.0
 
     def rows(self) -> list[Row]:
         """The numbers, a line for each cell, the names of columns first."""

@@ -18,6 +18,7 @@ from hgviz.figures import (
     neurons,
     plots,
     profile,
+    ranges,
     rollout,
     scores,
     strips,
@@ -37,27 +38,29 @@ class Drawing:
     """How a kind is drawn: compose places spec and content on a page, and closes it.
 
     words: what it shows, in sentences that are true of its numbers, for those who cannot see it;
-    rows: these numbers, the names of their columns first; a chart has its own.
+    rows: these numbers, the names of their columns first; a chart has its own. reach: how far those
+    numbers go that can share a range with other figures on a sheet.
     """
 
     compose: Callable[[Page, Spec, Any], None]
     words: Callable[[Spec, Any], str] = charted.of_titled
     rows: Callable[[Spec, Any], Iterable[Row]] = tables.charted
+    reach: Callable[[Spec, Any], ranges.Reach] = ranges.nothing
 
 
 DRAWINGS: dict[str, Drawing] = {
-    "map": Drawing(matrix.compose, telling.of_map, tables.of_map),
+    "map": Drawing(matrix.compose, telling.of_map, tables.of_map, ranges.of_map),
     "links": Drawing(links.compose, telling.of_links, tables.of_links),
-    "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall),
-    "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels),
-    "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout),
-    "compare": Drawing(three.compose, charted.of_three, tables.of_three),
+    "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall, ranges.of_wall),
+    "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels, ranges.of_levels),
+    "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout, ranges.of_rollout),
+    "compare": Drawing(three.compose, charted.of_three, tables.of_three, ranges.of_three),
     "attribution": Drawing(attribution.compose),  # of `hgviz attribute`, not of a capture
     "neurons": Drawing(neurons.compose, measured.of_neurons),
     "profile": Drawing(profile.compose, measured.of_profile),
-    "activation": Drawing(plots.compose, charted.of_plots),
-    "curve": Drawing(curve.compose, charted.of_curves),
-    "scores": Drawing(scores.compose, charted.of_scores),
+    "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),
+    "curve": Drawing(curve.compose, charted.of_curves, reach=ranges.of_curves),
+    "scores": Drawing(scores.compose, charted.of_scores, reach=ranges.of_scores),
     # of reports alone
     "grids": Drawing(grids.compose, charted.of_grids),
     "plots": Drawing(plots.compose, charted.of_plots),

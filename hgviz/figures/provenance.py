@@ -49,7 +49,7 @@ def record_of_sheet(
     """What identifies a figure of several panels: what identifies each, under its letter."""
     found = {"program": f"hgviz {hgviz.__version__}", "kind": "sheet"}
     for letter, panel in zip(ascii_lowercase, panels, strict=False):
-        one = record(panel, [], path)
+        one = record(panel, [], path.with_name(f"{letter}-{path.name}"))
         found |= {f"{letter}.{name}": words for name, words in one.items() if name != "program"}
     found["sheet"] = sheet.digest
     words = ["hgviz", "figure", bare_name(sheet.file) or "FIGURE.toml", "-o", path.name]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 
 from hgviz.core import HgvizError, replace
+from hgviz.figures import ranges
 from hgviz.figures.content import Panel, Sheet
 from hgviz.figures.page import Page
 from hgviz.figures.pictures import DRAWINGS
@@ -23,15 +24,13 @@ def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     columns, column = _grid(sheet, panels)
     parts: list[tuple[Page, float, float]] = []
     at, top, bottom = 0, 0.0, 0.0
-    for number, panel in enumerate(panels):
+    for number, panel in enumerate(placed(sheet, panels)):
         span = min(panel.span, columns)
         if at + span > columns:
             at, top = 0, bottom + BELOW
-        width = span * column + (span - 1) * BETWEEN
         letter = f"({ascii_lowercase[number]})" if sheet.lettered else ""
-        part = Page(width, page.figure, letter)
-        spec = replace(panel.spec, width=f"{width:.4f}pt")
-        DRAWINGS[spec.kind].compose(part, spec, panel.content)
+        part = Page(points(panel.spec.width), page.figure, letter)
+        DRAWINGS[panel.spec.kind].compose(part, panel.spec, panel.content)
         parts.append((part, at * (column + BETWEEN), top))
         page.notes += [f"{letter} {note}".strip() for note in part.notes]
         page.smallest = min(filter(None, (page.smallest, part.smallest)), default=None)
@@ -40,6 +39,17 @@ def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     for part, x, y in parts:
         part.put(x, y, page.width, page.height)
     return page
+
+
+def placed(sheet: Sheet, panels: Sequence[Panel]) -> list[Panel]:
+    """The panels as they stand on a sheet: as wide as their columns, and over the ranges that they
+    share. Errors as of arranged."""
+    wide = widths(sheet, panels)
+    some = ranges.shared(panels, lambda kind: DRAWINGS[kind].reach) if sheet.shared else panels
+    return [
+        replace(one, spec=replace(one.spec, width=f"{width:.4f}pt"))
+        for one, width in zip(some, wide, strict=True)
+    ]
 
 
 def widths(sheet: Sheet, panels: Sequence[Panel]) -> list[float]:

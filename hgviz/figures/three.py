@@ -84,7 +84,8 @@ def _shades(display: Display, chart: Three) -> tuple[Shades, Shades, Shades]:
         one = shades_of(display, True, chart.maps)
         return one, one, one
     whole = shades_of(display, False, chart.maps[:2])
-    apart = shades_of(replace(display, limits=None), True, chart.maps[2:])
+    reach = (-chart.apart, chart.apart) if chart.apart else None
+    apart = shades_of(replace(display, limits=reach), True, chart.maps[2:])
     return whole, whole, apart
 
 
