@@ -30,7 +30,7 @@ def draw(kind, path, width="acl", text=SEA[:40]):
     if kind != SHEET:
         return figures.draw(panel_of(kind, width, text), path)
     panels = [panel_of(one, width, text) for one in ("map", "activation", "levels")]
-    return figures.draw_sheet(Sheet("neurips" if width == "acl" else width), panels, path)
+    return figures.draw_sheet(Sheet("neurips"), panels, path)
 
 
 @cache

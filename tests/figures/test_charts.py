@@ -10,7 +10,7 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.analysis import curves as analysed
 from hgviz.core import HgvizError, finish
-from hgviz.figures import FORMATS, Spec, composed, style
+from hgviz.figures import Spec, composed, style
 from hgviz.figures.axes import Axes, look
 from hgviz.study import Curve
 from tests.figures.test_layout import overlaps, texts
@@ -85,20 +85,6 @@ def test_no_two_texts_of_a_chart_overlap_and_none_leaves_the_page(name, width):
     for words, (left, low, right, high) in found:
         assert left >= -0.5 and right <= page.width + 0.5, words
         assert low >= -0.5 and high <= page.height + 0.5, words
-
-
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("kind", ["curve", "scores"])
-def test_two_runs_of_a_chart_give_the_same_bytes(kind, form, tmp_path, monkeypatch):
-    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    study, found = study_of(), []
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        path = tmp_path / folder / f"figure.{form}"
-        finish(tasks.figure(Spec(kind, width="acl"), study, path))
-        found.append(path.read_bytes())
-    assert found[0] == found[1]
-    assert str(tmp_path).encode() not in found[0]
 
 
 def test_a_chart_says_where_it_comes_from(tmp_path):

@@ -1,0 +1,100 @@
+"""Figures as files: always the same bytes, fonts every printer has, texts that can be found."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.figures.every import EVERY, SHEET
+
+ROOT = Path(__file__).parents[2]
+TEXT = "sand $x\\input{y}$ 모래 مرحبا é 👩"
+DATE = "1700000000"
+DRAW = """
+import os, sys
+from hgviz.figures import FORMATS
+from tests.figures.every import EVERY, SHEET, draw
+kinds = EVERY if sys.argv[2] == "1" else EVERY[::-1]  # nothing depends on what was drawn before
+for dated in ("", sys.argv[3]):
+    os.environ["SOURCE_DATE_EPOCH"] = dated
+    folder = "dated" if dated else "undated"
+    os.mkdir(folder)
+    for kind in kinds if not dated else ("map", "scores"):
+        for form in FORMATS if kind in ("map", "curve", SHEET) else ("pdf", "svg", "png"):
+            draw(kind, f"{folder}/{EVERY.index(kind)}.{form}", "2.2in", sys.argv[1])
+"""
+poppler = pytest.mark.skipif(not shutil.which("pdffonts"), reason="poppler-utils is not here")
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """Two folders: every figure in every format, by two processes that share nothing."""
+    folders, runs = [], []
+    for seed in ("1", "2"):
+        folder = tmp_path_factory.mktemp(f"run{seed}")
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", DRAW, TEXT, seed, DATE]
+        runs.append(subprocess.Popen(command, cwd=folder, env=env))
+        folders.append(folder)
+    assert [run.wait() for run in runs] == [0, 0]
+    return folders
+
+
+def test_every_figure_has_the_same_bytes_in_every_run(twice):
+    found = [{str(p.relative_to(one)): p.read_bytes() for p in one.rglob("*.*")} for one in twice]
+    assert len(found[0]) > len(EVERY) * 3
+    assert set(found[0]) == set(found[1])
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+    for content in found[0].values():
+        assert str(twice[0]).encode() not in content and b"/tmp" not in content
+
+
+def test_a_date_is_in_a_figure_only_where_it_was_asked_for(twice):
+    for number in map(EVERY.index, ("map", "scores")):
+        pdf, svg = (
+            (twice[0] / "dated" / f"{number}.{form}").read_bytes() for form in ("pdf", "svg")
+        )
+        assert b"/CreationDate (D:20231114" in pdf and b"2023-11-14" in svg
+        pdf, svg = (
+            (twice[0] / "undated" / f"{number}.{form}").read_bytes() for form in ("pdf", "svg")
+        )
+        assert b"/CreationDate" not in pdf and b"<dc:date>" not in svg
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_fonts_of_a_pdf_are_embedded_truetype(twice, kind):
+    content = (twice[0] / "undated" / f"{EVERY.index(kind)}.pdf").read_bytes()
+    subtypes = re.findall(rb"/Type /Font\b[^>]*?/Subtype /(\w+)|/Subtype /(\w+)[^>]*?/Type /Font\b",
+                          content)  # fmt: skip
+    assert {one or other for one, other in subtypes} <= {b"Type0", b"CIDFontType2", b"TrueType"}
+    assert b"/Type3" not in content and b"/FontFile3" not in content
+    assert content.count(b"/FontFile2") == content.count(b"/Type /FontDescriptor") > 0
+    assert b"/ToUnicode" in content
+
+
+@poppler
+@pytest.mark.parametrize("kind", EVERY)
+def test_pdffonts_finds_truetype_only(twice, kind):
+    path = twice[0] / "undated" / f"{EVERY.index(kind)}.pdf"
+    fonts = subprocess.run(["pdffonts", path], capture_output=True, text=True, check=True).stdout
+    assert fonts.splitlines()[2:]
+    for line in fonts.splitlines()[2:]:
+        assert "TrueType" in line and "Type 3" not in line
+        assert re.search(r"yes yes yes\s+\d+\s+\d+$", line)
+
+
+@poppler
+@pytest.mark.parametrize("kind", ["map", "links", "levels", "rollout", "compare", SHEET])
+def test_the_tokens_can_be_selected(twice, kind):
+    path = twice[0] / "undated" / f"{EVERY.index(kind)}.pdf"
+    words = subprocess.run(["pdftotext", "-raw", path, "-"], capture_output=True, check=True).stdout
+    said = "".join(words.decode().split())
+    assert "sand" in said or set("sand") <= set(said)
+    assert "모" in said and "é" in said
+    assert set("مرحبا") & set(said)
+    svg = (twice[0] / "undated" / f"{EVERY.index(kind)}.svg").read_text()
+    assert "모" in svg and "<text" in svg
