@@ -26,6 +26,7 @@ from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import Words as Texts
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.pointer import arrow_of
+from hgviz.gui.views.still import plain
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles
 from hgviz.recipe import FUSES, Fuse, Recipe
@@ -176,6 +177,10 @@ class AcrossView(View):
             return None
         chosen = replace(session.selection, query=self._answer(session))
         return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
+
+    def as_text(self) -> str:
+        """The sentence beneath the map."""
+        return plain(self.canvas.sentence.text())
 
     def fit(self) -> None:
         """The whole map."""

@@ -88,6 +88,7 @@ class NumbersView(View):
     """NUMBERS of the selected head and of the one beside it, each among all heads of its model."""
 
     title: ClassVar[str] = "Numbers"
+    figureless = "Metrics of heads, layer by layer, are drawn of both sides"
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
     lane = "facts"

@@ -98,6 +98,7 @@ class TextsView(View):
     """
 
     title: ClassVar[str] = "Texts"
+    figureless = "The maps above it are drawn"
     icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "other", "selection", "hover", "display",

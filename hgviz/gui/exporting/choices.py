@@ -70,6 +70,10 @@ class Choices(QWidget):
         self.words.setToolTip("What the figure shows, in words, in a file beside it")
         self._add("Beside it", self.numbers)
         self._add("", self.words)
+        self.alt = self._note()
+        self.alt.setAccessibleName("Alt text")
+        self.alt.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.words.toggled.connect(self._fit)
         self._grid.setRowStretch(self._row, 1)
         for picker in (self.kind, self.width_, self.form):
             picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -111,6 +115,11 @@ class Choices(QWidget):
             self.offer.spec, width=self.width_asked, format=self.form.currentData(), title=title
         )
         return spec if self.colours.isChecked() else replace(spec, display=Display())
+
+    def tell(self, words: str) -> None:
+        """What the figure shows, as its alt text will have it."""
+        self.alt.setText(words)
+        self._fit()
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -188,6 +197,7 @@ class Choices(QWidget):
         self.refused.setVisible(bool(self.refused.text()))
         form = self.form.currentData()
         self.use.setText(saying.USES.get(form, ""))
+        self.alt.setVisible(self.words.isChecked() and bool(self.alt.text()))
         kind = self.offer.kind
         maps = kind.of not in UNCOLOURED and kind.name not in PLAIN
         self.colours.setEnabled(maps)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from hgviz.core import Task
+from hgviz.core import Step, Task, replace
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Segments, Words, label
 from hgviz.gui.exporting import saying
@@ -196,19 +196,29 @@ class ExportDialog(Overlay):
         ratio = self.devicePixelRatioF()
         self._lanes.files.submit(
             self._key, "Preview", _drawn(self._drafts, spec, self._of(offer), dots * ratio),
-            on_step=self.preview.step, on_done=partial(self._show, spec, dots),
+            on_step=partial(self._stepped, spec, dots), on_done=self._tell,
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
 
+    def _stepped(self, spec: Spec, dots: float, step: Step) -> None:
+        self.preview.step(step)
+        if isinstance(step.value, Picture):
+            self._show(spec, dots, step.value)
+
+    def _tell(self, words: str) -> None:
+        """What the page shows, for those who cannot see it."""
+        self.preview.sheet.setAccessibleDescription(words)
+        self.choices.tell(words)
+
     def _show(self, spec: Spec, dots: float, picture: Picture) -> None:
         self.preview.show_picture(picture, dots)
-        self.preview.sheet.setAccessibleDescription(self.choices.offer.kind.label)
         self.default.setEnabled(True)
         self.measures.say(saying.measures(picture, spec.width))
         self._say_warning(saying.warnings(picture))
 
     def _failed(self, error: BaseException) -> None:
         self.preview.show_error(error)
+        self._tell("")
         self.default.setEnabled(False)
         self.measures.say("")
         self._say_warning("")
@@ -256,11 +266,22 @@ class ExportDialog(Overlay):
         self.chosen.emit(wish)
 
 
-def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[Picture]:
-    """The page as the screen shows it, read from its PNG in the lane."""
-    found = yield from drafts.preview(spec, of, dots)
-    image = QImage.fromData(found.png, "PNG")
-    return Picture(image, found.width, found.height, found.smallest, found.notes)
+def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[str]:
+    """The page as the screen shows it, read from its PNG in the lane, a Picture as the value of a
+    step; then what it shows, in words."""
+    from hgviz.figures.preview import Preview
+
+    task = drafts.preview(spec, of, dots)
+    while True:
+        try:
+            step = next(task)
+        except StopIteration as end:
+            return str(end.value)
+        if isinstance(found := step.value, Preview):
+            image = QImage.fromData(found.png)
+            page = Picture(image, found.width, found.height, found.smallest, found.notes)
+            step = replace(step, value=page)
+        yield step
 
 
 __all__ = ["ExportDialog", "Wish"]

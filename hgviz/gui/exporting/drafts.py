@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hgviz import tasks
-from hgviz.core import Capture, Display, HeadId, Task, replace
+from hgviz.core import Capture, Display, HeadId, Step, Task, replace
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Panel, Spec
-    from hgviz.figures.preview import Preview
     from hgviz.study import Study
 
 Of = Sequence["Capture | Study"]
@@ -36,10 +35,14 @@ class Drafts:
         self._kept = content, of, ready
         return ready
 
-    def preview(self, spec: Spec, of: Of, dots: float) -> Task[Preview]:
-        """A figure as a screen shows it. Errors: HgvizError."""
+    def preview(self, spec: Spec, of: Of, dots: float) -> Task[str]:
+        """A figure as a screen shows it, a Preview as the value of a step; then what it shows, in
+        words. Errors: HgvizError."""
+        from hgviz.figures import alt
+
         ready = yield from self.panel(spec, of)
-        return (yield from tasks.preview(ready, dots))
+        yield Step(1, 2, "drawing", (yield from tasks.preview(ready, dots)))
+        return alt(ready)
 
     def export(
         self, spec: Spec, of: Of, path: str, numbers: bool = False, words: bool = False

@@ -13,6 +13,7 @@ from hgviz import tasks
 from hgviz.analysis.habits import Habits
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Segments, label
 from hgviz.gui.heads.deeds import Deeds
 from hgviz.gui.heads.scatter import Cloud, Point, Scatter
@@ -54,6 +55,7 @@ class HeadsView(View):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
     name: ClassVar[str] = "heads"
+    figureless = "It is drawn of one text: choose This text first"
     title: ClassVar[str] = "All heads"
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "facts")
@@ -178,6 +180,13 @@ class HeadsView(View):
             self.table.mark(chosen)
             facts = self.known.habits.facts.get(chosen)
             self.deeds.show_head(facts, self.known.habits.texts > 1)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The two numbers that are drawn, layer by layer."""
+        if session.capture is None or self.known is None or self.known.scope == ALL:
+            return None
+        metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
+        return Spec("profile", session.selection, session.display, metrics=metrics)
 
     def as_text(self) -> str:
         """The table, in full."""

@@ -164,6 +164,10 @@ class LinksView(View):
             linking = replace(linking, queries=tuple(one for one in rows if one is not None))
         return Spec("links", session.selection, session.display, links=linking)
 
+    def as_text(self) -> str:
+        """The sentence beneath the links."""
+        return self.sentence.full
+
     # --- reading ----------------------------------------------------------------------------------
 
     def _tokens(self, session: Session) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Integers, Prompt, Selection, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, Segments, label, line, tip
 from hgviz.gui.neurons.dissected import Dissected, dissected
 from hgviz.gui.neurons.keys import KeyTable
@@ -121,6 +122,13 @@ class NeuronView(View):
         if name in ("selection", "hover") and self._same():
             self.keys.choose(self._column())
             self._follow()
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same row on paper, in the same order."""
+        if session.capture is None or self.found is None or not self._same():
+            return None
+        spec = Spec("neurons", session.selection, session.display)
+        return replace(spec, order="weight") if self.order.choice == "weight" else spec
 
     def as_text(self) -> str:
         """Every number of the row, in full, tab-separated."""

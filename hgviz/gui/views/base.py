@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, 
 from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
-from hgviz.gui.views.still import put_on_clipboard
+from hgviz.gui.views.still import left_alone, put_on_clipboard
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -87,8 +87,13 @@ class View(QWidget):
         return ""
 
     def copy(self) -> None:
-        """Put the picture as it stands on the clipboard, and what it says."""
-        put_on_clipboard(self, self.as_text())
+        """Put the picture as it stands on the clipboard, and what it says: of what is chosen, not
+        of what the pointer is over."""
+        pointed = self.session is not None and self.session.hover is not None
+        with left_alone(self):
+            if pointed and "hover" in self.needs:
+                self.settle()
+            put_on_clipboard(self.grab(), self.as_text())
 
     def take_focus(self) -> bool:
         """Take the keyboard, or give it to the first thing inside that wants it; False: none."""

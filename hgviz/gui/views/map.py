@@ -22,6 +22,7 @@ from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.sight import rule_of, seen
+from hgviz.gui.views.still import plain
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles
 from hgviz.session import Session
@@ -183,6 +184,10 @@ class MapView(MapsView):
         if session.capture is None:
             return None
         return Spec(kind="map", selection=session.selection, display=session.display)
+
+    def as_text(self) -> str:
+        """The sentence beneath the map."""
+        return plain(self.canvas.sentence.text())
 
     def fit(self) -> None:
         """The whole map."""

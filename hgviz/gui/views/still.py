@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QMimeData, Qt
-from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtGui import QGuiApplication, QPixmap, QTextDocumentFragment
 from PySide6.QtWidgets import QApplication, QWidget
 
 
-def picture(pane: QWidget) -> QPixmap:
-    """A pane in every pixel of its screen, without the ring of the keyboard and what the pointer
-    does to it."""
-    with _left_alone(pane):
-        return pane.grab()
-
-
-def put_on_clipboard(pane: QWidget, words: str) -> None:
-    """Copy a pane as a picture, and what it says for programs that take words."""
+def put_on_clipboard(picture: QPixmap, words: str) -> None:
+    """Copy a picture in every pixel of its screen, and words for programs that take those."""
     both = QMimeData()
     if words:
         both.setText(words)
-    both.setImageData(picture(pane).toImage())
+    both.setImageData(picture.toImage())
     QGuiApplication.clipboard().setMimeData(both)
 
 
+def plain(html: str) -> str:
+    """What markup says, without the marks that keep scripts apart on screen."""
+    words = QTextDocumentFragment.fromHtml(html).toPlainText()
+    return words.replace("\u2068", "").replace("\u2069", "")
+
+
 @contextmanager
-def _left_alone(pane: QWidget) -> Iterator[None]:
+def left_alone(pane: QWidget) -> Iterator[None]:
+    """A pane without the ring of the keyboard, and without what the pointer does to it."""
     here = QApplication.focusWidget()
     typed = here if here is not None and (here is pane or pane.isAncestorOf(here)) else None
     under = [one for one in (pane, *pane.findChildren(QWidget)) if one.underMouse()]
@@ -45,4 +45,4 @@ def _left_alone(pane: QWidget) -> Iterator[None]:
             one.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
 
 
-__all__ = ["picture", "put_on_clipboard"]
+__all__ = ["left_alone", "plain", "put_on_clipboard"]

@@ -190,6 +190,10 @@ class TextStrip(View):
             heads=tuple(session.opened.values()),
         )
 
+    def as_text(self) -> str:
+        """The text itself."""
+        return self.session.capture.main.text if self.session and self.session.capture else ""
+
     def respond(self) -> None:
         """A low strip has no room for the legend."""
         self._foot.setVisible(not self.spine)

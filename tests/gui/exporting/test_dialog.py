@@ -429,6 +429,17 @@ def test_the_dialog_fits_the_window_and_clips_no_words(drawn, until, size):
     dialog.finish()
 
 
+def test_the_alt_text_is_read_before_it_is_written(drawn, until):
+    dialog = exporting(drawn)
+    until(lambda: dialog.choices.alt.text())
+    words = dialog.choices.alt.text()
+    assert not dialog.choices.alt.isVisible()
+    dialog.choices.words.setChecked(True)
+    assert dialog.choices.alt.isVisible() and "12.2" in words
+    assert dialog.preview.sheet.accessibleDescription() == words
+    dialog.finish()
+
+
 def test_what_is_made_ready_once_is_drawn_in_every_width(drawn, until, monkeypatch):
     ready = []
     true = tasks.panel

@@ -1,0 +1,371 @@
+"""Every pane exports and copies what it shows, and the command that draws it again."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from hgviz import settings, tasks
+from hgviz.__main__ import main
+from hgviz.core import Display, HeadId, Selection, finish, replace
+from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.exporting.offers import command_for, drawn_of, offers
+from hgviz.gui.working import GOING
+from hgviz.session import Session
+from hgviz.session.other import Other
+from hgviz.store import open_capture, write_capture
+from tests.making import make_capture
+from tests.studying import make_study
+
+LOOKS = "map", "links", "neurons", "across", "heads"
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+
+
+@pytest.fixture(scope="module")
+def short():
+    return make_capture(TEXT)
+
+
+@pytest.fixture
+def drawn(program, short):
+    """A program with a short text, everything drawn."""
+    program.session.put(capture=short, selection=Selection(12, 2, 40, 20))
+    program.settle()
+    return program
+
+
+def dialog_of(program):
+    return next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
+
+
+def said(dialog):
+    return " ".join(one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible())
+
+
+def quiet(program):
+    return not any(one.state in GOING for one in program.session.work)
+
+
+def clipboard():
+    return QGuiApplication.clipboard()
+
+
+# --- which figure ---------------------------------------------------------------------------------
+
+
+def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
+    session, study = program.session, make_study()
+    tiny = make_capture("Sand ran down.", strides=(1, 2), heads=2)
+    session.put(capture=tiny, beside=tiny, other=Other("head"), selection=Selection(0, 0, 5, 2))
+    curve = replace(study.curves[0], method="signed", key="score", normalise="")
+    study = replace(study, curves=(curve, *study.curves[1:]))
+    session.put(study=study, score="signed", per="score")
+    kinds = {}
+    for mode in ("inspect", "follow", "prune", "compare"):
+        session.put(mode=mode)
+        for look in LOOKS if mode == "inspect" else ("map",):
+            session.put(look=look)
+            program.settle()
+            for view in program.views:
+                if view.isVisible() and view.title not in kinds:
+                    program.commands.run_for(view, "copy_command")
+                    told, words = program.frame.chosen_words.full, shlex.split(clipboard().text())
+                    lacks = f"{view.title} has no figure of its own" in told
+                    kinds[view.title] = None if lacks else words[words.index("--kind") + 1]
+    assert {
+        "Hourglass": "wall", "Map": "map", "Links": "links", "Neurons": "neurons",
+        "Across levels": "rollout", "All heads": "profile", "Text": "levels", "Follow": "levels",
+        "Compare": "compare", "Heads": "scores", "How many heads can go": "curve",
+        "This head": None, "Score": None, "Sides": None, "Predictions that changed": None,
+    }.items() <= kinds.items()  # fmt: skip
+
+
+def test_a_pane_without_a_figure_says_so_before_it_offers_others(drawn):
+    panel = next(one for one in drawn.views if one.title == "This head")
+    drawn.commands.run_for(panel, "export")
+    dialog = dialog_of(drawn)
+    assert "This head has no figure of its own. What else is on screen" in said(dialog)
+    assert dialog.choices.kind.currentData() == "map"
+    dialog.finish()
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "has no figure" not in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+
+
+def test_without_the_keyboard_anywhere_the_picture_in_the_middle_is_drawn(drawn):
+    drawn.frame.setFocus()
+    for look, kind in (("map", "map"), ("links", "links"), ("across", "rollout")):
+        drawn.session.put(look=look)
+        drawn.settle()
+        drawn.commands.run("export")
+        assert dialog_of(drawn).choices.kind.currentData() == kind
+        dialog_of(drawn).finish()
+
+
+def test_the_pane_with_the_keyboard_is_drawn(drawn):
+    drawn.inspect.hourglass.take_focus()
+    QTest.keyClick(drawn.frame, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert dialog_of(drawn).choices.kind.currentData() == "wall"
+    dialog_of(drawn).finish()
+
+
+def test_what_a_pane_shows_is_what_is_offered(drawn):
+    session = drawn.session
+    session.put(display=Display("magma", (0.0, 0.3), "linear"), look="across")
+    session.select(query=33)
+    drawn.settle()
+    across = next(one for one in drawn.inspect.looks if one.name == "across")
+    drawn.commands.run_for(across, "export")
+    spec = dialog_of(drawn).choices.spec
+    shown = across.figure(session)
+    assert (spec.kind, spec.recipe, spec.selection) == ("rollout", shown.recipe, shown.selection)
+    assert spec.display == session.display
+    dialog_of(drawn).finish()
+
+
+def test_a_study_without_a_model_can_be_drawn(program, until):
+    program.session.put(study=make_study(), score="signed", mode="prune")
+    program.session.put(spec=program.session.study.spec)
+    program.settle()
+    program.commands.run("export")
+    dialog = dialog_of(program)
+    assert dialog.choices.kind.currentData() == "scores"
+    until(lambda: dialog.preview.sheet.picture is not None)
+    dialog.copy.click()
+    assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
+    dialog.finish()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def session_of(a, b=None, study=None, **fields):
+    """A session with files."""
+    session = Session()
+    session.put(capture=a, **fields)
+    if b is not None:
+        session.put(beside=b)
+    if study is not None:
+        session.put(study=study)
+    return session
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two captures as they lie in files whose folder has a space in its name."""
+    folder = tmp_path_factory.mktemp("my captures")
+    found = []
+    for name, seed in (("a", 0), ("b", 1)):
+        path = folder / f"{name} one.h5"
+        write_capture(path, make_capture(TEXT, seed=seed))
+        found.append(open_capture(path))
+    return found
+
+
+COLOURED = Display("magma", (0.0, 0.4), "log")
+
+
+@pytest.mark.parametrize(
+    "kind", ["map", "links", "wall", "levels", "rollout", "compare", "profile", "neurons"]
+)
+def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, monkeypatch):
+    a, b = files
+    session = session_of(a, b if kind == "compare" else None, display=COLOURED)
+    session.put(selection=Selection(12, 2, 40, 20, HeadId(12, 4) if kind == "compare" else None))
+    offer = next(one for one in offers(session, ()) if one.kind.name == kind)
+    spec = replace(offer.spec, width="100mm", format="svg", title="What “it” is, 100 %")
+    command = command_for(session, spec, "again.svg")
+    assert not command.lacks
+    of = drawn_of(session, offer.kind)
+    (tmp_path / "exported").mkdir()
+    path = tmp_path / "exported" / "again.svg"
+    finish(Drafts(session.facts).export(spec, of, str(path)))
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(command.words)
+    assert program == "hgviz" and main(words) == 0
+    assert (tmp_path / "again.svg").read_bytes() == path.read_bytes()
+
+
+def test_a_command_names_what_has_to_be_saved_first(short, files):
+    spec = offers(session_of(short), ())[0].spec
+    found = command_for(session_of(short), spec, "map.pdf")
+    assert " CAPTURE.h5 " in found.words and "CAPTURE.h5: save the capture" in found.lacks
+    both = session_of(files[0], short)
+    spec = next(one for one in offers(both, ()) if one.kind.name == "compare").spec
+    found = command_for(both, spec, "compare.pdf")
+    assert " B.h5 " in found.words and files[0].path in found.words
+    assert "save B" in found.lacks and "A.h5" not in found.lacks
+
+
+def test_copy_as_command_copies_what_draws_the_pane(drawn, files):
+    settings.save(settings.Settings(figure_width="acl", figure_format="svg"))
+    drawn.session.put(capture=files[0], selection=Selection(12, 2, 40, 20))
+    drawn.settle()
+    drawn.frame.setFocus()
+    control = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(drawn.frame, Qt.Key.Key_C, control)
+    words = shlex.split(clipboard().text())
+    assert (
+        words[:3] == ["hgviz", "figure", files[0].path]
+        and words[words.index("--kind") + 1] == "map"
+    )
+    assert words[words.index("--width") + 1] == "acl" and words[-1].endswith(".svg")
+    assert "hgviz figure" in drawn.frame.chosen_words.full
+    drawn.session.put(capture=make_capture(TEXT))
+    drawn.settle()
+    drawn.commands.run("copy_command")
+    assert "save the capture under that name first" in drawn.frame.chosen_words.full
+    before = clipboard().text()
+    display = next(one for one in drawn.views if one.title == "Display")
+    drawn.commands.run_for(display, "copy_command")
+    assert drawn.frame.chosen_words.full == "Display has no figure of its own."
+    assert clipboard().text() == before
+    settings.save(settings.Settings())
+
+
+# --- saved ----------------------------------------------------------------------------------------
+
+
+def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, until, tmp_path):
+    session = drawn.session
+    session.put(text="edited since", shade="")
+    before = (session.selection, session.facts, session.text, session.capture.maps)
+    shown = drawn.inspect.map.canvas.grab().toImage()
+    drawn.commands._save(str(tmp_path / "mine.h5"))
+    until(lambda: quiet(drawn))
+    assert session.capture.path == str(tmp_path / "mine.h5")
+    assert (session.selection, session.facts, session.text, session.capture.maps) == before
+    drawn.settle()
+    assert drawn.inspect.map.canvas.grab().toImage() == shown
+    spec = drawn.inspect.map.figure(session)
+    command = command_for(session, spec, "map.pdf")
+    assert str(tmp_path / "mine.h5") in command.words and not command.lacks
+
+
+def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_path):
+    session, b = drawn.session, make_capture(TEXT, seed=1)
+    session.put(beside=b, other=Other("activation", activation="tanh"), mode="compare")
+    drawn.settle()
+    drawn.commands._save(str(tmp_path / "a.h5"))
+    drawn.commands._save(str(tmp_path / "b.h5"), beside=True)
+    until(lambda: quiet(drawn))
+    assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
+    assert session.beside.maps is b.maps
+    assert (
+        "B lies in a file"
+        in next(
+            one for one in drawn.frame.actions_by_name.values() if one.objectName() == "save_beside"
+        ).toolTip()
+    )
+    spec = drawn.compare.maps.figure(session)
+    assert not command_for(session, spec, "compare.pdf").lacks
+
+
+def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
+    from hgviz.gui import opening
+
+    session = drawn.session
+    found = opening.Found("", session.capture, dict(facts))
+    session.put(facts={})
+    session.lies_at(session.capture, str(tmp_path / "mine.h5"))
+    drawn.commands.capturing._measured(found)
+    assert session.facts == dict(facts)
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def copied(view):
+    view.copy()
+    return clipboard().image()
+
+
+def test_a_copied_pane_has_no_ring_and_nothing_that_the_pointer_does(drawn):
+    for view in (drawn.inspect.map, drawn.inspect.hourglass, drawn.inspect.strip):
+        drawn.frame.setFocus()
+        QApplication.processEvents()
+        plain = copied(view)
+        assert plain.size() == view.size() * view.devicePixelRatioF()
+        view.take_focus()
+        typed = QApplication.focusWidget()
+        assert typed is view or view.isAncestorOf(typed)
+        assert copied(view) == plain
+        assert QApplication.focusWidget() is typed  # the keyboard is where it was
+        place = QPointF(view.width() / 2, view.height() / 2)
+        under = view.childAt(place.toPoint()) or view
+        there = QPointF(under.mapFrom(view, place.toPoint()))
+        QApplication.sendEvent(under, QEnterEvent(there, there, there))
+        under.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
+        QTest.mouseMove(under, there.toPoint())
+        drawn.settle()
+        assert copied(view) == plain
+        under.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+        QApplication.sendEvent(under, QEvent(QEvent.Type.Leave))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_copied_pane_stands_on_the_ground_of_its_theme(drawn, dark):
+    from hgviz.gui import theme
+
+    drawn.session.put(dark=dark)
+    drawn.settle()
+    image = copied(drawn.inspect.map)
+    assert not image.hasAlphaChannel() or image.pixelColor(2, image.height() - 2).alpha() == 255
+    assert image.pixelColor(2, image.height() - 2) == theme.current().pane
+
+
+def test_what_a_pane_says_is_copied_with_its_picture(drawn):
+    drawn.inspect.map.copy()
+    words = clipboard().text()
+    assert "of its weight" in words and "<" not in words and "\u2068" not in words
+    assert clipboard().image().width() == drawn.inspect.map.width()
+    drawn.inspect.strip.copy()
+    assert clipboard().text() == TEXT
+    drawn.inspect.hourglass.copy()
+    assert clipboard().text() == ""  # a picture alone
+    drawn.session.put(look="links")
+    drawn.settle()
+    drawn.frame.setFocus()
+    drawn.commands.run("copy")
+    assert "Copied a picture: Links" in drawn.frame.chosen_words.full
+    assert np.ptp(np.array(clipboard().image().convertToFormat(QImage.Format.Format_Grayscale8)
+                           .constBits(), np.uint8)) > 100  # fmt: skip
+
+
+def test_a_figure_is_written_with_its_numbers_and_words(drawn, until, tmp_path):
+    session = drawn.session
+    spec = replace(drawn.inspect.map.figure(session), format="svg")
+    wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True, True)
+    drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
+    until(lambda: quiet(drawn))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf", "map.txt"]
+    assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
+    assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
+    assert "12.2" in (tmp_path / "map.txt").read_text()
+    assert "2 files beside it" in drawn.frame.chosen_words.full
+    from hgviz.gui.dialogs import ErrorDialog
+
+    drawn.commands._export_to(wish, str(tmp_path / "no" / "map.pdf"))
+    until(lambda: drawn.frame.findChildren(ErrorDialog))
+    (wrong,) = drawn.frame.findChildren(ErrorDialog)
+    assert "folder" in wrong.error.what
+    wrong.finish()
+
+
+def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):
+    session = session_of(short, make_capture(TEXT, signed=True))
+    by_name = {one.kind.name: one.kind for one in offers(session, ())}
+    assert len(drawn_of(session, by_name["map"])) == 1
+    assert len(drawn_of(session, by_name["compare"])) == 2
+    assert len(drawn_of(session, by_name["profile"])) == 2
+    assert len(drawn_of(session, by_name["activation"])) == 2
+    same = session_of(short, make_capture(TEXT, seed=1))
+    assert len(drawn_of(same, by_name["activation"])) == 1
+    assert finish(tasks.panel(offers(same, ())[0].spec, drawn_of(same, by_name["map"])))
