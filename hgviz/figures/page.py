@@ -34,7 +34,8 @@ class Page:
     """A sheet to draw on, or with a figure given a part of one.
 
     letter: what its heading begins with, (a). notes: what its file must say about how it was drawn;
-    smallest: the size of its smallest text, in points, None before there is one.
+    smallest: the size of its smallest text, in points, None before there is one. above: where a map
+    on it begins, at least; what draws one says where it does, so that those of a row can be level.
     """
 
     def __init__(self, width: float, figure: Figure | None = None, letter: str = "") -> None:
@@ -43,6 +44,7 @@ class Page:
         self.letter = letter
         self.notes: list[str] = []
         self.smallest: float | None = None
+        self.above = 0.0
         self.whole = figure is None
         self.figure = figure or Figure(figsize=(width / POINTS, 1), dpi=POINTS)
         self.axes: Axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.figure.axes)))

@@ -23,22 +23,52 @@ def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     page = Page(points(sheet.width))
     columns, column = _grid(sheet, panels)
     parts: list[tuple[Page, float, float]] = []
-    at, top, bottom = 0, 0.0, 0.0
-    for number, panel in enumerate(placed(sheet, panels)):
-        span = min(panel.span, columns)
-        if at + span > columns:
-            at, top = 0, bottom + BELOW
-        letter = f"({ascii_lowercase[number]})" if sheet.lettered else ""
-        part = Page(points(panel.spec.width), page.figure, letter)
-        DRAWINGS[panel.spec.kind].compose(part, panel.spec, panel.content)
-        parts.append((part, at * (column + BETWEEN), top))
-        page.notes += [f"{letter} {note}".strip() for note in part.notes]
-        page.smallest = min(filter(None, (page.smallest, part.smallest)), default=None)
-        at, bottom = at + span, max(bottom, top + part.height)
+    number, bottom = 0, -BELOW
+    for row in _rows(columns, placed(sheet, panels)):
+        top, at = bottom + BELOW, 0
+        letters = [f"({one})" * sheet.lettered for one in ascii_lowercase[number:]]
+        for part, panel in zip(_row(page, row, letters), row, strict=True):
+            parts.append((part, at * (column + BETWEEN), top))
+            page.notes += [f"{part.letter} {note}".strip() for note in part.notes]
+            page.smallest = min(filter(None, (page.smallest, part.smallest)), default=None)
+            at, bottom = at + panel.span, max(bottom, top + part.height)
+        number += len(row)
     page.close(bottom)
     for part, x, y in parts:
         part.put(x, y, page.width, page.height)
     return page
+
+
+def _rows(columns: int, panels: Sequence[Panel]) -> list[list[Panel]]:
+    """The panels that stand beside each other, none wider than all columns."""
+    rows: list[list[Panel]] = []
+    taken = columns
+    for panel in panels:
+        span = min(panel.span, columns)
+        if taken + span > columns:
+            rows.append([])
+            taken = 0
+        rows[-1].append(replace(panel, span=span))
+        taken += span
+    return rows
+
+
+def _row(page: Page, row: Sequence[Panel], letters: Sequence[str]) -> list[Page]:
+    """Panels beside each other; maps whose labels need less room begin where the others do."""
+    parts = [_part(page, one, letter) for one, letter in zip(row, letters, strict=False)]
+    begin = max(part.above for part in parts)
+    for at, part in enumerate(parts):
+        if 0 < part.above < begin:
+            part.axes.remove()
+            parts[at] = _part(page, row[at], letters[at], begin)
+    return parts
+
+
+def _part(page: Page, panel: Panel, letter: str, above: float = 0.0) -> Page:
+    part = Page(points(panel.spec.width), page.figure, letter)
+    part.above = above
+    DRAWINGS[panel.spec.kind].compose(part, panel.spec, panel.content)
+    return part
 
 
 def placed(sheet: Sheet, panels: Sequence[Panel]) -> list[Panel]:
