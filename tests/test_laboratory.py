@@ -293,11 +293,10 @@ def test_a_figure_of_two_captures_is_the_same_twice(captured, run, tmp_path, end
         from hgviz.store import open_capture
 
         maps = [open_capture(path).maps[0].read(1) for path in captured]
-        lines = files[0].decode().splitlines()
-        assert lines[0] == "row,column,A,B,A - B"
-        for line in lines[1:]:
-            row, column, a, b, apart = map(float, line.split(","))
-            cell = int(row), int(column)
+        for line in csv.DictReader(StringIO(files[0].decode(), newline="")):
+            assert line["state"] == "seen"
+            cell = int(line["row_first"]), int(line["column_first"])
+            a, b, apart = (float(line[name]) for name in ("A", "B", "A - B"))
             assert a == pytest.approx(maps[0][cell], rel=1e-6)
             assert b == pytest.approx(maps[1][cell], rel=1e-6)
             assert apart == pytest.approx(maps[0][cell] - maps[1][cell], rel=1e-5, abs=1e-7)
