@@ -339,10 +339,15 @@ def _sheet(
 
 def _kind(kind: str | None, files: int) -> str:
     """The kind asked for. Errors: BadParameter for none, and for one of more or fewer files."""
-    from hgviz.figures import FIGURES
+    from hgviz.figures import ANSWER, FIGURES
 
     if kind is None:
         raise typer.BadParameter(f"--kind is missing; there are {', '.join(FIGURES)}.")
+    if kind == ANSWER.name:
+        raise typer.BadParameter(
+            "An attribution is drawn where a model is asked: "
+            "hgviz attribute MODEL --text T -o FIG.pdf."
+        )
     if kind not in FIGURES:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
     wanted = FIGURES[kind].of

@@ -92,6 +92,12 @@ def attribute(
         str,
         typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
     ] = "neurips",
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+    ] = False,
+    alt: Annotated[
+        bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
+    ] = False,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -136,7 +142,7 @@ def attribute(
             says=facts["answer"].get("says", ""), beside=beside, query=at,
             given=_given(text, text_file, ids, text_pair, target, activation), model=str(model),
         )  # fmt: skip
-        terminal.run(tasks.draw(panel, out), "Drawing")
+        terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
     elif out is not None:
         terminal.write_facts(out, facts, rows)
     if as_json:

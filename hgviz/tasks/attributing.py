@@ -20,6 +20,7 @@ Method = Literal["tokens", "layers", "heads", "attention"]
 NAMES = ("attention", "gradient_x_attention", "integrated_gradients")
 TITLES = ("Attention", "Gradient × attention", "Integrated gradients")
 STARTS = {"mean": "the average token", "blank": "blanks", "zero": "nothing"}
+STEPS, BASELINE = 256, "blank"  # that the command takes where none are given
 MOST = 32  # keys that a figure has
 
 
@@ -199,8 +200,10 @@ def _notes(found: Attribution, method: Method, beside: Beside | None) -> list[st
 
 def complete(found: Attribution) -> str:
     """How far the sum of the tokens is from what it should be, after how many steps."""
-    percent = f"{100 * found.error:.2g} %" if found.error >= 1e-5 else "less than 0.001 %"
-    percent = "all" if math.isinf(found.error) else percent
+    size = 100 * found.error
+    percent = f"{size:.2g} %" if size < 99.5 else f"{size:,.0f} %"
+    if size < 1e-3 or math.isinf(size):
+        percent = "less than 0.001 %" if size < 1e-3 else "all of it"
     return (
         f"The tokens add up to {_signed(found.total)}; the answer changes by "
         f"{_signed(found.change)}, from {_said(found.start)} with {STARTS[found.question.baseline]}"
@@ -258,11 +261,12 @@ def asked_words(
     else:
         # an id of one digit would be read as that digit
         words += ["--token", str(question.position), "--says", f"{question.number:02d}"]
-    words += ["--method", method]
+    words += [] if method == "tokens" else ["--method", method]
     if beside is not None:
         words += ["--head", str(beside.head)]
         words += [] if query is None else ["--query", str(query)]
-    words += ["--steps", str(question.steps), "--baseline", question.baseline]
+    words += [] if question.steps == STEPS else ["--steps", str(question.steps)]
+    words += [] if question.baseline == BASELINE else ["--baseline", question.baseline]
     if found.off:
         words += ["--off", ",".join(str(head) for head in sorted(found.off))]
     return tuple(words)

@@ -102,7 +102,7 @@ def test_completeness_is_told():
     _, said = page_of(panel)
     found = found_of(capture_of("sea"))
     words = " ".join(words for words, _ in said)
-    percent = f"{100 * found.error:.2g} %"
+    percent = f"{100 * found.error:,.0f} %"
     assert "the answer changes by +3.500" in words and f"{percent} is missing" in words
 
 
@@ -272,6 +272,20 @@ def test_wrong_use_is_one_clear_line(words, code, said, capsys, tmp_path, monkey
     assert main(["attribute", SOFTMAX, "--text", "a", *words], None) == code
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_its_numbers_and_words_stand_beside_it_where_that_is_asked(capsys, tmp_path):
+    words = "--text", "The sea", "--steps", "4", "--numbers", "--alt", "-o", str(tmp_path / "f.png")
+    assert main(["attribute", HOURGLASS, *words], None) == 0
+    assert {one.name for one in tmp_path.iterdir()} == {"f.png", "f.csv", "f.txt"}
+    rows = (tmp_path / "f.csv").read_text().splitlines()
+    assert len(rows) == 8 and "attribution" in rows[0]
+
+
+def test_a_capture_alone_cannot_say_where_an_answer_comes_from(capsys, tmp_path):
+    out = str(tmp_path / "f.pdf")
+    assert main(["figure", "sample/first.h5", "--kind", "attribution", "-o", out], None) == 2
+    assert "hgviz attribute MODEL --text T" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_layers_that_nobody_walked_through_cannot_be_drawn():
