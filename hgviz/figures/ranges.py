@@ -6,7 +6,7 @@ signed. Charts of one kind share the range of an axis that says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,22 +84,19 @@ def of_plots(_: Spec, chart: Plots) -> Reach:
     return found
 
 
-def shared(
-    panels: Sequence[Panel], reach_of: Callable[[str], Callable[[Spec, Any], Reach]]
-) -> list[Panel]:
+def shared(panels: Sequence[Panel], reaches: Sequence[Reach]) -> list[Panel]:
     """The panels, with one range for all that show the same; limits that one has stay its own.
 
-    reach_of: how far the numbers of a kind go.
+    reaches: how far the numbers of each go.
     """
-    free = [one.spec.display.limits is None for one in panels]
-    found = [
-        reach_of(one.spec.kind)(one.spec, one.content) if own else {}
-        for one, own in zip(panels, free, strict=True)
+    free = [
+        {} if one.spec.display.limits is not None else reach
+        for one, reach in zip(panels, reaches, strict=True)
     ]
-    joined = _joined(found)
+    joined = _joined(free)
     return [
         _within(one, {name: joined[name] for name in reach})
-        for one, reach in zip(panels, found, strict=True)
+        for one, reach in zip(panels, free, strict=True)
     ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from string import ascii_lowercase
 
 from hgviz.core import HgvizError, replace
@@ -13,72 +14,45 @@ from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.spec import NARROWEST, POINTS, points
 
 BETWEEN, BELOW = 14.0, 12.0  # columns, rows
+Numbered = tuple[int, Panel]  # from 0
 
 
 def arranged(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     """The page of some panels, each as wide as its columns, those of a row level at the top.
 
-    Errors: HgvizError where there is no panel, more than letters, or no room for a column.
+    Errors: HgvizError where there is no panel, more than letters, or no room for a column; what is
+    wrong in a panel says which it is.
     """
     page = Page(points(sheet.width))
     columns, column = _grid(sheet, panels)
     parts: list[tuple[Page, float, float]] = []
-    number, bottom = 0, -BELOW
+    bottom = -BELOW
     for row in _rows(columns, placed(sheet, panels)):
         top, at = bottom + BELOW, 0
-        letters = [f"({one})" * sheet.lettered for one in ascii_lowercase[number:]]
-        for part, panel in zip(_row(page, row, letters), row, strict=True):
+        for part, (_, panel) in zip(_row(page, sheet, row), row, strict=True):
             parts.append((part, at * (column + BETWEEN), top))
             page.notes += [f"{part.letter} {note}".strip() for note in part.notes]
             page.smallest = min(filter(None, (page.smallest, part.smallest)), default=None)
             at, bottom = at + panel.span, max(bottom, top + part.height)
-        number += len(row)
     page.close(bottom)
     for part, x, y in parts:
         part.put(x, y, page.width, page.height)
     return page
 
 
-def _rows(columns: int, panels: Sequence[Panel]) -> list[list[Panel]]:
-    """The panels that stand beside each other, none wider than all columns."""
-    rows: list[list[Panel]] = []
-    taken = columns
-    for panel in panels:
-        span = min(panel.span, columns)
-        if taken + span > columns:
-            rows.append([])
-            taken = 0
-        rows[-1].append(replace(panel, span=span))
-        taken += span
-    return rows
-
-
-def _row(page: Page, row: Sequence[Panel], letters: Sequence[str]) -> list[Page]:
-    """Panels beside each other; maps whose labels need less room begin where the others do."""
-    parts = [_part(page, one, letter) for one, letter in zip(row, letters, strict=False)]
-    begin = max(part.above for part in parts)
-    for at, part in enumerate(parts):
-        if 0 < part.above < begin:
-            part.axes.remove()
-            parts[at] = _part(page, row[at], letters[at], begin)
-    return parts
-
-
-def _part(page: Page, panel: Panel, letter: str, above: float = 0.0) -> Page:
-    part = Page(points(panel.spec.width), page.figure, letter)
-    part.above = above
-    DRAWINGS[panel.spec.kind].compose(part, panel.spec, panel.content)
-    return part
-
-
 def placed(sheet: Sheet, panels: Sequence[Panel]) -> list[Panel]:
     """The panels as they stand on a sheet: as wide as their columns, and over the ranges that they
     share. Errors as of arranged."""
     wide = widths(sheet, panels)
-    some = ranges.shared(panels, lambda kind: DRAWINGS[kind].reach) if sheet.shared else panels
+    if sheet.shared:
+        reaches = []
+        for number, one in enumerate(panels):
+            with _naming(sheet, number):
+                reaches.append(DRAWINGS[one.spec.kind].reach(one.spec, one.content))
+        panels = ranges.shared(panels, reaches)
     return [
         replace(one, spec=replace(one.spec, width=f"{width:.4f}pt"))
-        for one, width in zip(some, wide, strict=True)
+        for one, width in zip(panels, wide, strict=True)
     ]
 
 
@@ -87,6 +61,51 @@ def widths(sheet: Sheet, panels: Sequence[Panel]) -> list[float]:
     columns, column = _grid(sheet, panels)
     spans = (min(one.span, columns) for one in panels)
     return [span * column + (span - 1) * BETWEEN for span in spans]
+
+
+def _rows(columns: int, panels: Sequence[Panel]) -> list[list[Numbered]]:
+    """The panels that stand beside each other, none wider than all columns."""
+    rows: list[list[Numbered]] = []
+    taken = columns
+    for number, panel in enumerate(panels):
+        span = min(panel.span, columns)
+        if taken + span > columns:
+            rows.append([])
+            taken = 0
+        rows[-1].append((number, replace(panel, span=span)))
+        taken += span
+    return rows
+
+
+def _row(page: Page, sheet: Sheet, row: Sequence[Numbered]) -> list[Page]:
+    """Panels beside each other; maps whose labels need less room begin where the others do."""
+    parts = [_part(page, sheet, one) for one in row]
+    begin = max(part.above for part in parts)
+    for at, part in enumerate(parts):
+        if 0 < part.above < begin:
+            part.axes.remove()
+            parts[at] = _part(page, sheet, row[at], begin)
+    return parts
+
+
+def _part(page: Page, sheet: Sheet, numbered: Numbered, above: float = 0.0) -> Page:
+    number, panel = numbered
+    letter = f"({ascii_lowercase[number]})" if sheet.lettered else ""
+    part = Page(points(panel.spec.width), page.figure, letter)
+    part.above = above
+    with _naming(sheet, number):
+        DRAWINGS[panel.spec.kind].compose(part, panel.spec, panel.content)
+    return part
+
+
+@contextmanager
+def _naming(sheet: Sheet, number: int) -> Iterator[None]:
+    """Say in errors which panel they are of."""
+    try:
+        yield
+    except HgvizError as error:
+        what = f"Panel {number + 1} of {sheet.file or 'the sheet'}: {error.what}"
+        raise HgvizError(what, error.why, error.do, error.details) from error
 
 
 def _grid(sheet: Sheet, panels: Sequence[Panel]) -> tuple[int, float]:
