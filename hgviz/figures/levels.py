@@ -107,7 +107,7 @@ def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
     words = labels.elide(words, 0.4 * page.width, style.TITLE, bold=True)
     around = labels.context(prompt, query)
     place = f"{prompt.unit} {query:,}"
-    return heading(page, f"From “{words}”", f"in {around}, {place}" if around else place)
+    return heading(page, f"From “{words}”", f"in “{around}”, {place}" if around else place)
 
 
 def _cells(page: Page, shades: Shades, strip: Strip) -> None:

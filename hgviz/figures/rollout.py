@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from hgviz.core import HgvizError
 from hgviz.figures import matrix
 from hgviz.figures.content import Looked
+from hgviz.figures.frame import map_of, zoom_for
 from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
 
+QUANTILE, EARLY = 0.995, 8  # of weights that have a colour each; part of the rows that see little
 STANDS_FOR = "all maps"  # what the one layer of a composed capture is called
 
 
@@ -25,7 +29,24 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     name, _, rest = layers[0].name.partition(": ")
     how, _, ways = rest.partition("; ")
     chosen = replace(spec.selection, layer=0, head=0)
+    if spec.display.limits is None:
+        spec = replace(spec, display=replace(spec.display, limits=_limits(page, looked)))
     matrix.compose(
         page, replace(spec, selection=chosen), looked,
         named=(f"{name.capitalize()} composed", how), told=(ways,) if ways else (),
     )  # fmt: skip
+
+
+def _limits(page: Page, looked: Looked) -> tuple[float, float] | None:
+    """Up to where colours reach: the first rows see little, so that their weights are the largest
+    of all, and all else would look alike. None where they are not much larger.
+    """
+    one = map_of(looked.capture, 0, 0)
+    weights = one.read(one.heads[0], zoom=zoom_for(max(one.shape[1:]), page.width))
+    later = weights[len(weights) // EARLY :]
+    some = np.abs(later[np.isfinite(later) & (later != 0)])
+    high = float(np.quantile(some, QUANTILE)) if some.size else 0.0
+    if not 0 < 1.5 * high < np.abs(weights).max():
+        return None
+    high = float(f"{high:.2g}")
+    return (-high if (weights < 0).any() else 0.0, high)

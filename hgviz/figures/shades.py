@@ -19,12 +19,15 @@ LONGEST = 130.0  # of a bar below a figure
 
 @dataclass(frozen=True, slots=True)
 class Shades:
-    """How weights are coloured: one palette over one range."""
+    """How weights are coloured: one palette over one range. beyond: whether there are weights below
+    it, and above it, which have the colours of its ends.
+    """
 
     palette: str
     limits: tuple[float, float]
     scale: str
     signed: bool
+    beyond: tuple[bool, bool] = (False, False)
 
     def paint(self, weights: Floats, seen: NDArray[np.bool_] | None = None) -> NDArray[np.uint8]:
         """uint8 (..., 3); what is not seen takes its own grey."""
@@ -40,20 +43,25 @@ class Shades:
             self.limits, self.scale, self.signed, min(max(each / max(length, 1), 0.055), 0.5)
         )
         at = place(found, self.limits, self.scale, self.signed)
-        return [(float(x), written(v, self.signed)) for x, v in zip(at, found, strict=True)]
+        words = [written(value, self.signed) for value in found]
+        if self.beyond[0]:
+            words[0] = f"≤ {words[0]}"
+        if self.beyond[1]:
+            words[-1] = f"≥ {words[-1]}"
+        return list(zip(map(float, at), words, strict=True))
 
 
 def shades_of(display: Display, signed: bool, weights: Iterable[Floats]) -> Shades:
     """The colours that suit some weights; limits that display does not give come from them."""
-    limits = display.limits
-    if limits is None:
-        found = [w[np.isfinite(w)] for w in weights]
-        low = min((float(w.min(initial=0)) for w in found), default=0.0)
-        high = max((float(w.max(initial=0)) for w in found), default=0.0)
-        limits = limits_of(low, high, signed)
-    elif signed:
+    found = [w[np.isfinite(w)] for w in weights]
+    low = min((float(w.min(initial=0)) for w in found), default=0.0)
+    high = max((float(w.max(initial=0)) for w in found), default=0.0)
+    limits = display.limits or limits_of(low, high, signed)
+    if signed:
         limits = limits_of(*limits, signed)
-    return Shades(suited(display.palette, signed), limits, display.scale, signed)
+    hair = 1e-4 * (limits[1] - limits[0])
+    beyond = low < limits[0] - hair, high > limits[1] + hair
+    return Shades(suited(display.palette, signed), limits, display.scale, signed, beyond)
 
 
 def bar_width(shades: Shades) -> float:

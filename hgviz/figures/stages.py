@@ -17,7 +17,7 @@ from hgviz.figures.unseen import seen_cells
 SHRINK, NARROWEST = 0.88, 0.72  # of a strip from one level to the next, and of the innermost
 STRIP, BETWEEN = 12.0, 36.0
 MOST = 12  # layers of a model without levels
-LARGEST, LEGIBLE = 8.0, 4.9  # sizes of the text in the strips
+LARGEST, LEGIBLE = 8.0, 5.0  # sizes of the text in the strips
 
 
 @dataclass(frozen=True, slots=True)
