@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
 
@@ -13,33 +12,8 @@ from hgviz.figures.charts import Band, Curves, Line, Many, Panel, Scores
 from hgviz.figures.laboratory import Edge, Grids, Plots, Strips, Three
 from hgviz.figures.spec import Spec
 
-
-class Titled(Protocol):
-    """What has a title and notes: a chart."""
-
-    @property
-    def title(self) -> str:
-        """In bold."""
-        ...
-
-    @property
-    def more(self) -> str:
-        """Beside it."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Below."""
-        ...
-
-
 FEW = 8  # lines that are told one by one
 ENDS = 3  # heads at either end of a ranking
-
-
-def of_titled(_: Spec, chart: Titled) -> str:
-    """What any chart says of itself above and below."""
-    return spoken.joined([titled(chart.title, chart.more), *chart.notes])
 
 
 def of_curves(_: Spec, chart: Curves) -> str:

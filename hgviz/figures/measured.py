@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hgviz.figures import spoken
+from hgviz.figures.answers import Answer
 from hgviz.figures.charted import titled
 from hgviz.figures.charts import Many
 from hgviz.figures.elements import Neurons
 from hgviz.figures.profiles import Measured, Profile, Side
 from hgviz.figures.spec import Spec
-
-if TYPE_CHECKING:
-    from hgviz.figures.answers import Answer
 
 MOST = 3  # that are named at either end
 
@@ -95,12 +91,12 @@ def of_answer(_: Spec, chart: Answer) -> str:
             f"{share.prompt.unit} {spoken.tokens_of(share.prompt, at, at + 1)}"
             for at in range(len(share.values))
         ]
-        where = f"Of the {spoken.visible(share.name, spoken.NAME)}: " if share.name else ""
-        found.append(f"{where}{_ends(names, share.values)}")
+        where = f"of the {spoken.visible(share.name, spoken.NAME)}: " if share.name else ""
+        found.append(spoken.upper(f"{where}{_ends(names, share.values)}"))
     for kind, numbers in (("head", chart.heads), ("layer", chart.layers)):
         if numbers:
             values = np.array(list(numbers.values()), np.float64)
-            found.append(_ends([f"{kind} {one}" for one in numbers], values))
+            found.append(spoken.upper(_ends([f"{kind} {one}" for one in numbers], values)))
     if chart.keys is not None:
         names = [
             f"key {spoken.tokens_of(chart.keys.prompt, int(a), int(b))}"
@@ -116,7 +112,11 @@ def _ends(names: list[str], values: Many) -> str:
     if not len(real):
         return "nothing"
     order = real[np.argsort(-values[real], kind="stable")]
-    most = [f"{names[at]}, {spoken.said(float(values[at]))}" for at in order[:MOST]]
+    most = [
+        f"{names[at]}, {spoken.said(float(values[at]))}"
+        for at in order[:MOST]
+        if values[at] > 0 or at == order[0]
+    ]
     words = f"most from {'; '.join(most)}"
     below = [f"{names[at]}, {spoken.said(float(values[at]))}" for at in order[::-1][:MOST]
              if values[at] < 0]  # fmt: skip

@@ -43,7 +43,7 @@ class Drawing:
     """
 
     compose: Callable[[Page, Spec, Any], None]
-    words: Callable[[Spec, Any], str] = charted.of_titled
+    words: Callable[[Spec, Any], str]
     rows: Callable[[Spec, Any], Iterable[Row]] = tables.charted
     reach: Callable[[Spec, Any], ranges.Reach] = ranges.nothing
 
@@ -55,7 +55,8 @@ DRAWINGS: dict[str, Drawing] = {
     "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels, ranges.of_levels),
     "rollout": Drawing(rollout.compose, telling.of_rollout, tables.of_rollout, ranges.of_rollout),
     "compare": Drawing(three.compose, charted.of_three, tables.of_three, ranges.of_three),
-    "attribution": Drawing(attribution.compose),  # of `hgviz attribute`, not of a capture
+    # of `hgviz attribute`, not of a capture
+    "attribution": Drawing(attribution.compose, measured.of_answer),
     "neurons": Drawing(neurons.compose, measured.of_neurons),
     "profile": Drawing(profile.compose, measured.of_profile),
     "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),

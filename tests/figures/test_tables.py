@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hgviz import figures, tasks
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
 from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, companions, export, tables
-from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.stages import stages_of
 from hgviz.figures.unseen import seen_cells
 from hgviz.maps.linking import Linking
@@ -60,11 +59,6 @@ def test_every_kind_has_numbers_in_a_table_that_any_program_reads(kind, tmp_path
     assert {len(one) for one in rows} == {len(rows[0])}
     assert content.endswith(b"\r\n") and b"nan" not in content.lower()
     assert figures.draw(panel_of(kind), tmp_path / "g.csv").read_bytes() == content
-
-
-def test_every_picture_has_rows_and_words_of_its_own():
-    for name, drawing in DRAWINGS.items():
-        assert drawing.rows is not None and "titled" not in drawing.words.__name__, name
 
 
 # --- kinds of a capture ---------------------------------------------------------------------------

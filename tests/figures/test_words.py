@@ -16,6 +16,7 @@ import hgviz
 from hgviz import figures, tasks
 from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, accessible, peaks, spoken
+from hgviz.figures.answers import Answer, Beside, Share
 from hgviz.figures.charts import Line, Scores
 from hgviz.figures.document import Document, Picture
 from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
@@ -514,3 +515,22 @@ def test_the_words_of_every_kind_are_there():
         words = alt_of(kind)
         assert len(words) > 60 and words[0].isupper() and words[-1] in ".…", words
         assert str(Path.home()) not in words
+
+
+def test_of_an_answer_the_tokens_heads_and_keys_that_count_most_are_said():
+    base = plain(["one", "two", "three"])
+    values = np.array([0.1, -0.5, 2.0, 0.0, np.nan])
+    keys = Beside(base.prompt, base.spans[0], (("Attention", np.arange(5.0)),))
+    chart = Answer(
+        (Share("", base.prompt, values),), {HeadId(0, 1): 0.25, HeadId(1, 0): -0.75}, {2: 1.0},
+        keys, title="Why “yes”",
+    )  # fmt: skip
+    words = DRAWINGS["attribution"].words(Spec("attribution"), chart)
+    assert words == (
+        "Why “yes”. Most from token 2 “two”, 2; token 0 “[CLS]”, 0.1; most "
+        "against from token 1 “one”, −0.5; their sum is 1.6. Most from head 0.1, 0.25; most "
+        "against from head 1.0, −0.75; their sum is −0.5. Most from layer 2, 1; their "
+        "sum is 1. Attention: most from key 4 “[SEP]”, 4; key 3 “three”, 3; key 2 “two”, 2; their "
+        "sum is 10."
+    )
+    assert len(spoken.joined([words] * 30)) <= spoken.LONGEST
