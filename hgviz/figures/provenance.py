@@ -100,13 +100,17 @@ def command(panel: Panel, path: Path) -> str:
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
     if isinstance(panel.content, Answer):
-        model = (files or [""])[0] or MISSING["answer"][0]
-        width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
-        asked = (*panel.content.asked, *width, "-o", path.name)
-        return shlex.join(["hgviz", "attribute", model, *asked])
+        return asking(panel, (files or [""])[0] or MISSING["answer"][0], path.name)
     spec, recipe = panel.spec, panel.spec.recipe
     spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
     return command_of(spec, files, panel.item, path.name)
+
+
+def asking(panel: Panel, model: str, out: str) -> str:
+    """The command that asks a model again where its answer comes from."""
+    assert isinstance(panel.content, Answer)
+    width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
+    return shlex.join(["hgviz", "attribute", model, *panel.content.asked, *width, "-o", out])
 
 
 def command_of(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVB
 
 from hgviz import tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
-from hgviz.core import Capture, HeadId, Prompt, Step, Task
+from hgviz.core import Capture, Display, HeadId, Prompt, Step, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui.attribution.asking import EXPLAIN, Choice, asked, choices, complete_words
 from hgviz.gui.attribution.rows import BarRows
 from hgviz.gui.attribution.wall import ConductanceWall
@@ -55,6 +56,7 @@ class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
     name, title = "attribution", "Attribution"
+    figureless = "Nothing is attributed yet"
     lane = "map"  # the engine may be busy asking
     icon: ClassVar[str] = "eye"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
@@ -226,6 +228,17 @@ class AttributionView(View):
             elif self.told is not None:
                 self._say(self.told)
                 self._agree(self.told)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The keys of the head as they stand here; without them, what every head conducts."""
+        told = self.told
+        if told is None or told.found is None or told.capture is not session.capture:
+            return None
+        chosen = session.selection
+        if self.rows.choice == "all":
+            chosen = replace(chosen, query=None)
+        method = "heads" if told.beside is None else "attention"
+        return Spec("attribution", chosen, Display(scale="linear"), methods=(method,))
 
     def as_text(self) -> str:
         """The numbers of the keys, in full, tab-separated."""

@@ -13,6 +13,7 @@ from hgviz.core import Display, replace
 from hgviz.figures.spec import FORMATS, WIDTHS
 from hgviz.gui.controls import Check, Picker, Segments, label
 from hgviz.gui.exporting import saying
+from hgviz.gui.exporting.offers import coloured
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 OTHER = ""  # the width that is typed
 TITLES = (("usual", "As it is", ""), ("own", "Own", ""), ("none", "None", ""))
-UNCOLOURED = ("study", "studies")  # figures of these have no maps
-PLAIN = ("activation",)
 
 
 class Choices(QWidget):
@@ -34,7 +33,7 @@ class Choices(QWidget):
         self, offers: Sequence[Offer], first: str, display: Display, width: str, form: str
     ) -> None:
         super().__init__()
-        self._offers, self._display = {one.kind.name: one for one in offers}, display
+        self._offers, self._display = {one.name: one for one in offers}, display
         self._row = 0
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 12, 0)
@@ -114,7 +113,8 @@ class Choices(QWidget):
         spec = replace(
             self.offer.spec, width=self.width_asked, format=self.form.currentData(), title=title
         )
-        return spec if self.colours.isChecked() else replace(spec, display=Display())
+        usual = coloured(spec.kind) and not self.colours.isChecked()
+        return replace(spec, display=Display()) if usual else spec
 
     def tell(self, words: str) -> None:
         """What the figure shows, as its alt text will have it."""
@@ -135,8 +135,8 @@ class Choices(QWidget):
         model = out.model()
         assert isinstance(model, QStandardItemModel)
         for at, one in enumerate(offers):
-            words = f"{one.kind.label} ({one.why})" if one.why else one.kind.label
-            out.addItem(words, one.kind.name)
+            words = f"{one.label} ({one.why})" if one.why else one.label
+            out.addItem(words, one.name)
             out.setItemData(at, words, Qt.ItemDataRole.ToolTipRole)
             model.item(at).setEnabled(not one.why)
         can = [at for at, one in enumerate(offers) if not one.why]
@@ -198,8 +198,7 @@ class Choices(QWidget):
         form = self.form.currentData()
         self.use.setText(saying.USES.get(form, ""))
         self.alt.setVisible(self.words.isChecked() and bool(self.alt.text()))
-        kind = self.offer.kind
-        maps = kind.of not in UNCOLOURED and kind.name not in PLAIN
+        maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
         shown = self._display if self.colours.isChecked() else Display()
         self.coloured.setText(saying.colours(shown) if maps else "It shows no map")

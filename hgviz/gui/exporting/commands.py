@@ -16,7 +16,7 @@ from hgviz.core import HgvizError, replace
 from hgviz.gui.asking import ask_where
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
-from hgviz.gui.exporting.offers import command_for, file_name
+from hgviz.gui.exporting.offers import command_for, file_name, offer_of
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -75,7 +75,8 @@ class ExportCommands:
         kept = settings.load()
         width = "neurips" if saying.wrong_width(kept.figure_width) else kept.figure_width
         spec = replace(found, width=width, format=kept.figure_format)
-        command = command_for(self.session, spec, file_name(self.session, spec))
+        offer = offer_of(self.session, spec)
+        command = command_for(offer.of, spec, file_name(self.session, spec))
         QGuiApplication.clipboard().setText(command.words)
         self.say(saying.copied(command) if command.lacks else f"Copied: {command.words}")
 

@@ -17,7 +17,7 @@ from hgviz.gui.controls import Button, Segments, Words, label
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.choices import Choices
 from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.exporting.offers import Offer, command_for, drawn_of, file_name, offers
+from hgviz.gui.exporting.offers import Offer, command_for, file_name, name_of, offers
 from hgviz.gui.exporting.preview import Picture, PreviewPane, dots_of
 from hgviz.gui.overlay import MARGIN, Overlay
 
@@ -68,7 +68,7 @@ class ExportDialog(Overlay):
         self._session, self._lanes = session, lanes
         self._drafts = Drafts(session.facts)
         found = offers(session, shown)
-        first = shown[0].kind if shown else ""
+        first = name_of(shown[0]) if shown else ""
         self.choices = Choices(found, first, session.display, *last)
         self.body.addWidget(label("Export figure", factor=1.15, weight=600))
         if said:
@@ -195,7 +195,7 @@ class ExportDialog(Overlay):
         self.preview.begin()
         ratio = self.devicePixelRatioF()
         self._lanes.files.submit(
-            self._key, "Preview", _drawn(self._drafts, spec, self._of(offer), dots * ratio),
+            self._key, "Preview", _drawn(self._drafts, spec, offer.of, dots * ratio),
             on_step=partial(self._stepped, spec, dots), on_done=self._tell,
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
@@ -224,7 +224,7 @@ class ExportDialog(Overlay):
         self._say_warning("")
 
     def _nothing(self, offer: Offer) -> None:
-        self.preview.say(f"{offer.kind.label}: not yet", offer.why[:1].upper() + offer.why[1:])
+        self.preview.say(f"{offer.label}: not yet", offer.why[:1].upper() + offer.why[1:])
 
     def _say_warning(self, words: str) -> None:
         self.warning.setText(words)
@@ -232,9 +232,6 @@ class ExportDialog(Overlay):
 
     def _sized(self, name: str) -> None:
         self.preview.fit(name == "fit")
-
-    def _of(self, offer: Offer) -> Of:
-        return drawn_of(self._session, offer.kind)
 
     @property
     def _key(self) -> str:
@@ -249,7 +246,7 @@ class ExportDialog(Overlay):
     def _copy(self) -> None:
         spec = self.choices.spec
         name = file_name(self._session, spec)
-        command = command_for(self._session, spec, name)
+        command = command_for(self.choices.offer.of, spec, name)
         QGuiApplication.clipboard().setText(command.words)
         self.told.say(saying.copied(command))
         self.kept.emit(spec.width, spec.format)
@@ -258,7 +255,7 @@ class ExportDialog(Overlay):
         self._wait.stop()
         spec, offer = self.choices.spec, self.choices.offer
         wish = Wish(
-            spec, self._of(offer), self._drafts, file_name(self._session, spec),
+            spec, offer.of, self._drafts, file_name(self._session, spec),
             self.choices.numbers.isChecked(), self.choices.words.isChecked(),
         )  # fmt: skip
         self.finish()

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture
+from hgviz.core import Capture, Display, finish
+from hgviz.gui.exporting.answers import LABELS, NO_ANSWER, Answered, answered, answers
 from hgviz.tasks.charting import activations_of
 
 if TYPE_CHECKING:
     from hgviz.figures import Kind, Spec
+    from hgviz.gui.exporting.drafts import Of
     from hgviz.session import Session
     from hgviz.study import Study
 
-OF = ("capture", "pair", "captures", "study", "studies")  # what figures are drawn of here
 NO_CAPTURE = "capture a text first"
 NO_B = "choose a B to compare with first"
 NO_STUDY = "measure the heads on the Prune page first"
@@ -29,10 +30,13 @@ HOW = {
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A kind of figure with what it would show; why: what it lacks, "" where it can be drawn."""
+    """A kind of figure with what it would show; name: of it alone; of: what it is drawn of; why:
+    what it lacks, "" where it can be drawn."""
 
-    kind: Kind
+    name: str
+    label: str
     spec: Spec
+    of: Of = ()
     why: str = ""
 
 
@@ -46,14 +50,31 @@ class Command:
 
 def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
     """Every kind; of those that panes show, what they show."""
-    from hgviz.figures import FIGURES
+    from hgviz.figures import ANSWER, FIGURES
 
-    by_kind = {spec.kind: spec for spec in reversed(shown)}
-    return tuple(
-        Offer(one, by_kind.get(one.name) or _usual(session, one.name), why_not(session, one))
+    by_name = {name_of(spec): spec for spec in reversed(shown)}
+    found = [
+        Offer(one.name, one.label, by_name.get(one.name) or _usual(session, one.name),
+              drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
-        if one.of in OF
-    )
+    ]  # fmt: skip
+    if (answer := answered(session)) is None:
+        spec = _usual(session, ANSWER.name)
+        return (*found, Offer(ANSWER.name, ANSWER.label, spec, why=NO_ANSWER))
+    every = {name_of(one): by_name.get(name_of(one), one)
+             for one in answers(answer, session.selection)}  # fmt: skip
+    return (*found, *(Offer(name, LABELS[one.methods[0]], one, answer)
+                      for name, one in every.items()))  # fmt: skip
+
+
+def offer_of(session: Session, spec: Spec) -> Offer:
+    """What a pane shows, as an offer."""
+    return next(one for one in offers(session, (spec,)) if one.name == name_of(spec))
+
+
+def name_of(spec: Spec) -> str:
+    """map; of answers, which can be looked at in several ways, also the way."""
+    return " ".join((spec.kind, *spec.methods)) if spec.kind == "attribution" else spec.kind
 
 
 def why_not(session: Session, kind: Kind) -> str:
@@ -79,18 +100,18 @@ def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study, ...]:
     return a, b
 
 
-def command_for(session: Session, spec: Spec, out: str) -> Command:
+def command_for(of: Of, spec: Spec, out: str) -> Command:
     """The command that draws a figure to a file so named; what it reads is named with its folder,
     so that it runs wherever it is pasted."""
     from hgviz.figures import kind_of
     from hgviz.figures.provenance import MISSING, command_of, known_name
     from hgviz.resources import SAMPLE
 
-    kind = kind_of(spec.kind)
-    of = drawn_of(session, kind)
+    if isinstance(of, Answered):
+        return Command(finish(of.command(spec, out)))
     known = [(one.path, known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
-    missing = MISSING[kind.of]
+    missing = MISSING[kind_of(spec.kind).of]
     names = dict.fromkeys(
         missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path
     )
@@ -104,7 +125,7 @@ def file_name(session: Session, spec: Spec) -> str:
     """What a figure's file is called, unless somebody wants another name."""
     of = session.capture or session.study
     made = of.spec.name if of is not None else ""
-    headed = spec.kind in ("map", "compare", "neurons", "attribution")
+    headed = spec.kind in ("map", "compare", "neurons") or "attention" in spec.methods
     head = f"-{spec.selection.head_id}" if headed else ""
     plain = "".join(one if one.isalnum() or one in "-_." else "-" for one in made)
     return f"{plain or 'capture'}-{spec.kind}{head}.{spec.format}"
@@ -116,7 +137,15 @@ def _usual(session: Session, kind: str) -> Spec:
 
     heads = tuple(session.opened.values()) if kind == "levels" else ()
     methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
-    return Spec(kind, session.selection, session.display, heads=heads, methods=methods)
+    display = session.display if coloured(kind) else Display()
+    return Spec(kind, session.selection, display, heads=heads, methods=methods)
+
+
+def coloured(kind: str) -> bool:
+    """Whether a kind of figure has the colours of maps."""
+    from hgviz.figures.options import used
+
+    return kind != "attribution" and "palette" in used(kind)
 
 
 def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
@@ -136,4 +165,7 @@ def _traced(session: Session) -> bool:
     return any(one.method != "random" and session.score in ("", one.method) for one in curves)
 
 
-__all__ = ["Command", "Offer", "command_for", "drawn_of", "file_name", "offers", "why_not"]
+__all__ = [
+    "Command", "Offer", "coloured", "command_for", "drawn_of", "file_name", "name_of", "offer_of",
+    "offers", "why_not",
+]  # fmt: skip

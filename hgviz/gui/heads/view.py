@@ -186,7 +186,7 @@ class HeadsView(View):
         if session.capture is None or self.known is None or self.known.scope == ALL:
             return None
         metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
-        return Spec("profile", session.selection, session.display, metrics=metrics)
+        return Spec("profile", session.selection, metrics=metrics)
 
     def as_text(self) -> str:
         """The table, in full."""

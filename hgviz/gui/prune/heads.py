@@ -144,7 +144,7 @@ class HeadsView(View):
         """The scores that colour the wall, the most needed head first."""
         if session.study is None or not session.score:
             return None
-        return Spec("scores", session.selection, session.display, methods=(session.score,))
+        return Spec("scores", session.selection, methods=(session.score,))
 
     def noticed(self, name: str) -> None:
         """What needs no work shows at once."""

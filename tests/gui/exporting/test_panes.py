@@ -16,7 +16,7 @@ from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, finish, replace
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.exporting.offers import command_for, drawn_of, offers
+from hgviz.gui.exporting.offers import command_for, offer_of, offers
 from hgviz.gui.working import GOING
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -179,11 +179,10 @@ def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, m
     a, b = files
     session = session_of(a, b if kind == "compare" else None, display=COLOURED)
     session.put(selection=Selection(12, 2, 40, 20, HeadId(12, 4) if kind == "compare" else None))
-    offer = next(one for one in offers(session, ()) if one.kind.name == kind)
-    spec = replace(offer.spec, width="100mm", format="svg", title="What “it” is, 100 %")
-    command = command_for(session, spec, "again.svg")
+    offer = next(one for one in offers(session, ()) if one.name == kind)
+    spec, of = replace(offer.spec, width="100mm", format="svg", title="What “it” is"), offer.of
+    command = command_for(of, spec, "again.svg")
     assert not command.lacks
-    of = drawn_of(session, offer.kind)
     (tmp_path / "exported").mkdir()
     path = tmp_path / "exported" / "again.svg"
     finish(Drafts(session.facts).export(spec, of, str(path)))
@@ -194,12 +193,12 @@ def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, m
 
 
 def test_a_command_names_what_has_to_be_saved_first(short, files):
-    spec = offers(session_of(short), ())[0].spec
-    found = command_for(session_of(short), spec, "map.pdf")
+    offer = offers(session_of(short), ())[0]
+    found = command_for(offer.of, offer.spec, "map.pdf")
     assert " CAPTURE.h5 " in found.words and "CAPTURE.h5: save the capture" in found.lacks
     both = session_of(files[0], short)
-    spec = next(one for one in offers(both, ()) if one.kind.name == "compare").spec
-    found = command_for(both, spec, "compare.pdf")
+    offer = next(one for one in offers(both, ()) if one.name == "compare")
+    found = command_for(offer.of, offer.spec, "compare.pdf")
     assert " B.h5 " in found.words and files[0].path in found.words
     assert "save B" in found.lacks and "A.h5" not in found.lacks
 
@@ -245,7 +244,7 @@ def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, 
     drawn.settle()
     assert drawn.inspect.map.canvas.grab().toImage() == shown
     spec = drawn.inspect.map.figure(session)
-    command = command_for(session, spec, "map.pdf")
+    command = command_for(offer_of(session, spec).of, spec, "map.pdf")
     assert str(tmp_path / "mine.h5") in command.words and not command.lacks
 
 
@@ -265,7 +264,7 @@ def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_pat
         ).toolTip()
     )
     spec = drawn.compare.maps.figure(session)
-    assert not command_for(session, spec, "compare.pdf").lacks
+    assert not command_for(offer_of(session, spec).of, spec, "compare.pdf").lacks
 
 
 def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
@@ -361,11 +360,46 @@ def test_a_figure_is_written_with_its_numbers_and_words(drawn, until, tmp_path):
 
 def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):
     session = session_of(short, make_capture(TEXT, signed=True))
-    by_name = {one.kind.name: one.kind for one in offers(session, ())}
-    assert len(drawn_of(session, by_name["map"])) == 1
-    assert len(drawn_of(session, by_name["compare"])) == 2
-    assert len(drawn_of(session, by_name["profile"])) == 2
-    assert len(drawn_of(session, by_name["activation"])) == 2
+    of = {one.name: len(one.of) for one in offers(session, ())}
+    assert (of["map"], of["compare"], of["profile"], of["activation"]) == (1, 2, 2, 2)
     same = session_of(short, make_capture(TEXT, seed=1))
-    assert len(drawn_of(same, by_name["activation"])) == 1
-    assert finish(tasks.panel(offers(same, ())[0].spec, drawn_of(same, by_name["map"])))
+    assert {one.name: len(one.of) for one in offers(same, ())}["activation"] == 1
+
+
+# --- where an answer comes from -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def asked(checkpoint):
+    """A session whose model was asked where its answer comes from."""
+    model = finish(tasks.load(str(checkpoint), "cpu"))
+    prompt, _ = tasks.prompt_from(model, "Sand ran.")
+    capture = finish(tasks.capture(model, prompt))
+    session = session_of(capture, model=model, checkpoint=str(checkpoint))
+    session.put(selection=Selection(0, 0, 5, 2))
+    question = tasks.question_of(capture.spec.goal, capture.logits, capture.main, 5)
+    question = replace(question, steps=32)
+    found = finish(tasks.explain(model, capture.prompt, question, layers=True))
+    session.put(explained=found)
+    return session
+
+
+def test_an_answer_can_be_drawn_once_it_is_attributed(short, asked):
+    (lacks,) = [one for one in offers(session_of(short), ()) if "answer" in one.label]
+    assert "attribute the answer first" in lacks.why
+    names = [one.name for one in offers(asked, ()) if not one.why and "answer" in one.label]
+    assert names == [f"attribution {one}" for one in ("tokens", "layers", "heads", "attention")]
+
+
+@pytest.mark.parametrize("way", ["tokens", "attention"])
+def test_a_command_that_asks_again_draws_the_bytes_of_the_export(way, asked, tmp_path, monkeypatch):
+    offer = next(one for one in offers(asked, ()) if one.name == f"attribution {way}")
+    spec = replace(offer.spec, width="acl", format="svg")
+    (tmp_path / "exported").mkdir()
+    path = tmp_path / "exported" / "again.svg"
+    finish(Drafts({}).export(spec, offer.of, str(path)))
+    words = shlex.split(command_for(offer.of, spec, "again.svg").words)
+    assert words[:3] == ["hgviz", "attribute", asked.checkpoint]
+    monkeypatch.chdir(tmp_path)
+    assert main(words[1:]) == 0
+    assert (tmp_path / "again.svg").read_bytes() == path.read_bytes()
