@@ -38,7 +38,9 @@ def test_importing_hgviz_costs_nothing_and_drawing_needs_no_qt():
     )
 
 
-@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels", "rollout"])
+@pytest.mark.parametrize("kind", [
+    "map", "links", "wall", "levels", "rollout", "neurons", "profile", "activation",
+])  # fmt: skip
 def test_every_kind_is_shown_as_svg_and_written_in_any_format(small, kind, tmp_path):
     found = hgviz.figure(small, kind, query=5)
     assert ElementTree.fromstring(found._repr_svg_()).tag.endswith("svg")
@@ -94,7 +96,8 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
         (lambda one: hgviz.figure("nowhere"), "there is no nowhere"),
         (lambda one: hgviz.figure(None), "None cannot be drawn"),
         (lambda one: hgviz.figure(one, head="first"), "'first' names no head"),
-        (lambda one: hgviz.figure(one, "links", queries="3:5"), "'3:5' names no tokens"),
+        (lambda one: hgviz.figure(one, "links", queries="3:x"), "'3:x' names no tokens"),
+        (lambda one: hgviz.figure(one, "links", queries=3), "queries cannot be 3"),
         (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
         (lambda one: hgviz.figure("nowhere.h5", text="a"), "there is no nowhere.h5"),
         (lambda one: hgviz.figure(one, text="b"), "takes no text"),
@@ -103,8 +106,8 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
         (lambda one: hgviz.figure(one, layer=99), "no layer 99"),
         (lambda one: hgviz.figure(one, head="0.9"), "no head 0.9"),
         (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),
-        (lambda one: hgviz.figure(one, scale="wide"), "no scale 'wide'"),
-        (lambda one: hgviz.figure(one, palette="jet"), "no palette 'jet'"),
+        (lambda one: hgviz.figure(one, scale="wide"), "scale cannot be 'wide'"),
+        (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
         (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no letter 999"),
         (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
         (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "no folder"),
@@ -114,6 +117,24 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
 def test_what_cannot_be_is_said(small, call, said):
     with pytest.raises(HgvizError, match=said):
         call(small)
+
+
+def test_a_figure_says_the_command_that_draws_it(small, tmp_path):
+    path = write_capture(tmp_path / "c d.h5", small)
+    found = hgviz.figure(path, "links", heads=["1.1", (0, 0)], queries=[3, 4], fuse="mean", most=4)
+    start = "hgviz figure 'c d.h5' --kind links --heads 1.1,0.0 --queries 3:5 --together mean"
+    assert found.command == f"{start} --most 4 -o figure.pdf"
+    found.save(tmp_path / "two.svg")
+    assert found.command.endswith("-o two.svg")
+    assert found.command in (tmp_path / "two.svg").read_text("utf-8").replace("&#x27;", "'")
+    both = hgviz.compare(path, path, head="1.1", beside="0.1", limits=(0, 0.5))
+    assert both.command == (
+        "hgviz figure 'c d.h5' 'c d.h5' --kind compare --layer 1 --head 1 --beside 0.1 "
+        "--limits 0:0.5 -o figure.pdf"
+    )
+    study = write_study(tmp_path / "s.h5", make_study())
+    told = hgviz.figure(study, "scores", methods=["signed"]).command
+    assert told == "hgviz figure s.h5 --kind scores --method signed -o figure.pdf"
 
 
 def test_an_option_that_no_figure_has_is_a_type_error(small):

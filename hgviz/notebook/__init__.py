@@ -5,7 +5,7 @@ Importing this costs little; torch, matplotlib and h5py are loaded when they are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Any
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError, finish, replace
 from hgviz.notebook.given import (
-    COMPOSED,
-    LINKS,
-    LOOKS,
     Head,
     captured,
     captured_alike,
-    display_of,
+    chosen_of,
     head_of,
     is_capture,
-    linking_of,
-    recipe_of,
-    require_known,
-    selection_of,
+    options_of,
     study_at,
 )
 from hgviz.tasks.opening import Path_
@@ -46,11 +40,13 @@ class Figure:
     def __init__(
         self,
         write: Callable[[Path_], str],
+        command: Callable[[Path], str],
         facts: Callable[[], Facts],
         captures: tuple[Capture, ...] = (),
     ) -> None:
         self.captures = captures
-        self._write, self._find = write, facts
+        self._write, self._find, self._command = write, facts, command
+        self._saved = Path("figure.pdf")
         self._svg = self._alt = ""
         self._facts: Facts | None = None
 
@@ -69,6 +65,11 @@ class Figure:
         return self._facts
 
     @property
+    def command(self) -> str:
+        """The command that draws it, in the folder of its files, as what it was last saved as."""
+        return self._command(self._saved)
+
+    @property
     def alt(self) -> str:
         """What the figure shows, in a few sentences for those who cannot see it."""
         if not self._alt:
@@ -79,7 +80,8 @@ class Figure:
         """Write the figure: PDF, SVG, PNG, PGF or TikZ, as the name ends; its numbers for .csv, and
         what it shows in words for .txt. Errors: HgvizError.
         """
-        return Path(self._write(path))
+        self._saved = Path(self._write(path))
+        return self._saved
 
     def _text(self, name: str) -> str:
         """What a file of this name says."""
@@ -117,38 +119,28 @@ def figure(
 ) -> Figure:
     """A figure of a capture, of a model on a text, or of a study; all are also given as paths.
 
-    kind: map, links, wall, levels, rollout; of studies curve and scores. text: what a model reads,
-    pair and target a second one; off: heads switched off meanwhile, "3.5,4.*"; activation: another
-    one for all heads. head: its number in the layer, or both as "12.5". query, key: tokens. item:
-    which text of a corpus. Of links, queries= and heads= ("12.5,11.*"), fuse=, most=, mass=,
-    least=, words=, special=, values= and across=, as maps.linking.Linking has them; of rollout
-    heads=, fuse=, residual=, signed= and nothing=; of all palette=, scale= and limits=. of studies
-    methods= and axis=. Errors: HgvizError, for names that are none TypeError.
+    kind: map, links, wall, levels, rollout, neurons, profile, activation; of studies curve and
+    scores. text: what a model reads, pair and target a second one; off: heads switched off
+    meanwhile, "3.5,4.*"; activation: another one for all heads. head: its number in the layer, or
+    both as "12.5". query, key: tokens. item: which text of a corpus. options: those that `hgviz
+    figure --help` has for the kind, by the same names: queries=[3, 5], heads="12.5,11.*",
+    most=4, residual=0.5, palette="magma", limits=(0, 0.5), methods=["loo"]. Errors: HgvizError, for
+    names that are none TypeError.
     """
-    study = study_at(given)
-    if study is not None:
-        return _of_study(study, "curve" if kind == "map" else kind, width, title, options)
-    from hgviz.figures import FIGURES, Spec
+    from hgviz.figures import FIGURES
     from hgviz.figures.frame import map_of
 
-    known = {"links": LINKS, "rollout": COMPOSED}.get(kind, ())
-    require_known(
-        kind, [k for k, row in FIGURES.items() if row.of == "capture"], options, (*known, *LOOKS)
-    )
+    given_ = {"query": query, "key": key, "width": width, "title": title, **options}
+    study = study_at(given)
+    if study is not None:
+        return _of_study(study, "curve" if kind == "map" else kind, given_)
+    kinds = [k for k, row in FIGURES.items() if row.of in ("capture", "captures")]
+    asked = options_of(kind, kinds, given_)
     one = captured(given, text, pair, target, item, off, activation, device)
-    chosen = selection_of(one, layer, head, query, key, options if kind == "links" else {})
-    if kind in ("map", "links", "levels"):  # said here, not when it is shown
-        map_of(one, chosen.layer, chosen.head)
-    spec = Spec(kind, chosen, display_of(options), width=width, title=title)
-    if kind == "links":
-        spec = replace(spec, links=linking_of(one, chosen, options))
-    if kind == "rollout":
-        spec = replace(spec, recipe=recipe_of(one, options))
-
-    def write(path: Path_) -> str:
-        return finish(tasks.figure(spec, one, path))
-
-    return Figure(write, lambda: _facts(spec, one), (one,))
+    spec = tasks.spec_from(kind, {**chosen_of(one, layer, head), **asked}, [one])
+    if kind in ("map", "links", "levels", "neurons"):  # said here, not when it is shown
+        map_of(one, spec.selection.layer, spec.selection.head)
+    return Figure(*_ways(spec, [one]), lambda: _facts(spec, one), (one,))
 
 
 def compare(
@@ -167,16 +159,16 @@ def compare(
     off: str = "",
     activation: str | None = None,
     device: str = "cpu",
+    **options: Any,
 ) -> Figure:
     """A head of A, that of B (beside, where it is another) and their difference, on one scale.
 
     a, b: captures, models or paths of either; a model reads text, or the text of the other side
     where that is a capture. off, activation: of B alone, so that compare(m, m, text, off="3.5")
-    shows what a head does to the others. facts: what `hgviz compare --json` says of all heads.
-    Errors: HgvizError.
+    shows what a head does to the others. options: palette=, scale= and limits=. facts: what `hgviz
+    compare --json` says of all heads. Errors: HgvizError, for names that are none TypeError.
     """
-    from hgviz.figures import Spec
-
+    asked = options_of("compare", ["compare"], {"width": width, "title": title, **options})
     first, second = is_capture(a), is_capture(b)
     if first and not second and text is None:
         one = captured(a, None, None, None, item, "", None, device)
@@ -188,19 +180,14 @@ def compare(
         words = text if second or not first else None, None if second else text
         one = captured(a, words[0], pair, target, item, "", None, device)
         other = captured(b, words[1], pair, target, item, off, activation, device)
-    chosen = selection_of(one, layer, head, None, None, {})
     if beside is not None:
-        named = head_of(other, None, beside)
-        chosen = replace(chosen, beside=named)
-    spec = Spec("compare", chosen, width=width, title=title)
-
-    def write(path: Path_) -> str:
-        return finish(tasks.figure(spec, [one, other], path))
+        asked["beside"] = str(head_of(other, None, beside))
+    spec = tasks.spec_from("compare", {**chosen_of(one, layer, head), **asked}, [one, other])
 
     def facts() -> Facts:
         return finish(tasks.compare(one, other)).facts()
 
-    return Figure(write, facts, (one, other))
+    return Figure(*_ways(spec, [one, other]), facts, (one, other))
 
 
 def capture(
@@ -260,25 +247,34 @@ def _links(spec: Spec, capture: Capture) -> list[Facts]:
     ]  # fmt: skip
 
 
-def _of_study(
-    study: Study, kind: str, width: str, title: str | None, options: Mapping[str, Any]
-) -> Figure:
-    from hgviz.figures import FIGURES, Spec
+def _of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Figure:
+    from hgviz.figures import FIGURES
 
     charts = [k for k, row in FIGURES.items() if row.of in ("study", "studies")]
-    require_known(kind, charts, options, ("methods", "axis"))
-    methods, axis = tuple(options.get("methods", ())), str(options.get("axis", "heads"))
-    one = tasks.chart(kind, [study], methods, axis)
-    spec = Spec(kind, width=width, title=title, methods=methods, axis=axis)
-
-    def write(path: Path_) -> str:
-        return finish(tasks.figure(spec, study, path))
+    spec = tasks.spec_from(kind, options_of(kind, charts, options), [])
+    one = tasks.chart(kind, [study], spec.methods, spec.axis)
 
     def facts() -> Facts:
         names, *rows = one.rows()
         return {**one.about, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
 
-    return Figure(write, facts)
+    return Figure(*_ways(spec, [study]), facts)
+
+
+def _ways(
+    spec: Spec, of: Sequence[Capture | Study]
+) -> tuple[Callable[[Path_], str], Callable[[Path], str]]:
+    """What writes a figure, and what says the command that does."""
+
+    def write(path: Path_) -> str:
+        return finish(tasks.figure(spec, of, path))
+
+    def command(path: Path) -> str:
+        from hgviz.figures import provenance
+
+        return provenance.command(finish(tasks.panel(spec, of)), path)
+
+    return write, command
 
 
 __all__ = ["Figure", "capture", "compare", "figure"]

@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, finish, heads_named
+from hgviz.core import Capture, HeadId, HgvizError, finish, heads_named
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
-    from hgviz.maps.linking import Linking
     from hgviz.models.model import Model
-    from hgviz.recipe import Recipe
     from hgviz.study import Study
 
 Head = int | str | tuple[int, int]
-LINKS = "queries", "heads", "fuse", "most", "mass", "least", "words", "special", "values", "across"
-COMPOSED = "heads", "fuse", "residual", "signed", "nothing"
-LOOKS = "palette", "scale", "limits"
+# what options are called here and on a command line, where --heads --fuse would be two things
+OTHERWISE = {"methods": "method", "metrics": "metric"}
+COMMON = "layer", "head", "query", "key", "width", "title"  # that every kind takes
 OFTEN = "Other options of figure() are kind, text, layer, head, query, key, item, width and title"
 
 
@@ -120,17 +118,31 @@ def study_at(given: Any) -> Study | None:
 # --- what is chosen -------------------------------------------------------------------------------
 
 
-def require_known(
-    kind: str, kinds: Sequence[str], options: Mapping[str, Any], known: Sequence[str]
-) -> None:
-    """Errors: HgvizError for a kind that is not there, TypeError for options it does not have."""
+def options_of(kind: str, kinds: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a kind by the names of the command line, those that are None left out.
+
+    Errors: HgvizError for a kind that is not there, TypeError for options it does not have.
+    """
+    from hgviz.figures.options import used
+
     if kind not in kinds:
         raise HgvizError(
             f"there is no kind of figure named {kind!r}", f"there are {', '.join(kinds)}",
             "Choose one of these",
         )  # fmt: skip
-    if unknown := sorted(set(options) - set(known)):
+    otherwise = {**OTHERWISE, **({"fuse": "together"} if kind == "links" else {})}
+    named = {otherwise.get(name, name): value for name, value in given.items()}
+    if unknown := sorted(set(named) - set(used(kind)) - set(COMMON)):
         raise TypeError(f"a figure of kind {kind} has no option {unknown[0]!r}. {OFTEN}.")
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def chosen_of(capture: Capture, layer: int | None, head: Head | None) -> dict[str, int]:
+    """The head that is meant as options; none where none is."""
+    if layer is None and head is None:
+        return {}
+    found = head_of(capture, layer, head)
+    return {"layer": found.layer, "head": found.head}
 
 
 def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
@@ -147,67 +159,3 @@ def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
             f"{head!r} names no head", "a head is 5, or 3.5 with its layer", "Name one"
         )
     return HeadId(layer or 0, int(head or 0))
-
-
-def selection_of(
-    capture: Capture,
-    layer: int | None,
-    head: Head | None,
-    query: int | None,
-    key: int | None,
-    links: Mapping[str, Any],
-) -> Selection:
-    """What is drawn: the head that is meant, of links without one the first of theirs."""
-    chosen = head_of(capture, layer, head)
-    if layer is None and head is None and links.get("heads"):
-        chosen = heads_of(capture, links["heads"])[0]
-    return Selection(*chosen, query, key)
-
-
-def heads_of(capture: Capture, given: Any) -> tuple[HeadId, ...]:
-    """Heads by name, "3.5,4.*", or one by one."""
-    if isinstance(given, str):
-        return tuple(sorted(heads_named(given, capture.spec.layers)))
-    return tuple(head_of(capture, None, one) for one in given)
-
-
-def display_of(options: Mapping[str, Any]) -> Display:
-    """How weights become colours. Errors: HgvizError for palettes and scales that are not there."""
-    from hgviz.palettes import PALETTES, SCALES
-
-    for name, known in (("palette", PALETTES), ("scale", SCALES)):
-        if (asked := options.get(name)) is not None and asked not in known:
-            raise HgvizError(
-                f"there is no {name} {asked!r}", f"there are {', '.join(known)}",
-                "Choose one of these",
-            )  # fmt: skip
-    return Display(**{name: options[name] for name in LOOKS if name in options})
-
-
-def linking_of(capture: Capture, chosen: Selection, options: Mapping[str, Any]) -> Linking:
-    """Which links are drawn."""
-    from hgviz.maps.linking import Linking
-
-    given = {name: options[name] for name in LINKS if name in options}
-    if "most" not in given and (given.get("mass") or given.get("least")):
-        given["most"] = 0
-    queries = given.get("queries", ())
-    if queries == "all":
-        count = len(capture.query_prompt(chosen.layer)) if chosen.layer < len(capture.maps) else 0
-        queries = range(count)
-    if isinstance(queries, str | int):
-        raise HgvizError(
-            f"{queries!r} names no tokens", "queries are numbers from 0, or 'all'",
-            "Give a list of them, such as [3, 5]",
-        )  # fmt: skip
-    given["queries"] = tuple(int(one) for one in queries)
-    given["heads"] = heads_of(capture, given.get("heads", ()))
-    return Linking(**given)
-
-
-def recipe_of(capture: Capture, options: Mapping[str, Any]) -> Recipe:
-    """How all maps are made one."""
-    from hgviz.recipe import Recipe
-
-    given = {name: options[name] for name in COMPOSED if name in options}
-    return Recipe(**{**given, "heads": heads_of(capture, given.get("heads", ()))})

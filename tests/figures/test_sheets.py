@@ -111,8 +111,8 @@ def test_a_panel_is_written_in_few_lines():
     links = Linking(heads=(HeadId(3, 0),), queries=(3, 5, 6), least=0.1, special=False)
     spec = Spec("links", Selection(3, 0), width="acl", format="pdf", links=links)
     assert table(spec, ["a.h5"], 2) == (
-        '[[panel]]\nof = ["a.h5"]\nkind = "links"\nheads = "3.0"\nqueries = "3,5:7"\nleast = 0.1\nmost = 10\n'
-        "special = false\nitem = 2\n"
+        '[[panel]]\nof = ["a.h5"]\nkind = "links"\nheads = "3.0"\nqueries = "3,5:7"\nleast = 0.1\n'
+        "most = 10\nspecial = false\nitem = 2\n"
     )
     curve = Spec("curve", methods=("loo", "michel"))
     assert 'of = ["a.h5", "b.h5"]\nkind = "curve"\nmethod = ["loo", "michel"]\n' in table(
