@@ -189,6 +189,7 @@ class Choices(QWidget):
 
     def _fit(self) -> None:
         """What is chosen says what else there is to choose."""
+        self.kind.setToolTip(self.kind.currentText())
         typed, own = self.width_.currentData() == OTHER, self.title_.choice == "own"
         self.length.setVisible(typed)
         self.own.setVisible(own)

@@ -149,7 +149,9 @@ def coloured(kind: str) -> bool:
 
 
 def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
-    """Whether a figure of several captures shows more with B."""
+    """Whether a figure of several captures shows more with B, which may be A itself."""
+    if a.maps is b.maps:
+        return False
     return kind.name != "activation" or not {*activations_of(b)} <= {*activations_of(a)}
 
 

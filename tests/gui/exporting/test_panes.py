@@ -364,6 +364,9 @@ def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):
     assert (of["map"], of["compare"], of["profile"], of["activation"]) == (1, 2, 2, 2)
     same = session_of(short, make_capture(TEXT, seed=1))
     assert {one.name: len(one.of) for one in offers(same, ())}["activation"] == 1
+    two_heads_of_one = session_of(short, short)
+    of = {one.name: len(one.of) for one in offers(two_heads_of_one, ())}
+    assert (of["compare"], of["profile"]) == (2, 1)
 
 
 # --- where an answer comes from -------------------------------------------------------------------
