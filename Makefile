@@ -13,7 +13,7 @@ PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3
   libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
   xvfb xauth fonts-nanum fonts-noto-core
 
-.PHONY: run test soak bench bench-all lint types contracts docs bundle deps clean
+.PHONY: run test soak bench bench-all lint types contracts docs docs-all bundle deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -40,8 +40,13 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
+# every picture of the pages, by the commands that stand in them: some TIME minutes of one core
 docs: $(READY)
 	$(BIN)/python docs/pictures.py
+
+# also those of an Hourglass whose heads all go one by one: LONG minutes
+docs-all: $(READY)
+	$(BIN)/python docs/pictures.py --long
 
 bundle: $(READY)
 	$(BIN)/pip install -c constraints.txt pyinstaller

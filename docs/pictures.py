@@ -1,11 +1,13 @@
-"""Draws the pictures of the guide: the window on the bundled models, light and dark.
+"""Makes every picture of the pages: figures by the commands that stand there, and the window.
 
-Run from a checkout: python docs/pictures.py
+Run from a checkout: python docs/pictures.py, for all; with --long also what takes many minutes;
+with the names of pages, such as gallery, only theirs.
 """
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,37 +18,52 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+import pages  # noqa: E402 - beside this script
+
+WINDOW = "window"
+SEEN = "The window of hgviz, drawn by docs/pictures.py"
 THEMES = ("light", "dark")
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
 TEXTS = 120
-COMPARED = ["michel", "loo", "signed"]
-BOTH_READ = "My uncle had told us that the book was great. Like the book, the hero was awful."
 BEGINNING = "The hourglass was turned, "
 READ = 101  # the letter whose answer is read: the d of turned
 
 
 def main() -> None:
-    """Draw every mode in both themes, signed weights, many texts, and a text being written."""
+    """Make the figures of the pages that are named, or of all, and what is seen of the window."""
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("page", nargs="*", help="such as gallery; window: the pictures of it")
+    parser.add_argument("--long", action="store_true", help="also what takes many minutes")
+    asked = parser.parse_args()
+    names = {page.stem for page in pages.pages()} | {WINDOW}
+    if unknown := sorted(set(asked.page) - names):
+        parser.error(f"There is no page {unknown[0]}; there are {', '.join(sorted(names))}.")
+    for page in pages.pages():
+        if page.stem in (asked.page or names):
+            for path in pages.make(page, asked.long):
+                told(path)
+    if WINDOW in (asked.page or names):
+        windows()
+
+
+def windows() -> None:
+    """The window: every mode, signed weights, many texts, and a text being written."""
     from hgviz.gui.opening import CLASSIFIERS, FIRST, REVIEW, SAMPLE
     from hgviz.gui.proof import window_picture
     from hgviz.resources import resource
 
-    (HERE / "pictures").mkdir(exist_ok=True)
-    for mode in ("inspect", "follow"):
-        for dark in (False, True):
-            keep(f"{mode}-{THEMES[dark]}", window_picture(resource(FIRST), dark, mode))
+    pages.PICTURES.mkdir(exist_ok=True)
+    for dark in (False, True):
+        keep(f"inspect-{THEMES[dark]}", window_picture(resource(FIRST), dark, "inspect"))
+    keep("follow-light", window_picture(resource(FIRST), False, "follow"))
     looks()
-    reading()
+    across()
     with TemporaryDirectory() as folder:
         compared(Path(folder))
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
-        for dark in (False, True):
-            keep(f"signed-{THEMES[dark]}", window_picture(signed, dark))
+        keep("signed-light", window_picture(signed))
         many = captured_texts(resource(CLASSIFIERS[0]), Path(folder))
-        for dark in (False, True):
-            keep(f"texts-{THEMES[dark]}", searched(many, "great label:negative", dark))
-        heads(Path(folder))
-        ymish(Path(folder))
+        keep("texts-light", searched(many, "great label:negative"))
         story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
         keep("written-light", window_picture(story))
 
@@ -77,76 +94,23 @@ def compared(folder: Path) -> None:
     other = finish(tasks.load(resource(SAMPLE), "cpu", activation="ymish"))
     prompt, _ = tasks.prompt_from(other, first.prompt.text)
     finish(tasks.capture(other, prompt, out=folder / "other.h5"))
-    for dark in (False, True):
-        with opened(resource(FIRST), dark) as (program, frame):
-            program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
-            program.settle()
-            keep(f"compare-{THEMES[dark]}", frame.grab().toImage())
+    with opened(resource(FIRST)) as (program, frame):
+        program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
+        program.settle()
+        keep("compare-light", frame.grab().toImage())
 
 
-def reading() -> None:
-    """The Hourglass across its levels: the window, and the figures of reading-an-hourglass.md."""
-    from hgviz import tasks
-    from hgviz.core import Selection, finish
-    from hgviz.figures import Spec
+def across() -> None:
+    """The Hourglass across its levels, one answer chosen."""
     from hgviz.gui.opening import FIRST
     from hgviz.gui.proof import opened
     from hgviz.resources import resource
-    from hgviz.store import open_capture
 
-    for dark in (False, True):
-        with opened(resource(FIRST), dark) as (program, frame):
-            program.session.put(look="across")
-            program.session.select(query=READ, key=None)
-            program.settle()
-            keep(f"across-{THEMES[dark]}", frame.grab().toImage())
-    capture = open_capture(resource(FIRST))
-    for kind in ("levels", "rollout"):
-        path = HERE / "pictures" / f"reading-{kind}.png"
-        spec = Spec(kind, Selection(11, 2, READ), width="icml")
-        finish(tasks.figure(spec, capture, path))
-        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
-
-
-def heads(folder: Path) -> None:
-    """What heads of a classifier are worth, and what is lost as they go: figures of heads.md."""
-    from hgviz import tasks
-    from hgviz.core import finish
-    from hgviz.figures import Spec
-    from hgviz.gui.opening import CLASSIFIERS
-    from hgviz.resources import resource
-
-    opened = finish(tasks.load(resource(CLASSIFIERS[0]), "cpu"))
-    trials = finish(tasks.trials_of(opened, resource("sample/reviews.tsv")))
-    needs = {"gradient", "token_gradient", "loss_change", "change"}
-    study = finish(tasks.study(trials, needs, folder / "study.h5", "reviews.tsv"))
-    for method in COMPARED:
-        study = finish(tasks.curve(trials, study, method))
-    for kind, methods in (("scores", ["loo"]), ("curve", COMPARED)):
-        path = HERE / "pictures" / f"heads-{kind}.png"
-        finish(tasks.figure(Spec(kind, width="icml", methods=tuple(methods)), study, path))
-        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
-
-
-def ymish(folder: Path) -> None:
-    """The two activations, and a head of both on one review: figures of does-ymish-help.md."""
-    from hgviz import tasks
-    from hgviz.core import Selection, finish
-    from hgviz.figures import Spec
-    from hgviz.gui.opening import CLASSIFIERS
-    from hgviz.resources import resource
-    from hgviz.store import open_capture
-
-    paths = [
-        captured(resource(one), BOTH_READ, folder / f"{Path(one).name}.h5")
-        for one in CLASSIFIERS[:2]
-    ]
-    captures = [open_capture(path) for path in paths]
-    for kind, name in (("activation", "activation"), ("compare", "pair")):
-        path = HERE / "pictures" / f"ymish-{name}.png"
-        spec = Spec(kind, Selection(3, 0), width="6.5in")
-        finish(tasks.figure(spec, captures, path))
-        print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
+    with opened(resource(FIRST)) as (program, frame):
+        program.session.put(look="across")
+        program.session.select(query=READ, key=None)
+        program.settle()
+        keep("across-light", frame.grab().toImage())
 
 
 def captured_texts(model: Path, folder: Path) -> Path:
@@ -163,11 +127,11 @@ def captured_texts(model: Path, folder: Path) -> Path:
     return folder / "reviews.h5"
 
 
-def searched(file: Path, query: str, dark: bool) -> QImage:
+def searched(file: Path, query: str) -> QImage:
     """The window on a capture of many texts while somebody looks for one."""
     from hgviz.gui.proof import opened
 
-    with opened(file, dark) as (program, frame):
+    with opened(file) as (program, frame):
         program.settle()
         program.inspect.texts.field.setText(query)
         program.settle()
@@ -197,13 +161,19 @@ def captured(model: Path, text: str, file: Path) -> Path:
 
 
 def keep(name: str, image: QImage) -> None:
-    """Write a picture, small enough for a page."""
+    """Write a picture of the window, small enough for a page, that says what it is."""
     from PySide6.QtCore import Qt
 
     image = image.scaledToWidth(WIDTH, Qt.TransformationMode.SmoothTransformation)
-    path = HERE / "pictures" / f"{name}.png"
+    image.setText("Description", SEEN)
+    path = pages.PICTURES / f"{name}.png"
     image.save(str(path))
-    print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB")
+    told(path)
+
+
+def told(path: Path) -> None:
+    """Say which picture is there now."""
+    print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB", flush=True)
 
 
 if __name__ == "__main__":
