@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from hgviz.core import Integers
 from hgviz.figures import spoken
-from hgviz.figures.charts import Band, Curves, Line, Many, Panel, Scores
+from hgviz.figures.charts import Band, Curves, Line, Panel, Scores
 from hgviz.figures.laboratory import Edge, Grids, Plots, Strips, Three
 from hgviz.figures.spec import Spec
 
@@ -52,7 +52,7 @@ def of_plots(_: Spec, chart: Plots) -> str:
         [
             titled(chart.title, chart.more),
             *(
-                f"{plot.title} ({plot.up} over {plot.across}): {_lines(plot.lines)}"
+                f"{plot.title} ({plot.up} over {plot.across}): {_lines(plot.lines, dict(plot.xs))}"
                 for plot in chart.plots
             ),
         ]
@@ -94,7 +94,7 @@ def of_three(_: Spec, chart: Three) -> str:
     """Where A weighs more than B, and B more than A."""
     names = f"A is {_name(chart.names[0])}, B {_name(chart.names[1])}"
     title = spoken.visible(chart.title, spoken.NAME) or "A head"
-    whole = f"Maps of {_lower(title)} in A and in B, and A − B; {names}"
+    whole = f"{title}: the maps of A and of B, and A − B; {names}"
     apart = np.where(chart.seen[2], chart.maps[2].astype(float), 0.0)
     apart = np.where(np.isfinite(apart), apart, 0.0)
     if not apart.size or not apart.any():
@@ -147,12 +147,12 @@ def _interval(value: float, low: float, high: float) -> str:
 
 def _panel(chart: Curves, panel: Panel) -> str:
     """The lines of one pair of axes."""
-    told = _lines(panel.lines, chart)
+    told = _lines(panel.lines, {}, chart)
     return f"{spoken.visible(panel.title, spoken.NAME)}: {told}" if panel.title and told else told
 
 
-def _lines(lines: Iterable[Line], chart: Curves | None = None) -> str:
-    """Where lines begin and end."""
+def _lines(lines: Iterable[Line], names: Mapping[float, str], chart: Curves | None = None) -> str:
+    """Where lines begin and end; names: what stands along the axis in place of numbers."""
     found = []
     for one in lines:
         real = np.flatnonzero(np.isfinite(one.x) & np.isfinite(one.y))
@@ -161,10 +161,12 @@ def _lines(lines: Iterable[Line], chart: Curves | None = None) -> str:
             found.append(f"{name} has no point")
             continue
         a, b = int(real[0]), int(real[-1])
-        factor = 100 if chart is not None and chart.percent else 1
-        unit = " %" if factor == 100 else ""
-        words = f"{name} goes from {_point(one.x, one.y, a, factor, unit)}"
-        words += f" to {_point(one.x, one.y, b, factor, unit)}" if b > a else ""
+        percent = chart is not None and chart.percent
+        ends = [
+            f"{spoken.said(float(one.y[at]))} at {_across(float(one.x[at]), names, percent)}"
+            for at in dict.fromkeys((a, b))
+        ]
+        words = f"{name} goes from {' to '.join(ends)}"
         if chart is not None and one.mark is not None and one.marked:
             words += f", {chart.mark} {one.marked}"
         found.append(words)
@@ -173,8 +175,9 @@ def _lines(lines: Iterable[Line], chart: Curves | None = None) -> str:
     return "; ".join(found)
 
 
-def _point(x: Many, y: Many, at: int, factor: int, unit: str) -> str:
-    return f"{spoken.said(float(y[at]))} at {spoken.said(factor * float(x[at]))}{unit}"
+def _across(x: float, names: Mapping[float, str], percent: bool) -> str:
+    """What stands below a point."""
+    return names.get(x) or (spoken.percent(x) if percent else spoken.said(x))
 
 
 def _band(chart: Curves, band: Band | None) -> str:

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from hgviz import figures, tasks
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
-from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, companions, export, tables
+from hgviz.figures import (
+    FIGURES,
+    Looked,
+    Panel,
+    Sheet,
+    Spec,
+    companions,
+    composed,
+    export,
+    style,
+    tables,
+)
 from hgviz.figures.stages import stages_of
 from hgviz.figures.unseen import seen_cells
 from hgviz.maps.linking import Linking
@@ -98,14 +109,19 @@ def test_a_shortened_level_says_the_tokens_of_every_position():
 
 def test_a_reduced_map_has_the_cells_that_are_drawn():
     capture = plain(["word"] * 467, layers=1, heads=1)
-    rows = read(of("map", capture, 0, 0, width="1.5in"))
-    found = capture.maps[0].read(0, zoom=1)
+    panel = of("map", capture, 0, 0, width="1.5in")
+    with style.dressed():
+        page = composed(panel.spec, capture)
+    side = int(page.notes[0].split()[-2])  # each cell is the largest of 2 × 2 weights
+    rows = read(panel)
+    found = capture.maps[0].read(0, zoom=side.bit_length() - 1)
+    assert side > 1 and page.axes.images[0].get_array().shape[:2] == found.shape
     assert [row["weight"] for row in rows] == seven(found)
-    assert {row["reduction"] for row in rows} == {"largest of 2 x 2"}
+    assert {row["reduction"] for row in rows} == {f"largest of {side} x {side}"}
     last = rows[-1]
-    assert (last["row_first"], last["row_last"]) == ("468", "468")
-    assert (rows[0]["key_first"], rows[0]["key_last"]) == ("0", "1")
-    assert rows[0]["key_text"] == "word"  # of [CLS] and the first word
+    assert (last["row_first"], last["row_last"]) == (str(468 // side * side), "468")
+    assert (rows[0]["key_first"], rows[0]["key_last"]) == ("0", str(side - 1))
+    assert rows[0]["key_text"] == " ".join(["word"] * (side - 1))  # [CLS] has no characters
 
 
 def test_a_table_never_has_more_cells_than_it_may(monkeypatch):
