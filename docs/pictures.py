@@ -58,6 +58,7 @@ def windows() -> None:
     keep("follow-light", window_picture(resource(FIRST), False, "follow"))
     looks()
     across()
+    exporting()
     with TemporaryDirectory() as folder:
         compared(Path(folder))
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
@@ -111,6 +112,22 @@ def across() -> None:
         program.session.select(query=READ, key=None)
         program.settle()
         keep("across-light", frame.grab().toImage())
+
+
+def exporting() -> None:
+    """What is asked before a figure is written, and its page."""
+    from hgviz.gui.exporting.dialog import ExportDialog
+    from hgviz.gui.opening import FIRST
+    from hgviz.gui.proof import opened
+    from hgviz.resources import resource
+
+    with opened(resource(FIRST)) as (program, frame):
+        program.settle()
+        program.commands.run("export")
+        dialog = frame.findChild(ExportDialog)
+        while dialog.preview.sheet.picture is None:
+            program.settle()
+        keep("export-light", frame.grab().toImage())
 
 
 def captured_texts(model: Path, folder: Path) -> Path:
