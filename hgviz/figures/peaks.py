@@ -33,7 +33,7 @@ class Peaks:
     does. rows: how many these are, of how many that see any. most, least: the largest weight, the
     first of equals, and the least where that is below 0. column, share: the key on which all these
     rows put most of their weight, and its part of it; None where weights are signed. whole: whether
-    every weight was read; else most is the one of largest magnitude.
+    most is the largest; else it is the one of largest magnitude.
     """
 
     rows: int
@@ -127,4 +127,4 @@ def _of_large(capture: Capture, head: HeadId, one: Map) -> Peaks:
             best = max(
                 filter(None, (best, Peak(found.row, column, weight))), key=lambda p: abs(p.weight)
             )
-    return Peaks(rows, rows, best, whole=False)
+    return Peaks(rows, rows, best, whole=not signed_head(capture, *head))
