@@ -251,16 +251,15 @@ def _facts(
     model: Model, found: Attribution, prompt: Prompt, path: Path, method: str
 ) -> dict[str, Any]:
     """What was asked and how well it was answered."""
-    import numpy as np
+    from hgviz import tasks
 
     question = found.question
     if question.position is None:
         answer = {"class": question.number, "label": model.spec.labels[question.number]}
     else:
-        named = model.tokenizer.decode(np.array([question.number]))
         answer = {
             "at": question.position, "after": prompt.label(question.position),
-            "token": question.number, "says": named.text or named.pieces[0],
+            "token": question.number, "says": tasks.said_by(model, question.number),
         }  # fmt: skip
     return {
         "model": path.name, "method": method, "answer": answer, "steps": question.steps,

@@ -4,7 +4,7 @@ Heavy packages are imported when a verb needs them, so that importing this packa
 """
 
 from hgviz.tasks.alike import capture_alike
-from hgviz.tasks.attributing import attribution_panel, attribution_rows, given_words
+from hgviz.tasks.attributing import attribution_panel, attribution_rows, given_words, said_by
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
@@ -42,7 +42,7 @@ __all__ = [
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
     "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",
-    "require_report", "rollout", "save", "sheet", "sheet_at", "sources_of",
+    "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sources_of",
     "spec_from", "study", "study_at", "together", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
 ]  # fmt: skip

@@ -272,6 +272,12 @@ def asked_words(
     return tuple(words)
 
 
+def said_by(model: Model, number: int) -> str:
+    """A token of a model by its id, in words."""
+    named = model.tokenizer.decode(np.array([number]))
+    return named.text or named.pieces[0]
+
+
 def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:
     """The words that give a model the texts of a capture; a stand-in where no words do, as for
     texts that the model wrote itself."""
@@ -300,5 +306,5 @@ def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:
 
 __all__ = [
     "MOST", "NAMES", "Method", "asked_words", "attribution_panel", "attribution_rows", "complete",
-    "given_words",
+    "given_words", "said_by",
 ]  # fmt: skip

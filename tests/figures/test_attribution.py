@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import html
+import re
 import shlex
 from dataclasses import replace
 
@@ -218,6 +220,10 @@ def test_the_table_has_every_number(method, tmp_path):
                 assert float(row[name]) == pytest.approx(value, rel=1e-6)
 
 
+def command_in(drawn):
+    return html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -237,10 +243,7 @@ def test_the_command_in_a_figure_draws_it_again_to_the_byte(more, tmp_path, caps
     assert main(["attribute", *more, *steps, "-o", str(first / "f.svg")], None) == 0
     assert "where the answer comes from" in capsys.readouterr().out
     drawn = (first / "f.svg").read_text()
-    import html
-    import re
-
-    command = html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+    command = command_in(drawn)
     monkeypatch.chdir(again)
     words = shlex.split(command)
     assert words[:2] == ["hgviz", "attribute"] and "/" not in words[2].removeprefix("sample/")
@@ -257,6 +260,28 @@ def test_the_words_that_give_a_text_are_checked_by_reading_it_again():
     assert given_words(model, other) == () and given_words(None, seen) == ()
     panel = attribution_panel(Spec("attribution"), found_of(seen, classes=True), seen, "tokens")
     assert panel.content.asked[:2] == ("--ids", "IDS.json")
+
+
+@pytest.mark.parametrize("method", ["tokens", "layers"])
+def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
+    method, tmp_path, monkeypatch
+):
+    """As the window does it: one question, layers with it, drawn later."""
+    model = open_model(HOURGLASS)
+    seen = finish(tasks.capture(model, model.tokenize("The sea")))
+    question = tasks.question_of("next", seen.logits, seen.main, 4)
+    found = finish(tasks.explain(model, seen.prompt, replace(question, steps=32), layers=True))
+    spec = Spec("attribution", display=Display(scale="linear"), width="acl")
+    panel = attribution_panel(
+        spec, found, seen, method, says=tasks.said_by(model, question.number),
+        given=given_words(model, seen), model=HOURGLASS,
+    )  # fmt: skip
+    drawn = draw(panel, tmp_path / "f.svg").read_bytes()
+    command = command_in(drawn.decode())
+    (tmp_path / "again").mkdir()
+    monkeypatch.chdir(tmp_path / "again")
+    assert main(shlex.split(command)[1:], None) == 0
+    assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ def answered(session: Session) -> Answered | None:
         return None
     asked = found.question
     says = "" if asked.position is None else said(capture, asked.number).strip("“”")
+    if says and session.model is not None:  # in the words that the command has
+        says = tasks.said_by(session.model, asked.number)
     return Answered(found, capture, says, session.model, session.checkpoint, session.activation)
 
 
