@@ -91,13 +91,11 @@ def value_norms(v: Tensor, out: Tensor) -> Tensor:
     """|v_j W_O| (H, K) float32 of v (1, H, K, D), out (d, H * D) being the weight of the product
     behind the heads: what a key adds to the stream at weight 1 (Kobayashi et al. 2020, eq. 4).
     """
-    exact = torch.promote_types(v.dtype, torch.float32)
-    norms = v.new_zeros(v.shape[1:3], dtype=torch.float32)
-    parts = out.detach().to("cpu", exact).split(v.shape[-1], dim=1)
-    for place in range(len(norms)):  # R of W = Q R is as long, and no wider than a head
-        r = torch.linalg.qr(parts[place], mode="r").R.to(v.device)
-        norms[place] = torch.linalg.vector_norm(v[0, place].to(exact) @ r.T, dim=-1)
-    return norms
+    exact, (heads, keys, width) = torch.promote_types(v.dtype, torch.float32), v.shape[1:]
+    parts = out.detach().to(exact).unflatten(1, (heads, width)).movedim(1, 0)  # (H, d, D)
+    if keys > width:  # R of W = Q R is as long, and no wider than a head; to find it takes d D²
+        parts = torch.linalg.qr(parts.cpu(), mode="r").R.to(v.device)
+    return torch.linalg.vector_norm(v[0].to(exact) @ parts.mT, dim=-1).float()
 
 
 def statistics(

@@ -67,9 +67,12 @@ def test_they_are_numbers_of_float32_whatever_the_model_computes_in(dtype, tmp_p
         assert one.value_norms.dtype == np.float32 and (one.value_norms > 0).all()
 
 
+SHAPES = ((2, 3, 7, 5), (3, 8, 4, 1), (3, 8, 4, 20), (1, 1, 1, 3), (0, 4, 6, 5), (2, 3, 7, 0))
+
+
 def test_wide_and_narrow_heads_and_layers_without_any():
     random = torch.manual_seed(0)
-    for heads, width, inner, keys in ((2, 3, 7, 5), (3, 8, 4, 1), (1, 1, 1, 3), (0, 4, 6, 5)):
+    for heads, width, inner, keys in SHAPES:
         v = torch.randn(1, heads, keys, width, generator=random)
         out = torch.randn(inner, heads * width, generator=random)
         parts = out.view(inner, heads, width)
