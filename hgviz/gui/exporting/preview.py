@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent, QScreen
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 
 from hgviz.core import HgvizError, Step
 from hgviz.figures.spec import POINTS
 from hgviz.gui import theme
-from hgviz.gui.views.base import Busy, Notice
+from hgviz.gui.views.base import BAR_AFTER, Busy, Notice
 
 EDGE = 12  # px of ground around the paper
 LEAST, MOST = 60.0, 400.0  # dots per inch between which a screen is believed
+FADED = 0.35  # of a page that another takes the place of
 SQUARE = 1.15  # how much finer one way than the other a screen may say it is
 
 
@@ -52,13 +53,19 @@ class Sheet(QWidget):
         super().__init__()
         self.picture: Picture | None = None
         self.dots = 96.0
+        self.old = False  # whether another page is on its way
         self._room: QSize | None = None
         self.setAccessibleName("Preview of the figure")
 
     def show_picture(self, picture: Picture, dots: float) -> None:
         """Show a page at so many logical pixels per inch."""
-        self.picture, self.dots = picture, dots
+        self.picture, self.dots, self.old = picture, dots, False
         self._fit()
+
+    def age(self) -> None:
+        """The page is of what was chosen before."""
+        self.old = True
+        self.update()
 
     def keep_within(self, room: QSize | None) -> None:
         """Be no larger than this; None: the true size."""
@@ -98,7 +105,9 @@ class Sheet(QWidget):
             )  # fmt: skip
             image.setDevicePixelRatio(ratio)
         with QPainter(self) as painter:
+            painter.setOpacity(FADED if self.old else 1)
             painter.drawImage(box.topLeft(), image)
+            painter.setOpacity(1)
             painter.setPen(QPen(theme.current().edge, 1))
             painter.drawRect(box.adjusted(-1, -1, 0, 0))
 
@@ -158,6 +167,8 @@ class PreviewPane(QWidget):
         self._stack.addWidget(self.room)
         self._notice: Notice | None = None
         self._busy = Busy(self)
+        self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
+        self._late.timeout.connect(self._age)
 
     @property
     def error(self) -> bool:
@@ -165,8 +176,9 @@ class PreviewPane(QWidget):
         return self._stack.currentWidget() is self._notice and self._notice is not None
 
     def begin(self) -> None:
-        """Something is being drawn; what was drawn before stays meanwhile."""
+        """Something is being drawn; what was drawn before stays meanwhile, faded if for long."""
         self._busy.begin()
+        self._late.start()
 
     def step(self, step: Step) -> None:
         """So much of it is done."""
@@ -175,26 +187,26 @@ class PreviewPane(QWidget):
     def pause(self) -> None:
         """Nothing is being drawn any more."""
         self._busy.stop()
+        self._late.stop()
 
     def show_picture(self, picture: Picture, dots: float) -> None:
         """Show a page."""
-        self._busy.stop()
+        self.pause()
         self.sheet.show_picture(picture, dots)
         self._stack.setCurrentWidget(self.room)
 
     def show_error(self, error: BaseException) -> None:
         """Say what is wrong, in three lines."""
-        self._busy.stop()
-        lines = (
-            (error.what, error.why, error.do)
-            if isinstance(error, HgvizError)
-            else ("This figure could not be drawn", f"{type(error).__name__}: {error}", "")
-        )
-        self._say(Notice.of_error(*lines))
+        self.pause()
+        if isinstance(error, HgvizError):
+            what, *rest = error.lines
+        else:
+            what, rest = "This figure could not be drawn", [f"{type(error).__name__}: {error}"]
+        self._say(Notice.of_error(what.rstrip("."), *(*rest, "", "")[:2]))
 
     def say(self, title: str, words: str) -> None:
         """Say why there is nothing to see."""
-        self._busy.stop()
+        self.pause()
         self._say(Notice(title, words))
 
     def fit(self, fitted: bool) -> None:
@@ -226,6 +238,11 @@ class PreviewPane(QWidget):
             painter.setPen(QPen(now.press if here else now.line, 1))
             painter.setBrush(now.window)
             painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
+
+    def _age(self) -> None:
+        """What is there is of another choice: a page fades, an error goes."""
+        self.sheet.age()
+        self._stack.setCurrentWidget(self.room)
 
     def _say(self, notice: Notice) -> None:
         if self._notice is not None:
