@@ -14,8 +14,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from hgviz.core import HgvizError
-from hgviz.figures import pgf, provenance, style, tikz
+from hgviz.figures import pgf, provenance, rasters, style, tikz
 from hgviz.figures.accessible import described
+from hgviz.figures.spec import POINTS
 from hgviz.figures.tables import cell
 
 
@@ -29,18 +30,21 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
     figure.savefig(
         buffer,
         format=form,
-        dpi=style.DOTS,
+        dpi=style.dots(figure.get_figwidth() * POINTS) if form == "png" else style.DOTS,
         bbox_inches=None,
         metadata=provenance.metadata(form, record),
     )
-    return {path.name: described(form, buffer.getvalue(), record)}
+    content = buffer.getvalue()
+    if form == "svg":
+        content = rasters.smaller(content.decode()).encode()
+    return {path.name: described(form, content, record)}
 
 
 def svg(figure: Figure) -> str:
     """A figure as the SVG that a page holds inside."""
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", dpi=style.DOTS, bbox_inches=None, metadata={"Date": None})
-    return buffer.getvalue().decode()
+    return rasters.smaller(buffer.getvalue().decode())
 
 
 def table(rows: Iterable[tuple[Any, ...]]) -> bytes:

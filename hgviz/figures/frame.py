@@ -63,9 +63,10 @@ def signed_head(capture: Capture, layer: int, head: int) -> bool:
     return ACTIVATIONS[kinds[head]].signed if len(mixed) == 2 else found.signed
 
 
-def zoom_for(positions: int, room: float) -> int:
-    """The zoom at which so many positions are at most one dot each over room in points."""
-    dots = max(room / POINTS * style.DOTS, 1)
+def zoom_for(positions: int, room: float, page: float = 0.0) -> int:
+    """The zoom at which so many positions are at most one dot each over room in points, on a page
+    so wide; 0: one of any usual width."""
+    dots = max(room / POINTS * (style.dots(page) if page else style.DOTS), 1)
     return max(0, ceil(log2(max(positions, 1) / dots)))
 
 

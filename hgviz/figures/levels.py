@@ -76,7 +76,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     if not strips[-1].size:
         chosen = query if strips[-1].stage.prompt is capture.main else None
         bottom = max(bottom, _words(page, strips[-1], chosen))
-    if any(len(s.stage.spans) * POINTS / style.DOTS > s.width for s in strips):
+    if any(len(s.stage.spans) * POINTS / style.dots(page.width) > s.width for s in strips):
         page.notes.append("where positions are finer than dots, the largest of them is shown")
     notes = [reason(capture, (stage.head.layer for stage in stages))]
     if not is_hourglass(capture) and (some := _some(capture, len(stages))):
@@ -115,7 +115,7 @@ def _cells(page: Page, shades: Shades, strip: Strip) -> None:
     stage, left, right = strip.stage, strip.edges[0], strip.edges[-1]
     page.box(left, strip.y, right - left, STRIP, fill=PAPER.unseen)
     if len(stage.spans) * BOXES > strip.width:
-        page.image(_raster(shades, strip), left, strip.y, right - left, STRIP)
+        page.image(_raster(page, shades, strip), left, strip.y, right - left, STRIP)
     else:
         # each a little wider than it is, so that no light shines through between two
         for at in np.flatnonzero(stage.seen):
@@ -146,10 +146,10 @@ def _unseen(page: Page, strip: Strip) -> None:
         page.hatch(start, strip.y, end - start, STRIP, None)
 
 
-def _raster(shades: Shades, strip: Strip) -> NDArray[np.uint8]:
+def _raster(page: Page, shades: Shades, strip: Strip) -> NDArray[np.uint8]:
     """uint8 (1, dots, 3): where several positions share a dot, the largest of them."""
     left, right = strip.edges[0], strip.edges[-1]
-    dots = max(1, round((right - left) / POINTS * style.DOTS))
+    dots = max(1, round((right - left) / POINTS * style.dots(page.width)))
     weights, seen = np.zeros(dots, np.float32), np.zeros(dots, bool)
     stage = strip.stage
     order = np.flatnonzero(stage.seen)

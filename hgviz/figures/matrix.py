@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Map
+from hgviz.core import Capture, HeadId, Map
 from hgviz.figures import style, sums
 from hgviz.figures.content import Facts, Looked
 from hgviz.figures.frame import (
@@ -32,7 +33,9 @@ from hgviz.palettes import PAPER
 
 LARGEST_CELL = 40.0
 TALLEST = 1.35  # of the page's width
+MOST = 1600  # cells across, however wide the page: files of a few megabytes, and little memory
 BAR_GAP = 8.0
+LEFT, LEAST_LEFT, BAR = (0.2, 64.0), 40.0, 36.0  # room: for labels, for the corner, for the bar
 TICK, POINTER = 2.5, 3.5
 LABEL_GAP = POINTER + 4
 CORNER = ("Key →", "Query ↓")
@@ -84,14 +87,14 @@ def compose(
     chosen = spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     off = chosen.head_id in capture.off
-    zoom = 0 if off else zoom_for(max(one.shape[1:]), page.width)
+    zoom = 0 if off else zoom_of(capture, chosen.head_id, page.width)
     weights = one.read(chosen.head, zoom=zoom)
     signed = signed_head(capture, chosen.layer, chosen.head)
     shades = shades_of(spec.display, signed, [weights])
     name = None if spec.title is not None else named
     top = _title(page, spec, capture, facts) if name is None else heading(page, *name)
     roomy = page.width >= sums.NARROWEST
-    beside = sums.width_on(page) + sums.GAP if signed and roomy and not off else 0.0
+    beside = sums.width_on(page.width) + sums.GAP if signed and roomy and not off else 0.0
     at = _layout(page, spec, capture, one, beside + bar_width(shades), top)
     if off:
         off_card(page, at.x, at.y, *at.size)
@@ -116,6 +119,19 @@ def compose(
     page.close((footnotes(page, told, left, end) if told else end) + 2)
 
 
+def zoom_of(capture: Capture, head: HeadId, width: float) -> int:
+    """The zoom at which a map on a page so wide has no more cells than dots, whatever its labels.
+
+    A raster with more would lose some of them, peaks too, wherever it is shown in dots.
+    """
+    _, rows, columns = map_of(capture, *head).shape
+    around = max(min(LEFT[0] * width, LEFT[1]), LEAST_LEFT) + BAR_GAP + BAR
+    if signed_head(capture, *head) and width >= sums.NARROWEST:
+        around += sums.width_on(width) + sums.GAP
+    cell, most = min((width - around) / columns, TALLEST * width / rows), max(rows, columns)
+    return max(zoom_for(most, cell * most), ceil(log2(most / MOST)))
+
+
 def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:
     """Which head, where and what it does, or the title given; gives where the line ends."""
     if spec.title is not None:
@@ -137,7 +153,7 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     if chosen.key is not None:
         column = capture.column(chosen.layer, token_in(prompts[1], chosen.key))
     spans = capture.query_spans(chosen.layer), capture.key_spans(chosen.layer)
-    left = room = min(0.2 * page.width, 64.0)
+    left = room = min(LEFT[0] * page.width, LEFT[1])
     right = BAR_GAP + bar
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)

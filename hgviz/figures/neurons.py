@@ -139,7 +139,7 @@ def _shades(spec: Spec, values: Many) -> Shades:
 
 def _folded(page: Page, values: Many, width: float) -> Many:
     """The largest by magnitude of the elements that share a dot."""
-    dots = max(1, int(width / POINTS * style.DOTS))
+    dots = max(1, int(width / POINTS * style.dots(page.width)))
     count = values.shape[1]
     if count <= dots:
         return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.figure import Figure
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
-from PIL import Image
 
-from hgviz.figures import latex
+from hgviz.figures import latex, rasters
 from hgviz.figures.spec import POINTS
 
 ENDING = "pgf"
@@ -84,9 +83,7 @@ class Pgf(RendererPgf):
         place = transform or Affine2D().scale(im.shape[1], im.shape[0])
         a, b, c, d, e, f = (one / self.dpi for one in place.frozen().to_values())
         name = latex.raster(self._path, ENDING, len(self.files))
-        buffer = BytesIO()
-        Image.fromarray(im[::-1]).save(buffer, "png")
-        self.files[name] = buffer.getvalue()
+        self.files[name] = rasters.png(im[::-1])
         self.clip(self._clip_of(gc))
         self.fh.write("\\begin{pgfscope}\n")
         e, f = e + x / self.dpi, f + y / self.dpi

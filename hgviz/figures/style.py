@@ -18,6 +18,7 @@ SMALL = 6.5
 TITLE = 8.0
 MEASURED = 100.0  # the size texts are measured at
 DOTS = 300  # per inch, of a PNG and of the rasters inside the other formats
+ACROSS = 3600  # dots of a PNG at most: 12 in; four times as many take 11 GB to draw
 
 # Asked in turn for each character. TrueType only: a CFF font cannot be embedded as Type 42.
 FALLBACKS = (
@@ -41,6 +42,11 @@ SETTINGS: dict[str, Any] = {
     "savefig.dpi": DOTS,
     "pgf.rcfonts": False,
 }
+
+
+def dots(width: float) -> float:
+    """Dots per inch of a page so many points wide."""
+    return min(float(DOTS), ACROSS * POINTS / width)
 
 
 @contextmanager

@@ -38,9 +38,9 @@ class Sums:
         return float(self.negative.min(initial=0)), float(self.positive.max(initial=0))
 
 
-def width_on(page: Page) -> float:
-    """How wide the bars are; beside a map they take GAP more."""
-    return min(WIDEST, PART * page.width)
+def width_on(page: float) -> float:
+    """How wide the bars are on a page so wide; beside a map they take GAP more."""
+    return min(WIDEST, PART * page)
 
 
 def sums_of(one: Map, head: int, zoom: int = 0) -> Sums:
@@ -60,7 +60,7 @@ def bars(
     page: Page, shades: Shades, sums: Sums, x: float, y: float, row: float, end: float
 ) -> None:
     """The bars of rows that are so high, from x and y on, down to end; a line at each sum."""
-    (low, high), width = sums.ends, width_on(page)
+    (low, high), width = sums.ends, width_on(page.width)
     scale = width / max(high - low, 1e-30)
     zero = x - low * scale
     limit = max(abs(one) for one in shades.limits) or 1.0

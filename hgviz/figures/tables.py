@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from hgviz.core import Capture, Floats, HeadId, Integers, Prompt, finish
 from hgviz.figures.charts import Row
 from hgviz.figures.content import Looked
-from hgviz.figures.frame import map_of, token_in, zoom_for
+from hgviz.figures.frame import map_of, token_in
 from hgviz.figures.laboratory import Edge, Three
+from hgviz.figures.matrix import zoom_of
 from hgviz.figures.spec import Spec, points
 from hgviz.figures.stages import stage_of, stages_of
 from hgviz.figures.unseen import seen_cells
@@ -75,7 +76,7 @@ def of_map(spec: Spec, looked: Looked) -> Iterator[Row]:
     capture, chosen = looked.capture, spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     _require_tokens(spec, capture)
-    zoom = reduction(one.shape[1:], zoom_for(max(one.shape[1:]), points(spec.width)), 1, MOST)
+    zoom = reduction(one.shape[1:], zoom_of(capture, chosen.head_id, points(spec.width)), 1, MOST)
     yield CELLS
     yield from _weights(capture, chosen.head_id, str(chosen.head_id), zoom)
 
@@ -84,7 +85,7 @@ def of_rollout(spec: Spec, looked: Looked) -> Iterator[Row]:
     """The one map of a composed capture."""
     capture = looked.capture
     shape = map_of(capture, 0, 0).shape[1:]
-    zoom = reduction(shape, zoom_for(max(shape), points(spec.width)), 1, MOST)
+    zoom = reduction(shape, zoom_of(capture, HeadId(0, 0), points(spec.width)), 1, MOST)
     yield CELLS
     yield from _weights(capture, HeadId(0, 0), "all", zoom)
 

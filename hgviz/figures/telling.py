@@ -7,7 +7,8 @@ import numpy as np
 from hgviz.core import Capture, HeadId, finish
 from hgviz.figures import spoken
 from hgviz.figures.content import Facts, Looked
-from hgviz.figures.frame import activation_of, level_name, map_of, signed_head, token_in, zoom_for
+from hgviz.figures.frame import activation_of, level_name, map_of, signed_head, token_in
+from hgviz.figures.matrix import zoom_of
 from hgviz.figures.peaks import LARGE, Peak, Peaks, peaks_of, row_peaks
 from hgviz.figures.rollout import STANDS_FOR
 from hgviz.figures.spec import Spec, points
@@ -123,7 +124,7 @@ def _of_weights(spec: Spec, capture: Capture, head: HeadId) -> list[str]:
     if head in capture.off:
         return ["It is switched off, so that no weight is shown"]
     found = peaks_of(capture, head)
-    zoom = zoom_for(max(map_of(capture, *head).shape[1:]), points(spec.width))
+    zoom = zoom_of(capture, head, points(spec.width))
     return [
         _peaks(capture, head.layer, found),
         _gathering(capture, head.layer, found),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hgviz.core import Display
 from hgviz.figures import style
-from hgviz.figures.frame import footnotes, heading, reduced
+from hgviz.figures.frame import footnotes, heading, reduced, zoom_for
 from hgviz.figures.labels import Mark, axis_marks, elide, level, size_for
 from hgviz.figures.laboratory import Three
 from hgviz.figures.page import Page, boxes_of
 from hgviz.figures.shades import LONGEST, Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
+from hgviz.maps.pooling import pool
 from hgviz.palettes import PAPER
 
 BETWEEN, ABOVE, TICK, GAP = 12.0, 12.0, 2.5, 3.0
@@ -44,6 +47,8 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
     columns = 3 if page.width >= NARROWEST else 2
     shades = _shades(spec.display, chart)
     grid = _grid(page, chart, columns)
+    most = max(chart.shape)
+    chart = _reduced(chart, zoom_for(most, grid.cell * most, page.width))
     width, height = grid.cell * chart.shape[1], grid.cell * chart.shape[0]
     names = (f"A  {chart.names[0]}", f"B  {chart.names[1]}", "A − B")
     x, y, bottom = grid.left, top, top
@@ -76,6 +81,17 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
         notes.append(reduced(chart.zoom))
         page.notes.append(reduced(chart.zoom))
     page.close(footnotes(page, notes, 0.0 if columns == 2 else grid.left, end) + 5)
+
+
+def _reduced(chart: Three, zoom: int) -> Three:
+    """The maps with no more cells than dots, the largest of those that share one."""
+    more = zoom - chart.zoom
+    if more <= 0:
+        return chart
+    a, b = (pool(one, more, signed=chart.signed) for one in chart.maps[:2])
+    apart = pool(chart.maps[2], more, signed=True)
+    one, two, both = (pool(seen.astype(np.float32), more) > 0 for seen in chart.seen)
+    return replace(chart, maps=(a, b, apart), seen=(one, two, both), zoom=zoom)
 
 
 def _shades(display: Display, chart: Three) -> tuple[Shades, Shades, Shades]:

@@ -7,7 +7,6 @@ the document; they stand where the page put them, by the same end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D, Bbox
-from PIL import Image
 
-from hgviz.figures import latex
+from hgviz.figures import latex, rasters
 from hgviz.figures.latex import number
 from hgviz.figures.spec import POINTS
 
@@ -97,9 +95,7 @@ class Tikz(RendererBase):
         matrix = (place + Affine2D().translate(x, y) + self._to_points).get_matrix()
         (width, height), (left, low) = matrix.diagonal()[:2], matrix[:2, 2]
         name = latex.raster(self._path, ENDING, len(self.files))
-        buffer = BytesIO()
-        Image.fromarray(im[::-1]).save(buffer, "png")
-        self.files[name] = buffer.getvalue()
+        self.files[name] = rasters.png(im[::-1])
         box = Bbox.from_bounds(left, low, width, height)
         cut = Bbox.intersection(box, gc.get_clip_rectangle().transformed(self._to_points))
         # also where it ends: viewers draw whole dots of which a half is inside

@@ -65,10 +65,10 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     pitch = (page.width - left - right) / count
     top = _title(page, spec, maps) + style.SMALL + 8
     side = min(pitch - min(GAP, 0.1 * pitch), LARGEST)
-    rows = _rows(capture, maps, side, top)
+    rows = _rows(capture, maps, side, top, page.width)
     if (tall := rows[-1].y + rows[-1].height - top) > TALLEST:
         side *= TALLEST / tall
-        rows = _rows(capture, maps, side, top)
+        rows = _rows(capture, maps, side, top, page.width)
     pitch = min(pitch, 1.3 * side)
     start = (page.width - left - right - pitch * count) / 2
     middle = start + left + pitch * count / 2
@@ -106,7 +106,9 @@ def _title(page: Page, spec: Spec, maps: dict[int, Map]) -> float:
     return heading(page, "All heads", f"{len(maps):,} layers, {heads:,} heads")
 
 
-def _rows(capture: Capture, maps: dict[int, Map], side: float, top: float) -> list[Row]:
+def _rows(
+    capture: Capture, maps: dict[int, Map], side: float, top: float, page: float
+) -> list[Row]:
     """Where each layer lies when a square map at full resolution is side points wide."""
     ranks = _ranks(capture)
     rows: list[Row] = []
@@ -121,7 +123,7 @@ def _rows(capture: Capture, maps: dict[int, Map], side: float, top: float) -> li
             near = group == before or layer.role == "cross"
             y += min(GAP, 0.1 * side) if near else min(GROUP_GAP, 0.3 * side)
             y += 0 if _stack(capture, rows[-1].layer) == _stack(capture, layer.index) else apart
-        zoom = zoom_for(max(queries, keys), longest)
+        zoom = zoom_for(max(queries, keys), longest, page)
         width, height = max(width, THINNEST), max(height, THINNEST)
         rows.append(Row(layer.index, rank, y, width, height, zoom))
         y, before = y + rows[-1].height, group

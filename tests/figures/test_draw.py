@@ -14,7 +14,6 @@ from PIL import Image
 
 from hgviz.core import Display, HeadId, HgvizError, Selection, replace
 from hgviz.figures import Looked, Spec, composed, export, points, style
-from hgviz.figures.frame import zoom_for
 from hgviz.figures.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
 from hgviz.figures.unseen import seen_cells
@@ -138,23 +137,6 @@ def test_the_map_shows_every_weight_in_its_colour():
     seen = seen_cells(CAPTURE, 12)
     np.testing.assert_array_equal(shown[seen], expected[seen])
     assert (shown[~seen] == (0xF0, 0xF2, 0xF4)).all()
-
-
-def test_a_large_map_is_reduced_by_its_largest_and_says_so(tmp_path):
-    capture = plain(["word"] * 1501, layers=1, heads=1)
-    zoom = zoom_for(1503, points("acl"))
-    assert zoom == 1
-    spec = Spec("map", width="acl")
-    shown, page = raster(spec, capture)
-    weights = capture.maps[0].read(0, zoom=zoom)
-    assert shown.shape == (752, 752, 3)
-    expected = paint(place(weights, (0, weights.max())), colours("viridis"))
-    np.testing.assert_array_equal(shown, expected)
-    assert page.notes == [f"each cell is the largest of {2**zoom} × {2**zoom} weights"]
-    path = draw(spec, capture, tmp_path / "f.png")
-    with Image.open(path) as image:
-        assert f"reduction: {page.notes[0]}" in image.info["Description"]
-    assert draw(spec, capture, tmp_path / "f.pdf").stat().st_size < 2_000_000
 
 
 def test_signed_weights_are_symmetric_about_zero():
