@@ -41,8 +41,11 @@ def attribute(
         Path | None, typer.Option(metavar="F.json", help="Ids, as hgviz capture reads them.")
     ] = None,
     target_class: Annotated[
-        str | None,
-        typer.Option(metavar="C", help="Of a classifier: its name or number; else the likeliest."),
+        list[str] | None,
+        typer.Option(
+            metavar="C",
+            help="Of a classifier: its name or number; else the likeliest. Of a figure several.",
+        ),
     ] = None,
     token: Annotated[
         int | None,
@@ -51,10 +54,11 @@ def attribute(
         ),
     ] = None,
     says: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="T|ID",
-            help="Which token it says there; else what follows, or the likeliest at the end.",
+            help="Which token it says there; else what follows, or the likeliest at the end. Of a "
+            "figure several.",
         ),
     ] = None,
     method: Annotated[
@@ -118,17 +122,31 @@ def attribute(
     drawn = out is not None and out.name.endswith(FIGURE)
     if drawn:
         points(width)  # before any work
+    named = list(dict.fromkeys([*(target_class or ()), *(says or ())])) or [None]
+    if len(named) > 1 and not (drawn and method == "tokens"):
+        raise typer.BadParameter("Several answers are for a figure of tokens: -o FIG.pdf.")
     loaded = terminal.run(tasks.load(model, device, activation=activation), f"Opening {model.name}")
     chosen = tasks.heads_from(off, loaded.spec)
     one = _head(head, loaded) if method == "attention" else None
     given = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
     seen = terminal.run(tasks.capture(loaded, given[0], off=chosen, target=given[1]), "Reading")
-    question = _question(loaded, seen, target_class, token, says, steps, baseline)
+    questions = [
+        _question(loaded, seen, name if target_class else None, token, name if says else None,
+                  steps, baseline)
+        for name in named
+    ]  # fmt: skip
+    question = questions[0]
     at = query if query is not None else question.position
     if one is not None and at is not None and at >= (count := len(seen.query_prompt(one.layer))):
         raise typer.BadParameter(f"The text has {count:,} tokens, from 0; there is no token {at}.")
-    task = tasks.explain(loaded, *_ordered(given, question), chosen, layers=method == "layers")
-    found = terminal.run(task, "Attributing")
+    every = [
+        terminal.run(
+            tasks.explain(loaded, *_ordered(given, each), chosen, layers=method == "layers"),
+            "Attributing",
+        )
+        for each in questions
+    ]
+    found = every[0]
     facts = _facts(loaded, found, seen.main, model, method)
     beside = None
     if one is not None:
@@ -137,10 +155,15 @@ def attribute(
     rows = tasks.attribution_rows(found, seen, method, beside)
     facts[ROWS[method]] = rows
     if drawn and out is not None:
+        classes = loaded.spec.goal == "classes"
         panel = tasks.attribution_panel(
             Spec("attribution", display=Display(scale="linear"), width=width), found, seen, method,
             says=facts["answer"].get("says", ""), beside=beside, query=at,
             given=_given(text, text_file, ids, text_pair, target, activation), model=str(model),
+            others=[
+                (each, "" if classes else tasks.said_by(loaded, each.question.number))
+                for each in every[1:]
+            ],
         )  # fmt: skip
         terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
     elif out is not None:

@@ -106,7 +106,7 @@ def _texts(page: Page, spec: Spec, chart: Answer, top: float) -> tuple[float, li
     y = top
     for share, some in zip(chart.texts, lines, strict=True):
         if share.name:
-            page.text(0, y + style.SMALL, share.name.capitalize(), size=style.SMALL, bold=True)
+            _titled(page, share, y)
             y += NAMED
         for line in some:
             _line(page, shades, line, y)
@@ -114,6 +114,13 @@ def _texts(page: Page, spec: Spec, chart: Answer, top: float) -> tuple[float, li
     bottom = _colours(page, shades, 0.0, y + 3)
     said = f"Bars reach to ±{written(shades.limits[1])}: up adds to the answer, down takes away."
     return bottom, [said, *notes, *chart.notes]
+
+
+def _titled(page: Page, share: Share, y: float) -> None:
+    """Which text or answer follows."""
+    name = labels.visible(share.name[:1].upper() + share.name[1:], space=" ")
+    words = labels.elide(name, page.width, style.SMALL, bold=True)
+    page.text(0, y + style.SMALL, words, size=style.SMALL, bold=True)
 
 
 def _by_token(share: Share) -> list[Cell]:
@@ -177,7 +184,7 @@ def _stretches(page: Page, chart: Answer, top: float) -> float:
     y = top
     for share in chart.texts:
         if share.name:
-            page.text(0, y + style.SMALL, share.name.capitalize(), size=style.SMALL, bold=True)
+            _titled(page, share, y)
             y += NAMED
         count = len(share.values)
         each = -(-count // max(1, int((page.width - 40) / STRETCH)))

@@ -91,7 +91,8 @@ def of_answer(_: Spec, chart: Answer) -> str:
             f"{share.prompt.unit} {spoken.tokens_of(share.prompt, at, at + 1)}"
             for at in range(len(share.values))
         ]
-        where = f"of the {spoken.visible(share.name, spoken.NAME)}: " if share.name else ""
+        of = "for" if share.name.startswith("“") else "of the"  # an answer, or a text
+        where = f"{of} {spoken.visible(share.name, spoken.NAME)}: " if share.name else ""
         found.append(spoken.upper(f"{where}{_ends(names, share.values)}"))
     for kind, numbers in (("head", chart.heads), ("layer", chart.layers)):
         if numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.core import Capture, HgvizError
 
 if TYPE_CHECKING:
-    from hgviz.analysis.attribution import Attribution, Beside, Question
+    from hgviz.analysis.attribution import Attribution, Beside
     from hgviz.core import ModelSpec, Prompt
     from hgviz.figures import Panel, Spec
     from hgviz.models.model import Model
@@ -85,13 +85,14 @@ def attribution_panel(
     query: int | None = None,
     given: Sequence[str] = (),
     model: str = "",
+    others: Sequence[tuple[Attribution, str]] = (),
 ) -> Panel:
     """A figure of what was found, ready to be drawn.
 
     says: the token that was asked about, in words; beside: of the method attention, for a
     query where one asks. given: the words of the command line for what was given to the model, as
-    given_words has them; model: where it lies. Errors: HgvizError for layers that nobody walked
-    through.
+    given_words has them; model: where it lies. others: of the method tokens, further answers to
+    the same text, each with what it says. Errors: HgvizError for layers that nobody walked through.
     """
     from hgviz.figures import Panel
     from hgviz.figures.answers import Answer, Share
@@ -104,31 +105,41 @@ def attribution_panel(
         )
     if method == "attention" and beside is None:
         raise HgvizError("no head was read beside its attention", "", "Name one")
-    rows = attribution_rows(found, seen, method, beside)
+    every: dict[str, Attribution] = {}
+    for one, word in ((found, says), *others):
+        name = _answer(one, seen, word)
+        every[f"{name}, {one.question.number}" if name in every else name] = one
+    rows = [
+        {**({"answer": answer} if others else {}), **row}
+        for answer, one in every.items()
+        for row in attribution_rows(one, seen, method, beside)
+    ]
     names = list(rows[0]) if rows else []
     table = [tuple(names), *(tuple(_plain(row[name]) for name in names) for row in rows)]
-    title, more = _titled(found, seen, method, says, beside)
+    title, more = _titled(list(every), found, seen, method, beside)
     parts: dict[str, Any] = {}
     if method == "tokens":
         parts["texts"] = tuple(
-            Share(side, prompt, _heard(found.question, seen, values, side))
-            for side, prompt, values in _texts(found, seen)
+            Share(_side(answer if others else "", side), prompt, _heard(one, seen, values, side))
+            for answer, one in every.items()
+            for side, prompt, values in _texts(one, seen)
         )
     elif beside is not None:
         kept = _strongest(beside)
         layer = beside.head.layer
-        every = zip(TITLES, (beside.attention, beside.slope, beside.tokens), strict=True)
+        columns = zip(TITLES, (beside.attention, beside.slope, beside.tokens), strict=True)
         parts["keys"] = Keys(
             seen.key_prompt(layer), seen.key_spans(layer)[beside.columns[kept]],
-            tuple((name, values[kept]) for name, values in every if values is not None),
+            tuple((name, values[kept]) for name, values in columns if values is not None),
         )  # fmt: skip
     else:
         parts["heads" if method == "heads" else "layers"] = getattr(found, method)
         parts["places"] = tuple(places_of(seen))
     chart = Answer(
-        off=found.off, asked=asked_words(found, seen.spec, method, beside, query, given),
-        table=tuple(table), title=title, more=more, notes=tuple(_notes(found, method, beside)),
-        about=_about(found, seen, method), **parts,
+        off=found.off,
+        asked=asked_words(list(every.values()), seen.spec, method, beside, query, given),
+        table=tuple(table), title=title, more=more, notes=tuple(_notes(every, method, beside)),
+        about=_about(list(every.values()), seen, method), **parts,
     )  # fmt: skip
     return Panel(spec, chart, (model,))
 
@@ -137,8 +148,14 @@ def _plain(value: Any) -> Any:
     return math.nan if value is None else value if isinstance(value, str | float) else str(value)
 
 
-def _heard(question: Question, seen: Capture, values: np.ndarray, side: str) -> np.ndarray:
+def _side(answer: str, side: str) -> str:
+    """What a text is called, of several answers or of two texts."""
+    return ", ".join(filter(None, (answer and f"“{answer}”", side)))
+
+
+def _heard(found: Attribution, seen: Capture, values: np.ndarray, side: str) -> np.ndarray:
     """The values of the tokens that the answer hears of: a model of what is next reads no more."""
+    question = found.question
     if question.position is None or seen.spec.goal != "next" or side == "source":
         return values
     return values[: question.position + 1]
@@ -157,16 +174,19 @@ def _strongest(beside: Beside) -> np.ndarray:
 # --- in words -------------------------------------------------------------------------------------
 
 
+def _answer(found: Attribution, seen: Capture, says: str) -> str:
+    """What an answer is called: its class, or the token."""
+    question, labels = found.question, seen.spec.labels
+    if question.position is not None:
+        return says or f"token {question.number}"
+    return labels[question.number] if question.number < len(labels) else str(question.number)
+
+
 def _titled(
-    found: Attribution, seen: Capture, method: Method, says: str, beside: Beside | None
+    answers: list[str], found: Attribution, seen: Capture, method: Method, beside: Beside | None
 ) -> tuple[str, str]:
-    """Which answer, and how it was asked."""
+    """Which answers, and how it was asked."""
     question = found.question
-    if question.position is None:
-        labels = seen.spec.labels
-        answer = labels[question.number] if question.number < len(labels) else str(question.number)
-    else:
-        answer = says or f"token {question.number}"
     where = ""
     if question.position is not None:
         where = f" after “{seen.main.label(question.position)}”"
@@ -176,11 +196,14 @@ def _titled(
         "heads": "conductance of each head",
         "attention": f"head {beside.head}" if beside is not None else "",
     }[method]
-    return f"What “{answer}”{where} comes from", how
+    named = [f"“{one}”" for one in answers]
+    if len(named) == 1:
+        return f"What {named[0]}{where} comes from", how
+    return f"What {', '.join(named[:-1])} and {named[-1]}{where} come from", how
 
 
-def _notes(found: Attribution, method: Method, beside: Beside | None) -> list[str]:
-    notes = []
+def _notes(every: Mapping[str, Attribution], method: Method, beside: Beside | None) -> list[str]:
+    notes, found = [], next(iter(every.values()))
     if beside is not None:
         if len(beside.columns) > MOST:
             notes.append(f"The {MOST} keys that count most of {len(beside.columns):,}.")
@@ -195,7 +218,9 @@ def _notes(found: Attribution, method: Method, beside: Beside | None) -> list[st
                      "in this text; they do not add up.")  # fmt: skip
     if found.off:
         notes.append(f"Switched off: {', '.join(str(one) for one in sorted(found.off))}.")
-    return [*notes, complete(found)]
+    if len(every) == 1:
+        return [*notes, complete(found)]
+    return [*notes, *(f"“{answer}”: {complete(one)}" for answer, one in every.items())]
 
 
 def complete(found: Attribution) -> str:
@@ -219,20 +244,20 @@ def _said(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def _about(found: Attribution, seen: Capture, method: Method) -> dict[str, str]:
+def _about(every: Sequence[Attribution], seen: Capture, method: Method) -> dict[str, str]:
     from hgviz.figures.provenance import bare_name
 
-    question = found.question
+    found, question = every[0], every[0].question
     return {
         "model": bare_name(seen.spec.name),
         "checkpoint": seen.spec.digest,
         "method": method,
-        "answer": str(question.number),
+        "answer": ", ".join(str(one.question.number) for one in every),
         "position": "" if question.position is None else str(question.position),
         "path": f"{question.steps} steps from {question.baseline}",
-        "value": f"{found.value:.6g}",
-        "start": f"{found.start:.6g}",
-        "error": "" if math.isinf(found.error) else f"{found.error:.3g}",
+        "value": ", ".join(f"{one.value:.6g}" for one in every),
+        "start": ", ".join(f"{one.start:.6g}" for one in every),
+        "error": ", ".join("" if math.isinf(one.error) else f"{one.error:.3g}" for one in every),
         "text": found.prompt.digest,
         "target": found.target.digest if found.target is not None else "",
         "off": ", ".join(str(head) for head in sorted(found.off)),
@@ -243,7 +268,7 @@ def _about(found: Attribution, seen: Capture, method: Method) -> dict[str, str]:
 
 
 def asked_words(
-    found: Attribution,
+    every: Sequence[Attribution],
     spec: ModelSpec,
     method: Method,
     beside: Beside | None = None,
@@ -251,16 +276,16 @@ def asked_words(
     given: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """What follows the model in the command that finds it again: what it was given, and what was
-    asked."""
-    question = found.question
+    asked of it, one answer or several."""
+    found, question = every[0], every[0].question
     words = [*(given or ("--ids", "IDS.json"))]
-    if question.position is None:
-        words += ["--target-class", str(question.number)]
-        if question.number < len(spec.labels):
-            words[-1] = spec.labels[question.number]
-    else:
-        # an id of one digit would be read as that digit
-        words += ["--token", str(question.position), "--says", f"{question.number:02d}"]
+    words += [] if question.position is None else ["--token", str(question.position)]
+    for number in (one.question.number for one in every):
+        if question.position is not None:
+            words += ["--says", f"{number:02d}"]  # one digit would be read as that digit
+        else:
+            named = number < len(spec.labels)
+            words += ["--target-class", spec.labels[number] if named else str(number)]
     words += [] if method == "tokens" else ["--method", method]
     if beside is not None:
         words += ["--head", str(beside.head)]

@@ -233,6 +233,8 @@ def command_in(drawn):
         (SOFTMAX, "--text", REVIEW, "--method", "layers", "--target-class", "0"),
         (HOURGLASS, "--text", 'The "sea" $HOME ', "--token", "3", "--says", "x"),
         (HOURGLASS, "--text", "The sea"),
+        (SOFTMAX, "--text", REVIEW, "--target-class", "positive", "--target-class", "negative"),
+        (HOURGLASS, "--text", "The sea", "--token", "3", "--says", "s", "--says", "x"),
     ],
 )
 def test_the_command_in_a_figure_draws_it_again_to_the_byte(more, tmp_path, capsys, monkeypatch):
@@ -311,6 +313,37 @@ def test_a_capture_alone_cannot_say_where_an_answer_comes_from(capsys, tmp_path)
     out = str(tmp_path / "f.pdf")
     assert main(["figure", "sample/first.h5", "--kind", "attribution", "-o", out], None) == 2
     assert "hgviz attribute MODEL --text T" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale():
+    capture = plain(["good", "bad"], special=False)
+    spec = replace(capture.spec, goal="classes", labels=("dark", "bright"))
+    capture = replace(capture, spec=spec)
+    one = replace(found_of(capture, classes=True), tokens=np.array([2.0, -1.0]))
+    two = replace(one, question=Question(1), tokens=np.array([-4.0, 1.0]))
+    panel = attribution_panel(Spec("attribution", width="acl"), one, capture, "tokens",
+                              others=[(two, "")])  # fmt: skip
+    require_tidy(panel, "acl")
+    words = [words for words, _ in page_of(panel)[1]]
+    assert "What “dark” and “bright” come from" in words
+    assert "“dark”" in words and "“bright”" in words and "+4" in words
+    assert [row[0] for row in panel.content.rows()] == [
+        "answer",
+        "dark",
+        "dark",
+        "bright",
+        "bright",
+    ]
+    asked = " ".join(panel.content.asked)
+    assert "--target-class dark --target-class bright" in asked
+    same = attribution_panel(Spec("attribution"), one, capture, "tokens", others=[(one, "")])
+    assert [share.name for share in same.content.texts] == ["“dark”", "“dark, 0”"]
+
+
+def test_several_answers_are_for_figures_alone(capsys):
+    words = "--text", "a", "--target-class", "positive", "--target-class", "negative"
+    assert main(["attribute", SOFTMAX, *words], None) == 2
+    assert "figure of tokens" in capsys.readouterr().err
 
 
 def test_layers_that_nobody_walked_through_cannot_be_drawn():
