@@ -1,0 +1,193 @@
+"""Maps of long texts on paper: no more cells than dots, none of them lost, small files."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgviz.core import Capture, HeadId, Selection, replace
+from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, export, points, provenance, style
+from hgviz.figures.matrix import zoom_of
+from hgviz.figures.rasters import INSIDE, png, smaller
+from hgviz.figures.unseen import seen_cells
+from hgviz.maps import LazyMap
+from hgviz.models.hierarchy import level_spans
+from hgviz.palettes import colours, paint, place
+from hgviz.tasks.charting import pair_chart
+from tests import making
+from tests.figures.texts import SEA, plain
+
+TOKENS = 8192
+ROWS = 512
+TWO_MEGABYTES = 2_000_000
+
+
+def long(tokens, kind=4, signed=False):
+    """A layer of one head on a long text, by its queries and keys; kind 4 looks at random."""
+    text = (SEA * (1 + tokens // len(SEA)))[:tokens]
+    spec = making.make_spec((1,), 1, signed)
+    layer = replace(spec.layers[0], index=kind)
+    prompt = making.byte_prompt(text)
+    random = np.random.default_rng(0)
+    factors = making.make_factors(random, tokens, tokens, layer, spec, prompt)
+    return Capture(
+        spec=replace(spec, layers=(replace(layer, index=0),)), prompt=prompt,
+        spans=level_spans(tokens, (1,), causal=True), maps=(LazyMap(factors, layer.heads),),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def capture():
+    return long(TOKENS)
+
+
+@pytest.fixture(scope="module")
+def largest(capture):
+    """The largest of 8 x 8 weights, of rows read as they are and folded here."""
+    side, out = 8, []
+    for start in range(0, TOKENS, ROWS):
+        rows = capture.maps[0].read(0, (start, start + ROWS))
+        folded = rows.reshape(ROWS // side, side, TOKENS // side, side)
+        out.append(folded.max(axis=(1, 3)))
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize(("width", "side"), [("acl", 16), ("neurips", 8), ("ieee2", 8)])
+def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(capture, largest, width, side, tmp_path):
+    spec = Spec("map", Selection(0, 0, 5000, 4000), width=width)
+    more = side // 8
+    cells = TOKENS // side
+    weights = largest.reshape(cells, more, cells, more).max(axis=(1, 3))
+    note = f"each cell is the largest of {side} × {side} weights"
+    with style.dressed():
+        page = composed(spec, capture)
+        shown = np.asarray(page.axes.images[0].get_array())
+        seen = seen_cells(capture, 0, side.bit_length() - 1)
+        expected = paint(place(weights, (0, weights.max())), colours("viridis"))
+        np.testing.assert_array_equal(shown[seen], expected[seen])
+        assert shown.shape == (cells, cells, 3) and page.notes == [note]
+        record = provenance.record(Panel(spec, Looked(capture)), page.notes, tmp_path / "f.pdf")
+        for form in ("pdf", "svg", "png", "tikz.tex"):
+            files = export.render(page.figure, form, tmp_path / f"f.{form}", record)
+            assert sum(map(len, files.values())) < TWO_MEGABYTES, form
+            assert_said(note, form, files[f"f.{form}"])
+            if form == "svg":
+                assert_the_same(shown, svg_rasters(files["f.svg"]))
+            if form == "tikz.tex":
+                rasters = [BytesIO(one) for name, one in files.items() if name.endswith("png")]
+                assert_the_same(shown, map(Image.open, rasters))
+
+
+def assert_said(note, form, content):
+    """The reduction stands in the file's own words about itself."""
+    if form == "png":
+        with Image.open(BytesIO(content)) as image:
+            assert f"reduction: {note}" in image.info["Description"]
+    elif form == "pdf":
+        plain = f"reduction: {note}".encode("latin-1")
+        assert plain in content or plain.replace(b"\xd7", b"\\327") in content or (
+            f"reduction: {note}".encode("utf-16-be") in content
+        )  # fmt: skip
+    else:
+        assert f"reduction: {note}" in content.decode()
+
+
+def svg_rasters(content):
+    found = INSIDE.findall(content.decode())
+    return [Image.open(BytesIO(b64decode(one))) for _, one in found]
+
+
+def assert_the_same(shown, images):
+    image = max(images, key=lambda one: one.width * one.height)
+    found = np.asarray(image.convert("RGB"))
+    assert (found == shown).all() or (found == shown[::-1]).all()
+    assert image.mode == "P"
+
+
+# --- no more cells than dots ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("count", [300, 700, 1503])
+def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
+    capture = plain(["word"] * (count - 2), layers=1, heads=1)
+    capture = replace(capture, maps=(replace(capture.maps[0], signed=signed),))
+    for width in (*WIDTHS, "1.5in", "900pt"):
+        zoom = zoom_of(capture, HeadId(0, 0), points(width))
+        if width in ("acl", "1.5in"):
+            with style.dressed():
+                page = composed(Spec("map", width=width), capture)
+            image = page.axes.images[0]
+            left, right, *_ = image.get_extent()
+            cells = image.get_array().shape[1]
+            assert cells == -(-count // 2**zoom)
+            assert cells <= (right - left) / 72 * style.DOTS * 1.03
+            assert cells > (right - left) / 72 * style.DOTS / 2.8 or zoom == 0
+
+
+def test_a_map_keeps_its_cells_where_there_are_dots_for_them():
+    capture = plain(["word"] * 198, layers=1, heads=1)
+    assert {zoom_of(capture, HeadId(0, 0), points(width)) for width in WIDTHS} == {0}
+    assert zoom_of(long(64), HeadId(0, 0), 108.0) == 0
+
+
+def test_pairs_have_no_more_cells_than_dots():
+    one, two = (plain(["word"] * 498, layers=1, heads=1, seed=seed) for seed in (0, 1))
+    chart = pair_chart(one, two, Selection(0, 0))
+    assert chart.zoom == 0
+    with style.dressed():
+        page = composed(Spec("compare", width="acl"), chart)
+    a, b, apart = (image.get_array() for image in page.axes.images[:3])
+    assert a.shape == b.shape == apart.shape == (250, 250, 3)
+    assert page.notes == ["each cell is the largest of 2 × 2 weights"]
+    first, second = (one.maps[0].weights[0], two.maps[0].weights[0])
+    folded = first.reshape(250, 2, 250, 2).max(axis=(1, 3))
+    top = max(first.max(), second.max())
+    np.testing.assert_array_equal(a, paint(place(folded, (0, top)), colours("viridis")))
+    cells = (first - second).reshape(250, 2, 250, 2).swapaxes(1, 2).reshape(250, 250, 4)
+    at = np.abs(cells).argmax(-1)[..., None]
+    largest = np.take_along_axis(cells, at, -1)[..., 0]
+    reach = np.abs(largest).max()
+    wanted = paint(place(np.abs(largest), (-reach, reach), signed=True), colours("blue-red"))
+    mirrored = paint(place(-np.abs(largest), (-reach, reach), signed=True), colours("blue-red"))
+    same = (apart == np.where((largest < 0)[..., None], mirrored, wanted)).all(-1)
+    assert same.mean() > 0.999  # of two of one magnitude, either
+
+
+def test_a_poster_has_no_more_cells_than_a_page_could_hold(capture):
+    assert zoom_of(capture, HeadId(0, 0), 2880.0) == 3
+    assert zoom_of(long(64), HeadId(0, 0), 2880.0) == 0
+
+
+def test_a_png_of_a_poster_has_fewer_dots():
+    assert style.dots(points("nature2")) == style.dots(864) == 300
+    assert style.dots(2880) * 40 == pytest.approx(style.ACROSS)
+
+
+# --- rasters --------------------------------------------------------------------------------------
+
+
+def test_a_raster_of_few_colours_is_written_as_places_in_a_table():
+    random = np.random.default_rng(0)
+    table = random.integers(0, 256, (256, 3), np.uint8)
+    dots = table[random.integers(0, 256, (70, 90))]
+    found = Image.open(BytesIO(png(dots)))
+    assert found.mode == "P"
+    np.testing.assert_array_equal(np.asarray(found.convert("RGB")), dots)
+    assert png(dots) == png(dots.copy())
+
+
+def test_a_raster_of_many_colours_or_with_holes_stays_as_it_is():
+    many = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
+    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(png(many)))), many)
+    holes = np.zeros((4, 5, 4), np.uint8)
+    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(png(holes)))), holes)
+
+
+def test_an_svg_without_rasters_stays_as_it_is():
+    svg = "<svg>data:image/jpeg;base64,AAAA</svg>"
+    assert smaller(svg) == svg
