@@ -74,7 +74,7 @@ def font(size: float, bold: bool) -> str:
 
 def head(record: Mapping[str, str], package: str) -> str:
     """What stands over a picture: what it is, and how a document takes it."""
-    lines = [f"% {key}: {value}" for key, value in record.items()]
+    lines = [f"% {key}: {' '.join(value.split())}" for key, value in record.items()]
     lines += [rf"% \usepackage{{{package}}} and \input this file; its pictures lie beside it", ""]
     return "\n".join(lines) + "\\begingroup%\n" + MACROS
 

@@ -128,7 +128,7 @@ def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "icons and sample are there", _resources
     yield "a text is captured", partial(_captured, file)
     yield "the capture is read back", partial(_read_back, file)
-    for form in ("pdf", "svg", "png"):
+    for form in ("pdf", "svg", "png", "pgf", "tikz.tex"):
         yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
     yield "the window is drawn", partial(_window, file)
 
