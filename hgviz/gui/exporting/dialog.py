@@ -177,7 +177,7 @@ class ExportDialog(Overlay):
         self._wait.stop()
         offer, wrong = self.choices.offer, self.choices.wrong
         self.default.setEnabled(not offer.why and not wrong)
-        self.copy.setEnabled(not wrong)
+        self.copy.setEnabled(not offer.why and not wrong)
         if offer.why or wrong:
             self._lanes.files.cancel(self._key)
         if offer.why:

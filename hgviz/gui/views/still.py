@@ -6,17 +6,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QMimeData, Qt
-from PySide6.QtGui import QGuiApplication, QPixmap, QTextDocumentFragment
+from PySide6.QtGui import QGuiApplication, QPixmap, QStandardItemModel, QTextDocumentFragment
 from PySide6.QtWidgets import QApplication, QWidget
 
 
 def put_on_clipboard(picture: QPixmap, words: str) -> None:
     """Copy a picture in every pixel of its screen, and words for programs that take those."""
-    both = QMimeData()
+    both = _blank()
     if words:
         both.setText(words)
     both.setImageData(picture.toImage())
     QGuiApplication.clipboard().setMimeData(both)
+
+
+def _blank() -> QMimeData:
+    """Data for the clipboard that Qt made itself: what Python makes is still there when a program
+    ends, and takes it down when Qt lets go of it after Python has."""
+    model = QStandardItemModel(1, 1)
+    out = model.mimeData([model.index(0, 0)])
+    for name in out.formats():
+        out.removeFormat(name)
+    return out
 
 
 def plain(html: str) -> str:

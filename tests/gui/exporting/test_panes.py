@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -336,6 +338,18 @@ def test_what_a_pane_says_is_copied_with_its_picture(drawn):
     assert "Copied a picture: Links" in drawn.frame.chosen_words.full
     assert np.ptp(np.array(clipboard().image().convertToFormat(QImage.Format.Format_Grayscale8)
                            .constBits(), np.uint8)) > 100  # fmt: skip
+
+
+def test_a_program_that_copied_something_ends_in_peace():
+    code = (
+        "from PySide6.QtWidgets import QApplication, QLabel\n"
+        "from hgviz.gui.views.still import put_on_clipboard\n"
+        "app = QApplication([])\n"
+        "put_on_clipboard(QLabel('one').grab(), 'words')\n"
+        "assert app.clipboard().text() == 'words' and not app.clipboard().image().isNull()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_figure_is_written_with_its_numbers_and_words(drawn, until, tmp_path):
