@@ -85,18 +85,11 @@ def of_plots(_: Spec, chart: Plots) -> Reach:
 
 
 def shared(panels: Sequence[Panel], reaches: Sequence[Reach]) -> list[Panel]:
-    """The panels, with one range for all that show the same; limits that one has stay its own.
-
-    reaches: how far the numbers of each go.
-    """
-    free = [
-        {} if one.spec.display.limits is not None else reach
-        for one, reach in zip(panels, reaches, strict=True)
-    ]
-    joined = _joined(free)
+    """The panels, with one range for all that show the same; reaches: how far those of each go."""
+    joined = _joined(reaches)
     return [
         _within(one, {name: joined[name] for name in reach})
-        for one, reach in zip(panels, free, strict=True)
+        for one, reach in zip(panels, reaches, strict=True)
     ]
 
 

@@ -45,10 +45,12 @@ def placed(sheet: Sheet, panels: Sequence[Panel]) -> list[Panel]:
     share. Errors as of arranged."""
     wide = widths(sheet, panels)
     if sheet.shared:
-        reaches = []
+        reaches: list[ranges.Reach] = []
         for number, one in enumerate(panels):
+            own = one.spec.display.limits is not None  # its weights need not be read
             with _naming(sheet, number):
-                reaches.append(DRAWINGS[one.spec.kind].reach(one.spec, one.content))
+                reach = ranges.nothing if own else DRAWINGS[one.spec.kind].reach
+                reaches.append(reach(one.spec, one.content))
         panels = ranges.shared(panels, reaches)
     return [
         replace(one, spec=replace(one.spec, width=f"{width:.4f}pt"))
