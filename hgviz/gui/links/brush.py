@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import asin, sin
-
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen
 
 from hgviz.gui import theme
+from hgviz.gui.links.curve import between, in_view, moved
 from hgviz.gui.links.inks import Strands
 from hgviz.gui.links.plan import HEAD, LINE, MORE, PAD, Plan
 from hgviz.gui.links.scene import Scene, amount, label
@@ -102,13 +101,13 @@ class Brush:
                 continue
             a, b = self.plan.end(0, place), self.plan.end(1, key)
             beside = step * (number - (count - 1) / 2)
-            end = _beside(b, beside, self.plan.across)
+            end = moved(b, beside, self.plan.across)
             bend = QPointF(0, (b.y() - a.y()) / 2)
             if not self.plan.across:
                 bend = QPointF((b.x() - a.x()) / 2, 0)
             # side by side along curves of one course
             part = 0.35 + 0.4 * (number + 1) / (count + 1)
-            at = _between((a, a + bend, end - bend, end), part, part)[0]
+            at = between((a, a + bend, end - bend, end), part, part)[0]
             name = self.scene.strands[number].name
             box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
             box.moveCenter(at)
@@ -151,7 +150,7 @@ class Brush:
         beside: float,
         front: bool,
     ) -> None:
-        a, b = plan.end(0, place), _beside(plan.end(1, key), beside, plan.across)
+        a, b = plan.end(0, place), moved(plan.end(1, key), beside, plan.across)
         curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE, plan.across)
         if curve is None:
             return
@@ -351,49 +350,6 @@ class Brush:
 
 def _named(strand: Strands) -> str:
     return f"{strand.name} off" if strand.off else strand.name
-
-
-def _beside(end: QPointF, beside: float, across: bool) -> QPointF:
-    return end + (QPointF(beside, 0) if across else QPointF(0, beside))
-
-
-def in_view(
-    a: QPointF, b: QPointF, low: float, high: float, across: bool
-) -> tuple[QPointF, QPointF, QPointF, QPointF] | None:
-    """The part of a link's curve that lies between low and high along the text: start, two control
-    points, end; None for none. What is far out of view would take long to stroke.
-
-    Along the text the curve goes as 3 t^2 - 2 t^3, which is turned round by a sine.
-    """
-    first, last = (a.x(), b.x()) if across else (a.y(), b.y())
-    if max(first, last) < low or min(first, last) > high:
-        return None
-    bend = QPointF(0, (b.y() - a.y()) / 2) if across else QPointF((b.x() - a.x()) / 2, 0)
-    whole = (a, a + bend, b - bend, b)
-    if first == last:
-        return whole
-    parts = sorted((one - first) / (last - first) for one in (low, high))
-    ends = [0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, one))) / 3) for one in parts]
-    if ends == [0.0, 1.0]:
-        return whole
-    return _between(whole, *ends)
-
-
-def _between(
-    curve: tuple[QPointF, QPointF, QPointF, QPointF], start: float, end: float
-) -> tuple[QPointF, QPointF, QPointF, QPointF]:
-    """The part of a cubic curve between two of its parameters: its blossom at each corner."""
-
-    def blossom(*at: float) -> QPointF:
-        points = list(curve)
-        for one in at:
-            points = [p * (1 - one) + q * one for p, q in zip(points, points[1:], strict=False)]
-        return points[0]
-
-    return (
-        blossom(start, start, start), blossom(start, start, end),
-        blossom(start, end, end), blossom(end, end, end),
-    )  # fmt: skip
 
 
 __all__ = ["Brush"]

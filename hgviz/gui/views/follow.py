@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, QSizeF, Qt, QVariantAnimation, Signal
-from PySide6.QtGui import (
-    QFontMetricsF,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPixmap,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QFrame,
-    QStyle,
-    QToolTip,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HeadId, Task
-from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
-from hgviz.gui.views import verdict, words
+from hgviz.gui.views import verdict
 from hgviz.gui.views.base import View
-from hgviz.gui.views.journey import Room, Strip, char_edges, lay
 from hgviz.gui.views.naming import place, shown, word_spans
-from hgviz.gui.views.stages import Stage, stages
-from hgviz.gui.views.strips import Story
+from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Choice as Chosen
-from hgviz.gui.views.trace import Look, Trace, Wish, follow
-from hgviz.gui.views.trail import Pen
+from hgviz.gui.views.trace import Trace, Wish, follow
+from hgviz.gui.views.walk import Trail
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
 
-STAGE = 350  # ms: the thread from one stage to the next
 ARCS = (3, 5, 10)
 
 
@@ -151,249 +129,9 @@ class FollowView(View):
         self.head.note.setVisible(self.width() >= 560)
 
 
-class Trail(QAbstractScrollArea):
-    """The canvas of the Follow page: paints, steps, and says what was clicked."""
-
-    picked = Signal(int)  # a token
-    head_picked = Signal(object)  # HeadId
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.story: Story | None = None
-        self.step = float("inf")
-        self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
-        self._picture: tuple[int, int, float, QPixmap] | None = None
-        self._motion = QVariantAnimation(self, duration=STAGE)
-        self._motion.valueChanged.connect(self._moved)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Follow one letter")
-        self.viewport().setMouseTracking(True)
-        self.verticalScrollBar().setSingleStep(24)
-
-    @property
-    def looks(self) -> tuple[Look, ...]:
-        """What is shown at each stage."""
-        return self.story.trace.looks if self.story is not None else ()
-
-    def show_trace(
-        self, capture: Capture, way: tuple[Stage, ...], trace: Trace, session: Session
-    ) -> None:
-        """Show one letter's way."""
-        self._told = (capture, way, trace, session)
-        self.rearrange()
-
-    def rearrange(self) -> None:
-        """Lay out again, for another letter or another size."""
-        if self._told is None:
-            return
-        capture, way, trace, session = self._told
-        view = self.viewport().size()
-        mono = theme.mono(0.85)
-        room = Room(
-            view.width(),
-            view.height(),
-            left=_left(view.width(), way),
-            right=65 if any(one.kind == "last" or one.beside for one in way) else 24,
-            char=QFontMetricsF(mono).horizontalAdvance("m"),
-        )
-        course = lay(capture, way, trace.token, char_edges(capture, trace.level), room)
-        prompts = tuple(capture.prompt_of(one.index) for one in capture.spec.levels)
-        self._picture = None
-        noun = prompts[trace.level].unit
-        self.story = Story(capture, way, course, trace, session.display, noun, prompts)
-        bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, round(course.height - view.height())))
-        bar.setPageStep(view.height())
-        self.viewport().update()
-
-    # --- stepping ---------------------------------------------------------------------------------
-
-    def start_again(self) -> None:
-        """Only the first stage; the others pale."""
-        self._motion.stop()
-        self.step = 0.0
-        self.viewport().update()
-
-    def next_step(self) -> None:
-        """Draw the thread to the next stage; after the last, all is shown."""
-        if self.story is None:
-            return
-        last = len(self.story.way) - 1
-        if self.step >= last:
-            self.start_again()
-            return
-        self._motion.stop()
-        end = float(int(self.step) + 1)
-        self._reveal(int(end))
-        if not self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration):
-            self.step = end
-            self.viewport().update()
-            return
-        self._motion.setStartValue(float(int(self.step)))
-        self._motion.setEndValue(end)
-        self._motion.start()
-
-    def _moved(self, value: float) -> None:
-        self.step = value
-        self.viewport().update()
-
-    def _reveal(self, number: int) -> None:
-        assert self.story is not None
-        strip = self.story.course.strips[number]
-        bar, high = self.verticalScrollBar(), self.viewport().height()
-        if strip.bottom + 40 > bar.value() + high:
-            bar.setValue(round(strip.bottom) + 40 - high)
-
-    def _walk(self, by: int) -> None:
-        if self.story is not None:
-            last = len(self.story.prompts[self.story.trace.level]) - 1
-            self.picked.emit(max(0, min(last, self.story.trace.token + by)))
-
-    # --- events -----------------------------------------------------------------------------------
-
-    def event(self, event: QEvent) -> bool:
-        """Keep the keys of this page from the window's shortcuts."""
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() == QEvent.Type.ShortcutOverride
-            and event.key() in self._keys()
-            and not event.modifiers()
-        ):
-            event.accept()
-            return True
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Home, Space, and the arrows."""
-        act = self._keys().get(event.key())
-        if act is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            super().keyPressEvent(event)
-        else:
-            act()
-
-    def _keys(self) -> dict[int, Callable[[], None]]:
-        return {
-            Qt.Key.Key_Home: self.start_again,
-            Qt.Key.Key_Space: self.next_step,
-            Qt.Key.Key_Left: self._back,
-            Qt.Key.Key_Right: self._forth,
-        }
-
-    def _back(self) -> None:
-        self._walk(-1)
-
-    def _forth(self) -> None:
-        self._walk(1)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a letter, or the head a stage shows."""
-        if self.story is None or event.button() != Qt.MouseButton.LeftButton:
-            return
-        x, y = event.position().x(), event.position().y() + self.verticalScrollBar().value()
-        found = self._at(x, y)
-        if found is not None:
-            strip, position = found
-            levels, own = self.story.capture.spec.levels, self.story.trace.level
-            if levels[strip.level].sequence == levels[own].sequence:
-                self.picked.emit(int(self.story.capture.spans[strip.level][position][1]) - 1)
-            return
-        for number, look in enumerate(self.looks):
-            if look.head is not None and self.story.head_box(number).contains(x, y):
-                self.head_picked.emit(look.head)
-
-    def _at(self, x: float, y: float) -> tuple[Strip, int] | None:
-        if self.story is None:
-            return None
-        for strip in (*self.story.course.strips, self.story.course.together):
-            position = strip.at(x, y)
-            if position is not None:
-                return strip, position
-        return None
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The weight of the cell under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            found = self._at(event.pos().x(), event.pos().y() + self.verticalScrollBar().value())
-            said = self._said(*found) if found is not None else ""
-            if said:
-                QToolTip.showText(event.globalPos(), said, self)
-            else:
-                QToolTip.hideText()
-            return True
-        return super().viewportEvent(event)
-
-    def _said(self, strip: Strip, position: int) -> str:
-        story = self.story
-        if story is None:
-            return ""
-        start, end = (int(one) for one in story.capture.spans[strip.level][position])
-        prompt = story.prompts[strip.level]
-        name = shown(prompt.label(start) if end - start == 1 else prompt.words(start, end))
-        weights, seen = story.trace.together, story.seen
-        if strip is not story.course.together:
-            look = self.looks[story.course.strips.index(strip)]
-            weights, seen = look.weights, look.seen
-        if weights is None:
-            return name
-        if position >= seen:
-            return f"{name}: not seen, comes after the {story.noun}"
-        return f"{name} {words.weight(float(weights[position]), 3)}"
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out for the new size."""
-        self.rearrange()
-
-    def sizeHint(self) -> QSize:
-        """The size of the design."""
-        return QSize(1600, 890)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Another theme or font: paint anew."""
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.rearrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The story from its picture, and over it the thread that is on its way."""
-        with QPainter(self.viewport()) as painter:
-            painter.fillRect(self.viewport().rect(), theme.current().pane)
-            if self.story is None:
-                return
-            stage = min(self.step, len(self.story.way) - 1.0)
-            painter.translate(0, -self.verticalScrollBar().value())
-            painter.drawPixmap(0, 0, self._painted(self.story, int(stage)))
-            if stage > int(stage):
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-                pen = Pen(painter, self.story, stage)
-                pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
-
-    def _painted(self, story: Story, stage: int) -> QPixmap:
-        """All of a story at a stage; painting it takes longer than a frame, so it is kept."""
-        ratio = self.devicePixelRatioF()
-        if self._picture is None or self._picture[:3] != (id(story), stage, ratio):
-            size = QSizeF(story.course.width, story.course.height) * ratio
-            pixels = QPixmap(size.toSize())
-            pixels.setDevicePixelRatio(ratio)
-            pixels.fill(theme.current().pane)
-            painter = QPainter(pixels)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            Pen(painter, story, stage).paint()
-            painter.end()
-            self._picture = (id(story), stage, ratio, pixels)
-        return self._picture[3]
-
-
 def _way(capture: Capture, level: int) -> str:
     if any(one.stride != 1 for one in capture.spec.levels):
         return "down to the waist and back up"
     if not capture.spec.two_texts:
         return "through the layers"
     return "through the encoder" if level == 0 else "through the decoder"
-
-
-def _left(width: int, way: tuple[Stage, ...]) -> int:
-    noted = any(one.kind in ("own", "cross", "slots") for one in way)  # head 1.0 on the source
-    if width < 1100 and not noted:
-        return 112
-    return 184 if noted or any(one.beside for one in way) else 148

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz.core import HeadId, finish
 from hgviz.figures import composed, style
 from hgviz.gui import theme
-from hgviz.gui.links import brush
+from hgviz.gui.links import curve
 from hgviz.gui.links.scene import label
 from hgviz.gui.links.view import LinksView
 from hgviz.gui.links.web import KEY, QUERY, STRAND, Spot
@@ -349,7 +349,7 @@ def test_the_part_of_a_curve_in_view_lies_on_the_curve(first, last, across):
     a, b = QPointF(40, first), QPointF(300, last)
     if across:
         a, b = QPointF(first, 40), QPointF(last, 300)
-    found = brush.in_view(a, b, 100.0, 500.0, across)
+    found = curve.in_view(a, b, 100.0, 500.0, across)
     if found is None:
         assert max(first, last) < 100 or min(first, last) > 500
         return
