@@ -156,7 +156,7 @@ class Page:
             Line2D(
                 *zip(*points, strict=True), color=colour, linewidth=width,
                 linestyle=(0, dash) if dash else "-", solid_joinstyle="round",
-                dash_capstyle="butt", zorder=self._next(),
+                solid_capstyle="butt", dash_capstyle="butt", zorder=self._next(),
             )
         )  # fmt: skip
 

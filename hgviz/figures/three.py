@@ -18,6 +18,7 @@ from hgviz.maps.pooling import pool
 from hgviz.palettes import PAPER
 
 BETWEEN, ABOVE, TICK, GAP = 12.0, 12.0, 2.5, 3.0
+RIGHT = 4.0  # half of a label of the last column
 NARROWEST = 330.0  # of a page with all three beside each other
 LARGEST_CELL, TALLEST = 22.0, 1.5  # points; of a map's width
 LEFT, DEEPEST = 0.16, 44.0  # of the page, and points: labels of rows and columns, at most
@@ -107,7 +108,7 @@ def _shades(display: Display, chart: Three) -> tuple[Shades, Shades, Shades]:
 
 def _cell(page: Page, chart: Three, columns: int, left: float) -> float:
     rows, across = chart.shape
-    room = (page.width - left - BETWEEN * (columns - 1) - 2) / columns
+    room = (page.width - left - BETWEEN * (columns - 1) - RIGHT) / columns
     return min(room / max(across, 1), LARGEST_CELL, TALLEST * room / max(rows, 1))
 
 

@@ -141,8 +141,11 @@ def _outside(page, all_: Seen, words) -> list[str]:
     wrong = []
     if not np.allclose(size, (page.width, page.height), atol=1e-6):
         wrong.append(f"the page is {size}, not {(page.width, page.height)}")
-    low = all_.segments.min(1) - all_.half[:, None]
-    high = all_.segments.max(1) + all_.half[:, None]
+    along = np.diff(all_.segments, axis=1)[:, 0]
+    long = np.linalg.norm(along, axis=1, keepdims=True)
+    aside = np.where(long > 0, np.abs(along[:, ::-1]) / np.where(long > 0, long, 1), 1)
+    low = all_.segments.min(1) - aside * all_.half[:, None]  # lines end where they end
+    high = all_.segments.max(1) + aside * all_.half[:, None]
     named = [
         *zip(words, all_.boxes, strict=True),
         *(("a fill", box) for box, _, _ in all_.fills),
@@ -165,7 +168,9 @@ def _covered(all_: Seen, words) -> list[str]:
             continue  # letters in the cells of a strip
         ground = -np.inf
         for fill, path, z in all_.fills:
-            if path is None and (fill[:2] <= box[:2] + 1).all() and (fill[2:] >= box[2:] - 1).all():
+            within = (fill[:2] <= box[:2] + 1).all() and (fill[2:] >= box[2:] - 1).all()
+            corners = [(x, y) for x in box[[0, 2]] for y in box[[1, 3]]]
+            if within and (path is None or path.contains_points(corners, radius=1).all()):
                 ground = max(ground, z)
         for fill, path, z in all_.fills:
             meets = (np.minimum(fill[2:], box[2:]) - np.maximum(fill[:2], box[:2]) > HAIR).all()

@@ -19,14 +19,13 @@ from hgviz.figures import Spec, composed, draw, points, style
 from hgviz.models import open_model
 from hgviz.resources import resource
 from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
-from tests.figures.test_layout import overlaps, texts
+from tests.figures.flaws import overlaps, texts
 from tests.figures.texts import HOSTILE, SEA, capture_of, plain
-from tests.making import make_capture
+from tests.making import byte_prompt, make_capture
 
 REVIEW = "A dull plot, but she never bores."
 SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
 METHODS = ("tokens", "heads", "layers", "attention")
-WIDTHS = ("1.6in", "acl", "icml", "neurips")
 
 
 def found_of(capture, *, classes=False, position=None, seed=0, **more):
@@ -124,7 +123,7 @@ def test_a_text_too_long_for_letters_has_words_and_one_too_long_for_words_has_st
     page, said = page_of(panel_of(make_capture(SEA * 6), "tokens", "acl"))
     assert "hourglass" in [words for words, _ in said]
     assert page.notes == ["tokens are added up to words"]
-    capture = plain(["word"] * 4096, layers=1, heads=1)
+    capture = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters
     page, _ = page_of(panel_of(capture, "tokens", "acl"))
     assert page.height < 2 * page.width
     assert any("each bar is the sum of" in note for note in page.notes)
@@ -156,18 +155,15 @@ def test_of_many_keys_those_that_count_are_drawn():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "name", ["one letter", "hostile", "sea", "two texts", "slots", "long names", "ragged"]
-)
+@pytest.mark.parametrize("name", ["one letter", "hostile", "two texts", "long names", "ragged"])
 def test_no_two_texts_overlap_and_none_leaves_the_page(name, method):
     for width in ("1.6in", "neurips") if len(name) % 2 else ("1.6in", "acl"):
         require_tidy(panel_of(capture_of(name), method, width), width)
 
 
 def test_many_heads_of_many_layers_fit():
-    for width in WIDTHS:
-        require_tidy(panel_of(capture_of("many layers"), "heads", width), width)
-        require_tidy(panel_of(capture_of("many heads"), "heads", width), width)
+    require_tidy(panel_of(capture_of("many layers"), "heads", "1.6in"), "1.6in")
+    require_tidy(panel_of(capture_of("many heads"), "heads", "icml"), "icml")
 
 
 def require_tidy(panel, width):
@@ -227,14 +223,10 @@ def command_in(drawn):
 @pytest.mark.parametrize(
     "more",
     [
-        (SOFTMAX, "--text", REVIEW, "--method", "tokens"),
         (SOFTMAX, "--text", REVIEW, "--method", "heads", "--off", "1.2,3.*"),
         (SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2", "--query", "0"),
-        (SOFTMAX, "--text", REVIEW, "--method", "layers", "--target-class", "0"),
         (HOURGLASS, "--text", 'The "sea" $HOME ', "--token", "3", "--says", "x"),
-        (HOURGLASS, "--text", "The sea"),
         (SOFTMAX, "--text", REVIEW, "--target-class", "positive", "--target-class", "negative"),
-        (HOURGLASS, "--text", "The sea", "--token", "3", "--says", "s", "--says", "x"),
     ],
 )
 def test_the_command_in_a_figure_draws_it_again_to_the_byte(more, tmp_path, capsys, monkeypatch):
@@ -264,18 +256,15 @@ def test_the_words_that_give_a_text_are_checked_by_reading_it_again():
     assert panel.content.asked[:2] == ("--ids", "IDS.json")
 
 
-@pytest.mark.parametrize("method", ["tokens", "layers"])
-def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
-    method, tmp_path, monkeypatch
-):
+def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(tmp_path, monkeypatch):
     """As the window does it: one question, layers with it, drawn later."""
     model = open_model(HOURGLASS)
     seen = finish(tasks.capture(model, model.tokenize("The sea")))
     question = tasks.question_of("next", seen.logits, seen.main, 4)
-    found = finish(tasks.explain(model, seen.prompt, replace(question, steps=32), layers=True))
+    found = finish(tasks.explain(model, seen.prompt, replace(question, steps=4), layers=True))
     spec = Spec("attribution", display=Display(scale="linear"), width="acl")
     panel = attribution_panel(
-        spec, found, seen, method, says=tasks.said_by(model, question.number),
+        spec, found, seen, "layers", says=tasks.said_by(model, question.number),
         given=given_words(model, seen), model=HOURGLASS,
     )  # fmt: skip
     drawn = draw(panel, tmp_path / "f.svg").read_bytes()

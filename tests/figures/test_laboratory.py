@@ -10,13 +10,13 @@ from hgviz.figures import Panel, Spec, draw, style
 from hgviz.figures.axes import numbered
 from hgviz.figures.charts import Line
 from hgviz.figures.document import Document, Heading, Picture, Points, Table, Words
+from hgviz.figures.labels import wrapped
 from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
 from hgviz.figures.page import Page
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
-from hgviz.figures.labels import wrapped
 from hgviz.tasks.charting import activation_chart, pair_chart
-from tests.figures.test_layout import overlaps, texts
+from tests.figures.flaws import flaws, texts
 from tests.figures.texts import MAKERS, capture_of
 
 WIDTHS = (240.0, 487.0)
@@ -31,11 +31,7 @@ def page_of(kind, chart, width):
 
 def checked(kind, chart, width):
     page, found = page_of(kind, chart, width)
-    assert overlaps(found) == []
-    for words, (left, low, right, high) in found:
-        if words.strip():
-            assert left >= -1.5 and right <= width + 1.5, words
-            assert low >= -1.5 and high <= page.height + 1.5, words
+    assert flaws(page) == []
     return page, found
 
 

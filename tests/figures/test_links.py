@@ -13,12 +13,12 @@ import pytest
 from hgviz.__main__ import main
 from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import Spec, composed, style
-from hgviz.figures.strands import number
 from hgviz.figures.shown import Item, items_of
+from hgviz.figures.strands import number
 from hgviz.maps import DenseMap
 from hgviz.maps.linking import Linking, linked
 from hgviz.store import write_capture
-from tests.figures.test_layout import overlaps, texts
+from tests.figures.flaws import overlaps, texts
 from tests.gui import kinds
 from tests.making import make_capture
 

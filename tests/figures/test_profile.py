@@ -14,7 +14,7 @@ from hgviz.core import HeadId, HgvizError, finish, heads_named, replace
 from hgviz.figures import Spec, composed, points, style
 from hgviz.tasks.profiling import profile_chart
 from tests.analysis.planting import letters, plant
-from tests.figures.test_layout import overlaps, texts
+from tests.figures.flaws import overlaps, texts
 from tests.figures.texts import HOSTILE, SEA, capture_of, plain
 from tests.making import make_capture
 
