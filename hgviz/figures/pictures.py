@@ -58,7 +58,7 @@ DRAWINGS: dict[str, Drawing] = {
     # of `hgviz attribute`, not of a capture
     "attribution": Drawing(attribution.compose, measured.of_answer),
     "neurons": Drawing(neurons.compose, measured.of_neurons),
-    "profile": Drawing(profile.compose, measured.of_profile),
+    "profile": Drawing(profile.compose, measured.of_profile, reach=ranges.of_profile),
     "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),
     "curve": Drawing(curve.compose, charted.of_curves, reach=ranges.of_curves),
     "scores": Drawing(scores.compose, charted.of_scores, reach=ranges.of_scores),

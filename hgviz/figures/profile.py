@@ -68,7 +68,7 @@ def compose(page: Page, spec: Spec, chart: Profile) -> None:
             title = elide(visible(metric.label, space=" "), room, style.TEXT, bold=True)
             page.text(left, y + style.TEXT, title, size=style.TEXT, bold=True)
             inner = left + _numbers(chart.metrics[number::columns], height) + around.GAP
-            ends = (-0.5, deepest - 0.5, *_ends(metric))
+            ends = (-0.5, deepest - 0.5, *ends_of(metric))
             wide = left + room - inner
             last = style.extent(str(deepest - 1), style.SMALL) / 2  # it may reach beyond its layer
             axes = Axes(inner, above, wide - max(1.0, last - wide / deepest / 2), height, *ends)
@@ -162,7 +162,7 @@ def _panel(
 
 def _numbers(metrics: tuple[Measured, ...], height: float) -> float:
     """The room of the numbers beside some axes."""
-    said = [words for one in metrics for _, words in around.numbered(*_ends(one), height, EACH_Y)]
+    said = [words for one in metrics for _, words in around.numbered(*ends_of(one), height, EACH_Y)]
     return max((style.extent(one, style.SMALL) for one in said), default=0.0)
 
 
@@ -174,8 +174,10 @@ def _layers(count: int, width: float, said: bool) -> list[tuple[float, str]]:
     return [(float(at), str(at) if said else "") for at in range(0, count, fitting)]
 
 
-def _ends(metric: Measured) -> tuple[float, float]:
-    """From 0, or from below it, with a little air."""
+def ends_of(metric: Measured) -> tuple[float, float]:
+    """From 0, or from below it, with a little air; or as it is asked for."""
+    if metric.limits is not None:
+        return metric.limits
     known = np.concatenate([one[np.isfinite(one)] for one in metric.values])
     low, high = min(float(known.min(initial=0)), 0.0), max(float(known.max(initial=0)), 0.0)
     air = 0.06 * (high - low) or 1.0

@@ -60,12 +60,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A metric: values, of each side (heads,), NaN where a head has no such number."""
+    """A metric: values, of each side (heads,), NaN where a head has no such number; limits: from
+    where to where y goes, None for all there is.
+    """
 
     name: str
     label: str
     description: str
     values: tuple[Many, ...]
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from hgviz.core import Floats, Map, Selection, replace
-from hgviz.figures import curve, plots, scores
+from hgviz.figures import curve, plots, profile, scores
 from hgviz.figures.charts import Curves, Scores
 from hgviz.figures.content import Looked, Panel
 from hgviz.figures.frame import map_of, token_in
 from hgviz.figures.laboratory import Plots, Three
+from hgviz.figures.profiles import Profile
 from hgviz.figures.spec import Spec
 from hgviz.figures.stages import stage_of, stages_of
 
@@ -84,6 +85,11 @@ def of_plots(_: Spec, chart: Plots) -> Reach:
     return found
 
 
+def of_profile(_: Spec, chart: Profile) -> Reach:
+    """The y axis of each metric."""
+    return {f"profile: {one.label}": profile.ends_of(one) for one in chart.metrics}
+
+
 def shared(panels: Sequence[Panel], reaches: Sequence[Reach]) -> list[Panel]:
     """The panels, with one range for all that show the same; reaches: how far those of each go."""
     joined = _joined(reaches)
@@ -97,9 +103,12 @@ def _within(panel: Panel, ranges: Reach) -> Panel:
     """A panel whose numbers are shown over these ranges."""
     content = panel.content
     limits = next((one for name, one in ranges.items() if name != DIFFERENCES), None)
-    if isinstance(content, Plots):
+    if isinstance(content, Plots) and ranges:
         drawn = (replace(one, limits=ranges[f"plots: {one.up}"]) for one in content.plots)
         return replace(panel, content=replace(content, plots=tuple(drawn)))
+    if isinstance(content, Profile) and ranges:
+        metrics = (replace(one, limits=ranges[f"profile: {one.label}"]) for one in content.metrics)
+        return replace(panel, content=replace(content, metrics=tuple(metrics)))
     if limits is None:
         return panel
     if WEIGHTS in ranges:

@@ -284,6 +284,19 @@ def test_activations_share_the_axes_that_say_the_same():
     assert first.plots[0].limits != first.plots[1].limits
 
 
+def test_metrics_share_the_axes_of_the_same_metric():
+    first, second = make_capture("Sand ran.", (1, 2), 3), make_capture("It ran down.", (1, 2), 3)
+    spec = Spec("profile", metrics=("entropy", "distance"))
+    a, b = (
+        one.content for one in placed(Sheet(shared=True), [panel(spec, first), panel(spec, second)])
+    )
+    assert [one.limits for one in a.metrics] == [one.limits for one in b.metrics]
+    alone = [panel(spec, one).content.metrics[0].values for one in (first, second)]
+    top = max(float(np.nanmax(values[0])) for values in alone)
+    low, high = a.metrics[0].limits
+    assert low == 0 and top < high < 1.1 * top
+
+
 def test_nothing_is_shared_where_nobody_asks():
     capture = make_capture("Sand ran.", (1, 2), 3)
     panels = [panel(Spec("map", Selection(layer)), capture) for layer in (0, 1)]
