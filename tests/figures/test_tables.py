@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from html import unescape
 from io import StringIO
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import figures, tasks
+from hgviz.__main__ import main
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
 from hgviz.figures import (
     FIGURES,
@@ -28,6 +30,7 @@ from hgviz.figures import (
 from hgviz.figures.stages import stages_of
 from hgviz.figures.unseen import seen_cells
 from hgviz.maps.linking import Linking
+from hgviz.store import write_capture
 from tests.figures.every import panel_of
 from tests.figures.texts import HOSTILE, SEA, Dense, capture_of, plain
 from tests.making import make_capture
@@ -144,16 +147,17 @@ def test_a_long_text_is_read_in_cells_and_never_whole(monkeypatch):
             return found
 
     monkeypatch.setattr(tables, "MOST", 1 << 12)
-    base = plain(["w"] * 2998, layers=1, heads=1)
+    base = plain(["w"] * 1798, layers=1, heads=1)
     capture = replace(base, maps=(Watched(base.maps[0].weights, (0,)),))
     panel = of("map", capture, 0, 0, 7)
-    assert len(read(panel)) == 47 * 47
+    assert len(read(panel)) == 57 * 57
     assert "The largest weight is" in figures.alt(panel)
-    assert max(sizes) <= 256 * 3000 < 3000 * 3000
+    assert max(sizes) <= 256 * 1800 < 1800 * 1800
 
 
 @pytest.mark.parametrize("name", ["sea", "ragged", "two texts"])
-def test_the_numbers_of_a_wall_are_those_of_every_head(name):
+def test_the_numbers_of_a_wall_are_those_of_every_head(name, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 14)
     capture = capture_of(name)
     rows = read(of("wall", capture))
     zoom = len(rows[0]["reduction"]) and int(rows[0]["reduction"].split()[-1]).bit_length() - 1
@@ -164,7 +168,8 @@ def test_the_numbers_of_a_wall_are_those_of_every_head(name):
         assert mine == seven(capture.maps[head.layer].read(head.head, zoom=zoom))
 
 
-def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight():
+def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(monkeypatch):
+    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 12)
     off = frozenset({HeadId(12, 2), HeadId(0, 0)})
     capture = replace(capture_of("sea"), off=off)
     (row,) = read(of("map", capture, 12, 2))
@@ -357,3 +362,19 @@ def test_the_hostile_text_of_a_title_stays_out_of_the_numbers():
     assert export.table(companions.rows(one)) == export.table(
         companions.rows(replace(one, spec=replace(one.spec, title="=x")))
     )
+
+
+def test_the_command_line_writes_both_beside_a_figure_and_a_sheet(tmp_path, capsys):
+    capture = make_capture("Sand runs.", strides=(1, 2), heads=1)
+    write_capture(tmp_path / "a.h5", capture)
+    (tmp_path / "s.toml").write_text('[[panel]]\nkind = "map"\nof = ["a.h5"]\n')
+    plain = ["figure", str(tmp_path / "a.h5"), "--kind", "map"]
+    for words, name in ((plain, "f"), (["figure", str(tmp_path / "s.toml")], "g")):
+        out = tmp_path / f"{name}.svg"
+        assert main([*words, "-o", str(out), "--numbers", "--alt"]) == 0, capsys.readouterr()
+        for ending in (".csv", ".txt"):
+            beside = out.with_suffix(ending).read_bytes()
+            alone = tmp_path / f"{name}-alone{ending}"
+            assert main([*words, "-o", str(alone)]) == 0
+            assert alone.read_bytes() == beside
+        assert out.with_suffix(".txt").read_text().strip() in unescape(out.read_text())
