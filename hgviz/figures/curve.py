@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil
+from collections.abc import Sequence
+from math import ceil, dist
 
 import numpy as np
 
@@ -22,7 +23,7 @@ ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
 FOOT = 24.0  # numbers and name of the x axis
 EACH_X, EACH_Y = 22.0, 16.0  # points of room that a number on an axis takes
-RING = 5.0
+RING, WIDER = 5.0, 3.2
 SHADE = 0.13
 
 
@@ -45,7 +46,7 @@ def compose(page: Page, spec: Spec, chart: Curves) -> None:
     page.text(style.SMALL, middle, chart.up, size=style.SMALL, across="center", turned=True)
     page.text((left + page.width) / 2, bottom + FOOT - 4, chart.across, size=style.SMALL,
               across="center")  # fmt: skip
-    _key(page, chart, looks, left, bottom + FOOT + 5)
+    _key(page, chart, looks, left, bottom + FOOT + 8)
 
 
 # --- where all lies -------------------------------------------------------------------------------
@@ -135,8 +136,7 @@ def _panel(
             around.ribbon(page, axes, line.x, *interval, looks[line.label].colour, SHADE)
     for line in panel.lines:
         around.line(page, axes, line.x, line.y, looks[line.label])
-    for line in panel.lines:
-        _mark(page, axes, line, looks[line.label])
+    _rings(page, axes, panel.lines, looks)
     if panel.title:
         _titled(page, chart, panel, axes)
 
@@ -163,11 +163,16 @@ def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:
             break
 
 
-def _mark(page: Page, axes: Axes, line: Line, how: Look) -> None:
-    """A ring around the point that counts."""
-    if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
-        at = axes.at(line.x[line.mark : line.mark + 1], line.y[line.mark : line.mark + 1])
-        page.marks(at, "o", how.colour, RING, hollow=True)
+def _rings(page: Page, axes: Axes, lines: Sequence[Line], looks: dict[str, Look]) -> None:
+    """A ring around the point of each line that counts, around others that lie there too."""
+    rings = []
+    for line in lines:
+        if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
+            at = slice(line.mark, line.mark + 1)
+            rings.append((axes.at(line.x[at], line.y[at])[0], looks[line.label]))
+    for number, (place, how) in enumerate(rings):
+        within = sum(dist(place, other) < RING / 2 for other, _ in rings[number + 1 :])
+        page.marks([place], "o", how.colour, RING + WIDER * within, hollow=True)
 
 
 def _key(page: Page, chart: Curves, looks: dict[str, Look], left: float, y: float) -> None:

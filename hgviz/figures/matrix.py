@@ -35,7 +35,7 @@ LARGEST_CELL = 40.0
 TALLEST = 1.35  # of the page's width
 MOST = 1600  # cells across, however wide the page: files of a few megabytes, and little memory
 BAR_GAP = 8.0
-LEFT, LEAST_LEFT, BAR = (0.2, 64.0), 40.0, 36.0  # room: for labels, for the corner, for the bar
+LEFT, LEAST_LEFT, BAR = (0.24, 64.0), 40.0, 36.0  # room: for labels, for the corner, for the bar
 TICK, POINTER = 2.5, 3.5
 LABEL_GAP = POINTER + 4
 CORNER = ("Key →", "Query ↓")
@@ -125,7 +125,7 @@ def zoom_of(capture: Capture, head: HeadId, width: float) -> int:
     A raster with more would lose some of them, peaks too, wherever it is shown in dots.
     """
     _, rows, columns = map_of(capture, *head).shape
-    around = max(min(LEFT[0] * width, LEFT[1]), LEAST_LEFT) + BAR_GAP + BAR
+    around = max(min(LEFT[0] * width, LEFT[1]) + LABEL_GAP, LEAST_LEFT) + BAR_GAP + BAR
     if signed_head(capture, *head) and width >= sums.NARROWEST:
         around += sums.width_on(width) + sums.GAP
     cell, most = min((width - around) / columns, TALLEST * width / rows), max(rows, columns)
@@ -158,7 +158,7 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
         text = size_for(cell)
-        down = axis_marks(prompts[0], spans[0], cell, text, room - LABEL_GAP, row)
+        down = axis_marks(prompts[0], spans[0], cell, text, room, row)
         across = axis_marks(prompts[1], spans[1], cell, text, room, column)
         need = max(style.extent(one, style.SMALL) for one in corner)
         need = max(_widest(down, text), need) + LABEL_GAP

@@ -68,6 +68,11 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
         for name, one in bars:
             end = _bar(page, name, one, x, end + 6, page.width - x) + 6
         end = max(end, bottom)
+    elif len(bars) == 1:  # of all three, in their middle
+        (name, one), all_ = bars[0], 3 * width + 2 * BETWEEN
+        room = min(max(all_, _least(bars)), LONGEST)
+        at = grid.left + max(0.0, (all_ - room) / 2)
+        end = _bar(page, name, one, at, bottom + 12, page.width - at)
     else:
         room = (page.width - grid.left - APART) / 2
         third = grid.left + max(2 * (width + BETWEEN), min(room, LONGEST) + APART)

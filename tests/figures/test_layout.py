@@ -80,7 +80,7 @@ def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
     spans = capture.query_spans(chosen.layer)
     cell = (bottom - top) / len(spans)
     size = size_for(cell)
-    room = min(0.2 * page.width, 64.0) - 7.5
+    room = min(0.24 * page.width, 64.0)
     prompt = capture.query_prompt(chosen.layer)
     row = capture.row(chosen.layer, chosen.query)
     marks = axis_marks(prompt, spans, cell, size, room, row)
