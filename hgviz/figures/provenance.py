@@ -110,7 +110,23 @@ def asking(panel: Panel, model: str, out: str) -> str:
     """The command that asks a model again where its answer comes from."""
     assert isinstance(panel.content, Answer)
     width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
-    return shlex.join(["hgviz", "attribute", model, *panel.content.asked, *width, "-o", out])
+    words = ["hgviz", "attribute", model, *panel.content.asked, *width, "-o", out]
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """A word of a command on one line: lines and signs that nobody sees as shells spell them,
+    since a file's header could not carry them."""
+    if word.isprintable():
+        return shlex.quote(word)
+    spelled = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
+    signs = (spelled.get(one) or (one if one.isprintable() else _code(one)) for one in word)
+    return f"$'{''.join(signs)}'"
+
+
+def _code(sign: str) -> str:
+    number = ord(sign)
+    return f"\\x{number:02x}" if number < 0x80 else f"\\U{number:08x}"
 
 
 def command_of(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:

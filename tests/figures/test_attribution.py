@@ -6,6 +6,7 @@ import csv
 import html
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.cli import main
 from hgviz.core import Display, HeadId, HgvizError, finish
 from hgviz.figures import Spec, composed, draw, points, style
+from hgviz.figures.provenance import quoted
 from hgviz.models import open_model
 from hgviz.resources import resource
 from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
@@ -273,6 +275,17 @@ def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(tmp_
     monkeypatch.chdir(tmp_path / "again")
     assert main(shlex.split(command)[1:], None) == 0
     assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
+
+
+@pytest.mark.parametrize("text", ["two\nlines\tof 'it'", "\\n \u202e\u200b\x7f1 $HOME", HOSTILE])
+def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
+    if "\0" in text:
+        text = text.replace("\0", "")  # no command line can hold it
+    word = quoted(text)
+    assert word.isprintable()
+    shell = ["bash", "-c", f"printf %s {word}"]
+    told = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
+    assert told.stdout.decode() == text
 
 
 @pytest.mark.parametrize(
