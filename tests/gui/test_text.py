@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QTextDocument
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QTextDocument, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
@@ -13,6 +13,7 @@ from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import theme
 from hgviz.gui.views import naming, ribbon
 from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
+from hgviz.gui.views.pointer import turns_along
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from tests.gui.showing import colour_at, shown
@@ -286,6 +287,24 @@ def test_the_ruler_finds_the_token_under_a_place():
     assert ruler.token(-1) is None
     moved = ruler.around(200)
     assert moved.shown()[0] < 200 < moved.shown()[1]
+
+
+def test_the_ruler_is_turned_8_letters_a_notch_and_centred_as_far_as_there_is_text():
+    ruler = Ruler.fitted(byte_prompt("abc" * 100), 500)
+    assert ruler.turned(-2).offset == 16 * ruler.width and ruler.turned(1).offset == 0
+    assert ruler.turned(-2).turned(0.5).offset == 12 * ruler.width
+    assert ruler.centred(0.5).token(250) in (149, 150)
+    assert ruler.centred(0).offset == 0 and ruler.centred(1).shown()[1] == 300
+
+
+@pytest.mark.parametrize(
+    ("across", "down", "turns"), [(0, 120, 1), (-240, 120, -2), (30, -60, -0.5)]
+)
+def test_a_wheel_goes_along_the_way_it_was_turned_more(app, across, down, turns):
+    place = QPointF(5, 5)
+    event = QWheelEvent(place, place, QPoint(), QPoint(across, down), Qt.MouseButton.NoButton, NONE,
+                        Qt.ScrollPhase.NoScrollPhase, False)  # fmt: skip
+    assert turns_along(event) == turns
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])

@@ -26,6 +26,7 @@ from hgviz.gui import theme
 from hgviz.gui.compare.rowpair import Bools, Names, RowPair
 from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import NARROWEST, WIDEST, Glyph, Line, Ruler
+from hgviz.gui.views.pointer import turns_along
 from hgviz.gui.views.strip import LEFT, LETTER, RIGHT
 
 TOP, GAP, HIGHEST, LOWEST = 4, 6, 32, 16  # px: above the rows, between them, of a row
@@ -279,8 +280,7 @@ class TextRows(QWidget):
 
     def _slide(self, x: float) -> None:
         assert self.ruler is not None
-        part = (x - LEFT) / max(1.0, self.ruler.room)
-        self.ruler = self.ruler.moved(part * self.ruler.length - self.ruler.room / 2)
+        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
         self.update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -317,9 +317,7 @@ class TextRows(QWidget):
         if self.ruler is None or not self.ruler.scrolls:
             event.ignore()
             return
-        turn = event.angleDelta()
-        step = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
-        self.ruler = self.ruler.moved(self.ruler.offset - step / 120 * 8 * self.ruler.width)
+        self.ruler = self.ruler.turned(turns_along(event))
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -20,8 +20,8 @@ from hgviz.gui.links.brush import STRAND, Brush
 from hgviz.gui.links.plan import Plan
 from hgviz.gui.links.scene import Scene
 from hgviz.gui.links.track import Track
+from hgviz.gui.views.pointer import turns_along
 
-NOTCH = 120  # units of the wheel for one turn
 TURN = 66  # px for one
 QUERY, KEY = 0, 1
 
@@ -242,9 +242,7 @@ class Web(QAbstractScrollArea):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Along the text, whichever way it runs."""
-        turn = event.angleDelta()
-        step = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
-        self._bar().setValue(round(self._bar().value() - step / NOTCH * TURN))
+        self._bar().setValue(round(self._bar().value() - turns_along(event) * TURN))
         event.accept()
 
     # --- keys -------------------------------------------------------------------------------------

@@ -86,6 +86,14 @@ class Ruler:
         most = max(0.0, self.length - self.room)
         return Ruler(self.edges, self.width, self.room, max(0.0, min(offset, most)))
 
+    def turned(self, turns: float) -> Ruler:
+        """Scrolled by turns of the wheel, 8 letters each."""
+        return self.moved(self.offset - turns * 8 * self.width)
+
+    def centred(self, part: float) -> Ruler:
+        """Scrolled to have in its middle a part of the text, from 0 to 1."""
+        return self.moved(part * self.length - self.room / 2)
+
     def x(self, token: int) -> float:
         """The left edge of a token."""
         return float(self.edges[token]) * self.width - self.offset

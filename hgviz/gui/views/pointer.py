@@ -110,3 +110,9 @@ def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
     """A step of the query or the key, where the key pressed is an arrow alone."""
     plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     return None if plain else ARROWS.get(Qt.Key(event.key()))
+
+
+def turns_along(event: QWheelEvent) -> float:
+    """Turns of the wheel along a text, whichever way it was turned more."""
+    turn = event.angleDelta()
+    return (turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()) / NOTCH

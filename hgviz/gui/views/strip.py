@@ -26,6 +26,7 @@ from hgviz.gui import theme
 from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
 from hgviz.gui.views.passages import Tokens
+from hgviz.gui.views.pointer import turns_along
 
 LEFT, RIGHT, TOP = 122, 17, 6  # px: labels at the left, the padding of the pane
 HEAD, NUMBER = 52, 87  # where "head" and its number begin
@@ -312,8 +313,7 @@ class Strip(QWidget):
 
     def _slide(self, x: float) -> None:
         assert self.ruler is not None
-        part = (x - LEFT) / max(1.0, self.ruler.room)
-        self.ruler = self.ruler.moved(part * self.ruler.length - self.ruler.room / 2)
+        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
         self.update()
 
     def token_at(self, place: QPointF) -> int | None:
@@ -376,9 +376,7 @@ class Strip(QWidget):
         if self.ruler is None or not self.ruler.scrolls:
             event.ignore()
             return
-        turn = event.angleDelta()
-        step = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
-        self.ruler = self.ruler.moved(self.ruler.offset - step / 120 * 8 * self.ruler.width)
+        self.ruler = self.ruler.turned(turns_along(event))
         self.update()
 
     # --- size -------------------------------------------------------------------------------------
