@@ -119,14 +119,19 @@ def frame(
 def band(page: Page, axes: Axes, one: Band) -> None:
     """Where most of many lines lie, and their middle."""
     ribbon(page, axes, one.x, one.low, one.high, PAPER.band, 1.0)
-    page.stroke(axes.at(one.x, one.middle), PAPER.band_line, 0.8)
+    for part in axes.inside(one.x, one.middle):
+        page.stroke(axes.at(*part), PAPER.band_line, 0.8)
 
 
 def ribbon(
     page: Page, axes: Axes, x: Many, low: Many, high: Many, colour: str, alpha: float
 ) -> None:
     """The room between two lines, as far as the axes go."""
-    low, high = (np.clip(end, axes.y0, axes.y1) for end in (low, high))
+    if min(low.min(), high.min()) < axes.y0 or max(low.max(), high.max()) > axes.y1:
+        ends = [one for end in (low, high) for one, _ in axes.inside(x, end)]
+        all_ = np.unique(np.concatenate([x, *ends]))  # where an end leaves the axes too
+        low, high = (np.clip(np.interp(all_, x, end), axes.y0, axes.y1) for end in (low, high))
+        x = all_
     page.polygon([*axes.at(x, low), *reversed(axes.at(x, high))], colour, alpha)
 
 

@@ -9,7 +9,9 @@ from PIL import Image
 from hgviz import cli, tasks
 from hgviz.core import Display, HeadId, Selection, finish, replace
 from hgviz.figures import Sheet, Spec, composed_sheet, style
-from hgviz.figures.axes import Axes
+from hgviz.figures.axes import Axes, band
+from hgviz.figures.charts import Band
+from hgviz.figures.page import Page
 from hgviz.figures.plan import read, table
 from hgviz.figures.sheet import placed
 from hgviz.maps.linking import Linking
@@ -318,6 +320,19 @@ def test_a_line_is_cut_where_it_leaves_the_axes():
     assert axes.inside(x, y + 9) == []
     (same,) = axes.inside(x, np.array([0.0, 1.0, np.nan, 0.5, 0.2]))
     assert same[0] is x  # numbers that are none are left as they are
+
+
+def test_a_band_ends_where_the_axes_do():
+    page, axes = Page(100), Axes(0, 0, 100, 100, 0, 4, 0.0, 1.0)
+    x, low = np.arange(5.0), np.array([-1.0, 0.0, 0.5, 0.5, 3.5])
+    band(page, axes, Band(x, low, low + 0.5, low + 1.0))
+    (drawn,) = page.axes.patches
+    corners = {(round(a / 25, 6), round(1 - b / 100, 6)) for a, b in drawn.get_xy()}
+    leaves = round(3 + 0.5 / 3, 6)
+    wanted = {(0, 0), (1, 0), (2, 0.5), (3, 0.5), (leaves, 1), (4, 1), (1, 1), (2, 1), (3, 1)}
+    assert corners == wanted
+    inside = [line.get_ydata() for line in page.axes.lines]
+    assert len(inside) == 1 and min(inside[0]) >= 0 and max(inside[0]) <= 100
 
 
 @pytest.mark.parametrize("kind", ["curve", "scores", "activation"])
