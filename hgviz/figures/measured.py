@@ -57,7 +57,7 @@ def _extremes(metric: Measured, side: Side, number: int) -> str:
         words += f", least in head {side.heads[least]}, {spoken.said(float(values[least]))}"
     means = {one.index: side.mean(metric.values[number], one.index) for one in side.layers}
     means = {layer: mean for layer, mean in means.items() if np.isfinite(mean)}
-    if len(means) > 1:
+    if len(set(means.values())) > 1:
         top = max(means, key=means.__getitem__)
         words += f"; its mean is largest in layer {top}, {spoken.said(means[top])}"
     return words
