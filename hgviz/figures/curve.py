@@ -23,7 +23,7 @@ ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
 FOOT = 24.0  # numbers and name of the x axis
 EACH_X, EACH_Y = 22.0, 16.0  # points of room that a number on an axis takes
-RING, WIDER = 5.0, 3.2
+RING, SMALLER = 5.0, 2.1  # and each within another
 SHADE = 0.13
 
 
@@ -66,7 +66,9 @@ def _width(page: Page, chart: Curves, left: float) -> float:
 
 def _height(page: Page, chart: Curves) -> float:
     part = ALONE if _columns(page, chart) == 1 else TOGETHER
-    return min(part * _width(page, chart, 30), HIGHEST)
+    high = min(part * _width(page, chart, 30), HIGHEST)
+    alone = _columns(page, chart) >= len(chart.panels)  # in its row the axis has its name beside it
+    return max(high, style.extent(chart.up, style.SMALL) + 4) if alone else high
 
 
 def _boxes(
@@ -164,15 +166,15 @@ def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:
 
 
 def _rings(page: Page, axes: Axes, lines: Sequence[Line], looks: dict[str, Look]) -> None:
-    """A ring around the point of each line that counts, around others that lie there too."""
+    """A ring around the point of each line that counts, within that of another that lies there."""
     rings = []
     for line in lines:
         if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
             at = slice(line.mark, line.mark + 1)
             rings.append((axes.at(line.x[at], line.y[at])[0], looks[line.label]))
     for number, (place, how) in enumerate(rings):
-        within = sum(dist(place, other) < RING / 2 for other, _ in rings[number + 1 :])
-        page.marks([place], "o", how.colour, RING + WIDER * within, hollow=True)
+        around_ = sum(dist(place, other) < RING / 2 for other, _ in rings[:number])
+        page.marks([place], "o", how.colour, max(1.0, RING - SMALLER * around_), hollow=True)
 
 
 def _key(page: Page, chart: Curves, looks: dict[str, Look], left: float, y: float) -> None:
