@@ -6,30 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QFontMetricsF,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 
 from hgviz.core import Integers
 from hgviz.gui import theme
 from hgviz.gui.neurons.dissected import Dissected, number
 from hgviz.gui.neurons.paint import image_of
-from hgviz.gui.views import ink, naming
+from hgviz.gui.views import ink
+from hgviz.gui.views.keylist import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 
-HIGH, HEAD = 22, 28  # px: a row, the titles
-PAD, KEY, KEY_LEAST = 16, 132, 84  # px: at both ends, the key and its place
 NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar
 STRIP_LEAST = 56  # px: fewer show nothing
-ARROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
-PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,68 +28,32 @@ class Room:
     columns: tuple[tuple[float, float], ...]
 
 
-class KeyTable(QAbstractScrollArea):
-    """Draws only the rows on screen: a text of any length scrolls alike."""
+class KeyTable(KeyList):
+    """Every key with its products, and every number on the way to its weight."""
 
-    picked = Signal(int)  # a column of the map
     pointed = Signal(object)  # the column under the pointer, None for none
 
     def __init__(self) -> None:
         super().__init__()
         self.found: Dissected | None = None
-        self.order: Integers = np.zeros(0, np.int64)
-        self.chosen: int | None = None
         self._under: int | None = None
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         self.setAccessibleName("Every key of this query")
 
     # --- what it shows ----------------------------------------------------------------------------
 
     def show_keys(self, found: Dissected, order: Integers, chosen: int | None) -> None:
         """Show the keys of another row, or in another order; the place in the list stays."""
-        self.found, self.order = found, order
-        self._fit()
+        self.found = found
+        self.put_in_order(order)
         self.choose(chosen)
 
     def choose(self, column: int | None) -> None:
         """Mark a key and bring it into sight."""
-        moved, self.chosen = column != self.chosen, column
-        if moved:
-            self._reveal()
+        super().choose(column)
         if self.found is not None and column is not None:
             weight = number(float(self.found.anatomy.weights[column]))
             self.setAccessibleDescription(f"{self.found.columns.place(column)}: weight {weight}")
-        self.viewport().update()
-
-    def _reveal(self) -> None:
-        place = self._place(self.chosen)
-        bar, top = self.verticalScrollBar(), (place or 0) * HIGH
-        if place is not None and not bar.value() <= top <= bar.value() + self._page() - HIGH:
-            bar.setValue(top - self._page() // 2)
-
-    def _place(self, column: int | None) -> int | None:
-        """Where in the list a column stands."""
-        there = np.flatnonzero(self.order == column)
-        return int(there[0]) if column is not None and len(there) else None
-
-    def _page(self) -> int:
-        return max(HIGH, self.viewport().height() - HEAD)
-
-    def _fit(self) -> None:
-        bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, len(self.order) * HIGH - self._page()))
-        bar.setPageStep(self._page())
-        bar.setSingleStep(HIGH)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another number of rows fits."""
-        super().resizeEvent(event)
-        self._fit()
-        self._reveal()
 
     def room(self) -> Room:
         """How the width is shared: numbers first, the strip has what is left."""
@@ -126,7 +77,7 @@ class KeyTable(QAbstractScrollArea):
             return
         room, offset = self.room(), self.verticalScrollBar().value()
         first = offset // HIGH
-        shown = self.order[first : first + self._page() // HIGH + 2]
+        shown = self.order[first : first + self.page // HIGH + 2]
         with QPainter(self.viewport()) as painter:
             painter.setClipRect(0, HEAD, self.viewport().width(), self.viewport().height() - HEAD)
             self._strips(painter, room, shown, HEAD + first * HIGH - offset)
@@ -197,26 +148,14 @@ class KeyTable(QAbstractScrollArea):
         painter.drawText(QRectF(PAD, box.top(), most, HIGH), ink.TO_LEFT, said)
         x = PAD + max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
         font = theme.font(0.85)
-        where = self._where(column)
         rest = PAD + room.key - 8 - x
         painter.setFont(font)
         painter.setPen(now.secondary)
-        place = QFontMetricsF(font).elidedText(where, Qt.TextElideMode.ElideRight, rest)
+        place = QFontMetricsF(font).elidedText(
+            where(names, column), Qt.TextElideMode.ElideRight, rest
+        )
         if rest > 20:
             painter.drawText(QRectF(x, box.top(), rest, HIGH), ink.TO_LEFT, place)
-
-    def _where(self, column: int) -> str:
-        """The word a key is in and its number; the number alone where it is the word."""
-        assert self.found is not None
-        names = self.found.columns
-        start, end = (int(one) for one in names.spans[column])
-        if end <= 0:
-            return f"place {column:,}"
-        numbered = f"{start:,}" if end - start == 1 else f"{start:,}–{end - 1:,}"
-        around = naming.word_at(names.word_spans, end - 1)
-        if around is None or around[1] - around[0] <= end - start:
-            return numbered
-        return f"{numbered} {naming.glyph(names.prompt, *around)}"
 
     def _missing(self, painter: QPainter, area: QRectF) -> None:
         """A number that there is none of: masked, or not among the largest."""
@@ -243,29 +182,14 @@ class KeyTable(QAbstractScrollArea):
 
     # --- what people do ---------------------------------------------------------------------------
 
-    def column_at(self, y: float) -> int | None:
-        """The column of the map in the row at a height, None beside the rows."""
-        place = int((y - HEAD + self.verticalScrollBar().value()) // HIGH)
-        inside = y >= HEAD and 0 <= place < len(self.order)
-        return int(self.order[place]) if inside else None
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the key under the pointer."""
-        column = self.column_at(event.position().y())
-        if column is not None:
-            self.picked.emit(column)
-
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say which key the pointer is over."""
         self._point(self.column_at(event.position().y()))
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer leaves; or it rests, and a title or a row is told."""
+        """The pointer may leave."""
         if event.type() == QEvent.Type.Leave:
             self._point(None)
-        elif isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
-            return True
         return super().viewportEvent(event)
 
     def told_at(self, place: QPointF) -> str:
@@ -290,22 +214,3 @@ class KeyTable(QAbstractScrollArea):
             self._under = column
             self.pointed.emit(column)
             self.viewport().update()
-
-    def event(self, event: QEvent) -> bool:
-        """With the keyboard here, the arrows walk this list, not the menu's keys."""
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            walks = event.key() in ARROWS | PAGES and not event.modifiers()
-            event.setAccepted(walks)
-            return walks or super().event(event)
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """One key up or down, or a page."""
-        key = Qt.Key(event.key())
-        step = ARROWS.get(key) or PAGES.get(key, 0) * (self._page() // HIGH)
-        if not step or not len(self.order):
-            super().keyPressEvent(event)
-            return
-        place = self._place(self.chosen)
-        place = 0 if place is None else min(max(place + step, 0), len(self.order) - 1)
-        self.picked.emit(int(self.order[place]))

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
-from hgviz.gui.neurons.keys import HEAD, HIGH
 from hgviz.gui.neurons.view import NeuronView
+from hgviz.gui.views.keylist import HEAD, HIGH
 from hgviz.maps import DenseMap
 from tests.gui.showing import shown
 from tests.gui.viewing import picture
