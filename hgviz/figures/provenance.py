@@ -79,7 +79,8 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     """The record as a file of this format keeps it."""
-    title = f"{record['kind']} of {record.get('model') or 'a capture'}"
+    several = "several figures" if record["kind"] == "sheet" else "a capture"
+    title = f"{record['kind']} of {record.get('model') or several}"
     alt = record.get("alt", "")
     lines = [f"{name}: {value}" for name, value in record.items() if name != "alt"]
     found = {"Title": title, "Creator": record["program"]}

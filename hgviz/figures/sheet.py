@@ -9,6 +9,7 @@ from string import ascii_lowercase
 from hgviz.core import HgvizError, replace
 from hgviz.figures import ranges
 from hgviz.figures.content import Panel, Sheet
+from hgviz.figures.forms import number_words
 from hgviz.figures.page import Page
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.spec import NARROWEST, POINTS, points
@@ -53,7 +54,7 @@ def placed(sheet: Sheet, panels: Sequence[Panel]) -> list[Panel]:
                 reaches.append(reach(one.spec, one.content))
         panels = ranges.shared(panels, reaches)
     return [
-        replace(one, spec=replace(one.spec, width=f"{width:.4f}pt"))
+        replace(one, spec=replace(one.spec, width=f"{number_words(round(width, 4))}pt"))
         for one, width in zip(panels, wide, strict=True)
     ]
 

@@ -73,7 +73,7 @@ def test_a_sheet_says_what_it_is_made_of(sources):
     assert f"sheet: {read(plan).sheet.digest}" in told
     for part in (
         "kind: sheet", "a.kind: map", "a.layer: 3", "b.kind: compare", "c.kind: curve",
-        "a.command: hgviz figure 'my text.h5' --kind map --layer 3 --head 1 --width 236.",
+        "a.command: hgviz figure 'my text.h5' --kind map --layer 3 --head 1 --width 236pt",
         "-o a-f.png", "b.command: hgviz figure 'my text.h5' ./-b.h5 --kind compare --beside 4.2",
     ):  # fmt: skip
         assert part in told
