@@ -18,7 +18,7 @@ from hgviz.palettes import PAPER, colours, suited, written
 
 ROW, GAP, BETWEEN = 8.4, 3.0, 7.0  # of a key; below the query; from part to part
 LEAST = 30.0  # of a raster; where there is less room, the keys themselves are left out
-NUMBER, BARE = 46.0, 24.0  # of a column of numbers, with them written out and as bars alone
+NUMBER, BARE = 46.0, 28.5  # of a column of numbers, with them written out and as bars alone
 LABEL = 0.24  # of the page's width, for the names of the keys
 LEGEND = 60.0  # of the bar of colours
 NOTHING = "∅"  # what a key is called that stands for no token
@@ -72,9 +72,9 @@ def _name(prompt: Prompt, span: np.ndarray) -> str:
 
 def _stages(chart: Neurons, width: float) -> tuple[Stage, ...]:
     """All of them where there is room, else the score and the weight."""
-    room = int((0.55 * width) // (BARE + BETWEEN))
+    room = max(1, int((0.55 * width) // (BARE + BETWEEN)))
     few = [one for one in chart.stages if one.kind in ("score", "weight")]
-    return chart.stages if len(chart.stages) <= room else tuple(few[-max(1, room) :])
+    return chart.stages if len(chart.stages) <= room else tuple(few[-room:])
 
 
 def _rasters(chart: Neurons, room: float) -> list[Raster]:
