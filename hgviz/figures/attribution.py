@@ -238,8 +238,9 @@ def _heads(page: Page, spec: Spec, chart: Answer, top: float) -> float:
     top += 10
     left = _names(page, chart, layers, top, HIGH)
     last = style.extent(str(most - 1), style.SMALL)
-    wide = min(WIDE, (page.width - left) / most)
-    wide = min(wide, (page.width - left - max(0.0, last - wide) / 2) / most)
+    room = page.width - left - 0.4  # half of an edge
+    wide = min(WIDE, room / most)
+    wide = min(wide, (room - max(0.0, last - wide) / 2) / most)
     values = np.array([value for head, value in chart.heads.items() if head not in chart.off])
     shades = _shades(spec, values)
     said = {head: _short(value) for head, value in chart.heads.items()}
