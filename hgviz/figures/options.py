@@ -141,7 +141,7 @@ def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] =
                 value = option.form.read(options[name], spec, captures)
             except Unfit:
                 raise HgvizError(
-                    f"{name} cannot be {options[name]!r}", f"it is {option.form.takes}",
+                    f"{name} cannot be {options[name]!r}", f"it takes {option.form.takes}",
                     "Choose another",
                 ) from None  # fmt: skip
         spec = _put(spec, option.at, value)

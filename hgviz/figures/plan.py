@@ -181,7 +181,7 @@ def _fit(where: str, name: str, value: Any, form: Form) -> Any:
         return form.read(value, Spec(), ())
     except Unfit:
         raise HgvizError(
-            f"{name} in {where} cannot be {value!r}", f"it is {form.takes}", "Choose another"
+            f"{name} in {where} cannot be {value!r}", f"it takes {form.takes}", "Choose another"
         ) from None
 
 
