@@ -67,6 +67,8 @@ EVERYTHING = {
     "recipe": Recipe("max", (HeadId(3, 1), HeadId(0, 2)), 1 / 3, True),
     "methods": ("signed",),
     "axis": "flops",
+    "metrics": ("entropy", "distance"),
+    "order": "weight",
 }  # fmt: skip
 CASES = {
     "usual": {},
@@ -185,7 +187,8 @@ specs = some.builds(
     some.sampled_from(["neurips", "3.3in", "acl"]), some.sampled_from(["", "pdf"]),
     some.none() | some.text(max_size=8), several, links, recipes,
     some.lists(some.sampled_from(["loo", "signed"]), max_size=2, unique=True).map(tuple),
-    some.sampled_from(["heads", "flops"]),
+    some.sampled_from(["heads", "flops"]), some.sampled_from([(), ("distance", "entropy")]),
+    some.sampled_from(["text", "weight"]),
 )  # fmt: skip
 
 
