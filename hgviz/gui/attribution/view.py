@@ -17,7 +17,17 @@ from hgviz.figures.spec import Spec
 from hgviz.gui.attribution.asking import EXPLAIN, Choice, asked, choices, complete_words
 from hgviz.gui.attribution.rows import BarRows
 from hgviz.gui.attribution.wall import ConductanceWall
-from hgviz.gui.controls import Button, PaneHead, Picker, Segments, Words, label, line, tip
+from hgviz.gui.controls import (
+    Button,
+    IconButton,
+    PaneHead,
+    Picker,
+    Segments,
+    Words,
+    label,
+    line,
+    tip,
+)
 from hgviz.gui.views import words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.base import View, time_left
@@ -73,7 +83,9 @@ class AttributionView(View):
         self.rows.setToolTip("Whose attention is compared")
         self.rows.chosen.connect(self._again)
         self.head.add_beside_title(self.level)
-        self.head.add(self.rows)
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.head.add(self.rows, self.export)
         self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
         for one, said, long in (
             (self.answer, "The answer", 12), (self.steps, "Points of the path", 7),

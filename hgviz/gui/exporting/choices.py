@@ -202,7 +202,7 @@ class Choices(QWidget):
         maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
         shown = self._display if self.colours.isChecked() else Display()
-        self.coloured.setText(saying.colours(shown) if maps else "It shows no map")
+        self.coloured.setText(saying.colours(shown) if maps else "It has colours of its own")
 
 
 __all__ = ["Choices"]

@@ -84,7 +84,9 @@ class HeadsView(View):
         self.more.clicked.connect(self._deepen)
         self.copy_button = IconButton("copy", "Copy every number as a table")
         self.copy_button.clicked.connect(self.copy_table)
-        self.head.add(self.more, self.scope, self.parts, self.copy_button)
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.head.add(self.more, self.scope, self.parts, self.copy_button, self.export)
         self.across, self.up = Picker(), Picker()
         for one, said in ((self.across, "What is across"), (self.up, "What is up")):
             one.setAccessibleName(said)

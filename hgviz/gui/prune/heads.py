@@ -54,12 +54,14 @@ class HeadsView(View):
         self.undo = IconButton("undo", "Undo (Ctrl+Z)")
         self.redo = IconButton("redo", "Redo (Ctrl+Shift+Z)")
         self.clear = IconButton("eye", "Switch all heads on")
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
         for button, action in (
-            (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on")
+            (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on"),
+            (self.export, "export"),
         ):  # fmt: skip
             button.setProperty("action", action)
             button.clicked.connect(self._asked)
-        self.head.add(self.undo, self.redo, self.clear)
+        self.head.add(self.undo, self.redo, self.clear, self.export)
         self.colour, self.per = Picker(), Picker()
         self.colour.setAccessibleName("Colour")
         self.colour.setSizeAdjustPolicy(

@@ -49,7 +49,7 @@ class FollowView(View):
         self.choice = Segments(
             (("chosen", "Chosen head", ""), ("strongest", "Strongest", ""), ("mean", "Mean", ""))
         )
-        self.export = IconButton("export", "Export this picture…")
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
         self.head.add(label("Arcs", factor=0.92, kind="secondary"), self.arcs, self.choice)
         self.head.add(self.export)
         self.trail = Trail()

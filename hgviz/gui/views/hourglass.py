@@ -55,7 +55,7 @@ class HourglassView(View):
         super().__init__(parent)
         self.head = PaneHead(self.title)
         self.mode = Segments((("heads", "Heads", ""), ("mean", "Mean", "")))
-        self.export = IconButton("export", "Export this picture…")
+        self.export = IconButton("export", "Export figure… (Ctrl+E)")
         self.shade = ShadeBar()
         self.shade.chosen.connect(self.shaded)
         self.head.add(self.shade, self.mode, self.export)
