@@ -8,7 +8,7 @@ from math import ceil, log2
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
 from hgviz.figures import style
-from hgviz.figures.labels import wrapped
+from hgviz.figures.labels import LEAST, wrapped
 from hgviz.figures.page import Page
 from hgviz.figures.spec import POINTS
 from hgviz.palettes import PAPER
@@ -174,7 +174,7 @@ def off_card(page: Page, x: float, y: float, width: float, height: float) -> Non
     page.hatch(x, y, width, height, None)
     page.box(x, y, width, height, edge=PAPER.secondary, line=0.8)
     size = min(style.TEXT, width / 2.2, height)
-    if size >= 4:
+    if size >= LEAST:
         half = style.extent("off", size) / 2 + 1.5
         page.box(x + width / 2 - half, y + height / 2 - size * 0.6, 2 * half, size * 1.2,
                  fill=PAPER.unseen)  # fmt: skip
