@@ -23,6 +23,7 @@ ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
 FOOT = 24.0  # numbers and name of the x axis
 EACH_X, EACH_Y = 22.0, 16.0  # points of room that a number on an axis takes
+NUMBER = 3.0  # half of the one at the top of the y axis
 RING, SMALLER = 5.0, 2.1  # and each within another
 SHADE = 0.13
 
@@ -31,6 +32,7 @@ def compose(page: Page, spec: Spec, chart: Curves) -> None:
     """Place the panels of a chart on the page, and below them what its lines are."""
     title = chart.title if spec.title is None else spec.title
     top = heading(page, title, chart.more if spec.title is None else "")
+    top += 0.0 if any(panel.title for panel in chart.panels) else NUMBER
     labels = list(dict.fromkeys(line.label for panel in chart.panels for line in panel.lines))
     looks = {label: look(number) for number, label in enumerate(labels)}
     ends = around.asked(ends_of(chart), spec.display.limits)
