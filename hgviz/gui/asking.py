@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
+from hgviz.figures import FORMATS
 from hgviz.models.readers import INDEX, SUFFIXES
 
 ENDINGS = ("*.h5", "*.hdf5", "config.json", *(f"*{one}" for one in SUFFIXES), f"*{INDEX}")
@@ -35,7 +36,8 @@ def ask_where(
     """Ask where to write, from a suggested name whose ending is added where none is given."""
     dialog = QFileDialog(parent, title, settings.load().folder, kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setDefaultSuffix(name.rpartition(".")[2])
+    long = (one for one in FORMATS if name.endswith(f".{one}"))  # .tikz.tex is one ending
+    dialog.setDefaultSuffix(next(long, name.rpartition(".")[2]))
     dialog.selectFile("".join(one if one.isalnum() or one in "-_." else "-" for one in name))
     _open(dialog, chosen)
 
