@@ -96,6 +96,10 @@ def attribute(
         str,
         typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
     ] = "neurips",
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
+    ] = None,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
     ] = False,
@@ -157,7 +161,8 @@ def attribute(
     if drawn and out is not None:
         classes = loaded.spec.goal == "classes"
         panel = tasks.attribution_panel(
-            Spec("attribution", display=Display(scale="linear"), width=width), found, seen, method,
+            Spec("attribution", display=Display(scale="linear"), width=width, title=title),
+            found, seen, method,
             says=facts["answer"].get("says", ""), beside=beside, query=at,
             given=_given(text, text_file, ids, text_pair, target, activation), model=str(model),
             others=[

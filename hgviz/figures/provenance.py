@@ -111,8 +111,15 @@ def asking(panel: Panel, model: str, out: str) -> str:
     """The command that asks a model again where its answer comes from."""
     assert isinstance(panel.content, Answer)
     width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
-    words = ["hgviz", "attribute", model, *panel.content.asked, *width, "-o", out]
+    title = () if panel.spec.title is None else ("--title", _as_drawn(panel.spec.title))
+    words = ["hgviz", "attribute", model, *panel.content.asked, *width, *title, "-o", out]
     return " ".join(map(quoted, words))
+
+
+def _as_drawn(title: str) -> str:
+    from hgviz.figures.labels import visible  # loads matplotlib
+
+    return visible(title, space=" ")
 
 
 def quoted(word: str) -> str:
@@ -137,9 +144,7 @@ def command_of(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:
     named = [one or missing[at % len(missing)] for at, one in enumerate(files or missing)]
     named = [f"./{one}" if one.startswith("-") else one for one in named]
     if spec.title:
-        from hgviz.figures.labels import visible  # loads matplotlib
-
-        spec = replace(spec, title=visible(spec.title, space=" "))  # as it is drawn
+        spec = replace(spec, title=_as_drawn(spec.title))
     if spec.format and Path(out).name.lower().endswith(f".{spec.format}"):
         spec = replace(spec, format="")
     return shlex.join(["hgviz", "figure", *named, *arguments(spec, item), "-o", out])
