@@ -40,11 +40,11 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-# every picture of the pages, by the commands that stand in them: some TIME minutes of one core
+# every picture of the pages, by the commands that stand in them: some five minutes of one core
 docs: $(READY)
 	$(BIN)/python docs/pictures.py
 
-# also those of an Hourglass whose heads all go one by one: LONG minutes
+# also those of an Hourglass whose heads all go one by one: some twenty minutes
 docs-all: $(READY)
 	$(BIN)/python docs/pictures.py --long
 
