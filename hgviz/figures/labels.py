@@ -138,6 +138,8 @@ def level(marks: Sequence[Mark], cell: float, length: float, size: float) -> lis
         place = max(half - BESIDE, min(at, length - half + BESIDE))
         if abs(place - at) > ASIDE or place - half < before + APART:
             return None
+        if place + half > length + BESIDE + 1e-6:
+            return None
         places.append(place)
         before = place + half
     return places

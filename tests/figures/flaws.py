@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.path import Path
+from matplotlib.transforms import Bbox
 
 from hgviz.figures import style
 from hgviz.figures.labels import JOINERS
@@ -163,18 +164,20 @@ def _covered(all_: Seen, words) -> list[str]:
     """Texts that lie over something else than the one ground they stand on."""
     wrong = []
     inner = all_.boxes + np.array([1, 1, -1, -1]) * HAIR
+    fills = np.array([fill for fill, _, _ in all_.fills]).reshape(-1, 4)
     for one, name, box in zip(all_.texts, words, inner, strict=True):
         if "Mono" in one.get_fontfamily()[0]:
             continue  # letters in the cells of a strip
+        shared = np.minimum(fills[:, 2:], box[2:]) - np.maximum(fills[:, :2], box[:2])
+        met = [all_.fills[at] for at in np.flatnonzero((shared > HAIR).all(1))]
+        corners = [(x, y) for x in box[[0, 2]] for y in box[[1, 3]]]
         ground = -np.inf
-        for fill, path, z in all_.fills:
+        for fill, path, z in met:
             within = (fill[:2] <= box[:2] + 1).all() and (fill[2:] >= box[2:] - 1).all()
-            corners = [(x, y) for x in box[[0, 2]] for y in box[[1, 3]]]
             if within and (path is None or path.contains_points(corners, radius=1).all()):
                 ground = max(ground, z)
-        for fill, path, z in all_.fills:
-            meets = (np.minimum(fill[2:], box[2:]) - np.maximum(fill[:2], box[:2]) > HAIR).all()
-            if z > ground and meets and (path is None or path.intersects_bbox(_bbox(box))):
+        for _, path, z in met:
+            if z > ground and (path is None or path.intersects_bbox(Bbox.from_extents(*box))):
                 wrong.append(f"{name!r} lies over a fill")
         if any((np.minimum(p[2:], box[2:]) - np.maximum(p[:2], box[:2]) > HAIR).all()
                for p in all_.pictures):  # fmt: skip
@@ -182,12 +185,6 @@ def _covered(all_: Seen, words) -> list[str]:
         if (_crosses(all_.segments, all_.half, box) & (all_.depth > ground)).any():
             wrong.append(f"{name!r} is crossed by a line")
     return wrong
-
-
-def _bbox(box):
-    from matplotlib.transforms import Bbox
-
-    return Bbox.from_extents(*box)
 
 
 def _crosses(segments, half, box):

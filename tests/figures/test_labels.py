@@ -129,3 +129,26 @@ def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
     prompt = plain(["x ", "a" * 4_000_000, " y"]).prompt
     for mark in (*singles(prompt, spans_of(3)), *words_of(prompt, spans_of(3))):
         assert len(mark.words) <= 2 * labels.LONGEST + 1
+
+
+@given(st.lists(st.text("Wi가 ", min_size=1, max_size=9), min_size=1, max_size=9), st.floats(1, 60))
+def test_level_labels_lie_over_their_axis_and_apart(words, cell):
+    marks = [Mark(at, at + 1, one) for at, one in enumerate(words)]
+    length = cell * len(words)
+    places = labels.level(marks, cell, length, 6.5)
+    if places is None:
+        return
+    half = np.array([style.extent(one, 6.5) / 2 for one in words])
+    ends = np.stack([places - half, places + half], 1)
+    assert ends.min() >= -labels.BESIDE - 1e-6
+    assert ends.max() <= length + labels.BESIDE + 1e-6
+    assert (ends[1:, 0] - ends[:-1, 1] >= labels.APART - 1e-6).all()
+    middles = cell * (np.arange(len(words)) + 0.5)
+    assert np.abs(places - middles).max() <= labels.ASIDE + 1e-6
+
+
+@given(st.floats(0.1, 60))
+def test_labels_are_as_small_as_all_of_them_need_but_can_be_read(cell):
+    size = labels.size_for(cell)
+    assert labels.LEAST <= size <= style.SMALL
+    assert size == style.SMALL or size * labels.LINE <= cell + 1e-9

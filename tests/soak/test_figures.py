@@ -11,7 +11,7 @@ from tests.figures.flaws import flaws
 from tests.figures.pages import EVERY_WIDTH, TITLES, all_pages, sheet_of
 from tests.figures.texts import MAKERS, capture_of
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
 
 
 def require(page, width, *what):
