@@ -8,10 +8,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Qt off screen; a window under X; tests that open a real window; scripts beyond Latin in figures
+# Qt off screen; a window under X; tests that open a real window and read PDF files; scripts
+# beyond Latin in figures
 PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3 \
   libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
-  xvfb xauth fonts-nanum fonts-noto-core
+  xvfb xauth poppler-utils fonts-nanum fonts-noto-core
 
 .PHONY: run test soak bench bench-all lint types contracts docs docs-all bundle deps clean
 

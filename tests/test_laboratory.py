@@ -17,7 +17,7 @@ import torch
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId, finish
-from hgviz.figures.document import Document, Heading, Picture, Points, Table, Words
+from hgviz.figures.content.document import Document, Heading, Picture, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
 from tests.models.building import write_checkpoint, write_transformer

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import palettes
-from hgviz.figures.axes import look
+from hgviz.figures.paper.axes import look
 from hgviz.palettes import PALETTES, SCALES, colours, place, readable, ticks
 
 BOTH = pytest.mark.parametrize("dark", [False, True])

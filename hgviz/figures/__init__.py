@@ -1,4 +1,8 @@
-"""Figures for papers: every kind, from one Spec. matplotlib loads when the first one is drawn."""
+"""Figures for papers: every kind, from one Spec. matplotlib loads when the first one is drawn.
+
+content says what figures are drawn of, kinds draws them on paper, files writes pages, words says
+what they show, report puts several into one document.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
 from hgviz.figures.spec import FORMATS, WIDTHS, Spec, format_of, points
 
 if TYPE_CHECKING:
-    from hgviz.figures.charts import Row
-    from hgviz.figures.page import Page
+    from hgviz.figures.content.charts import Row
+    from hgviz.figures.paper.page import Page
 
 TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
 Of = Literal["capture", "pair", "captures", "study", "studies", "answer"]
@@ -75,7 +79,7 @@ def composed(spec: Spec, content: Content | Capture) -> Page:
     """
     kind = kind_of(spec.kind).name
     width = points(spec.width)
-    from hgviz.figures.page import Page
+    from hgviz.figures.paper.page import Page
     from hgviz.figures.pictures import DRAWINGS
 
     page = Page(width)
@@ -85,7 +89,7 @@ def composed(spec: Spec, content: Content | Capture) -> Page:
 
 def composed_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Page:
     """The page of several figures beside and below each other. Call and errors as of composed."""
-    from hgviz.figures.sheet import arranged
+    from hgviz.figures.paper.sheet import arranged
 
     return arranged(sheet, [replace(one, spec=_known(one.spec)) for one in panels])
 
@@ -119,7 +123,7 @@ def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
     from hgviz.figures import provenance
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
-        from hgviz.figures.sheet import placed
+        from hgviz.figures.paper.sheet import placed
 
         ready = placed(sheet, panels)
         page = composed_sheet(sheet, ready)
@@ -131,14 +135,14 @@ def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
 
 def alt(panel: Panel) -> str:
     """What a figure shows, in a few sentences for those who cannot see it. Raises HgvizError."""
-    from hgviz.figures import companions
+    from hgviz.figures.files import companions
 
     return companions.words(replace(panel, spec=_known(panel.spec)))
 
 
 def alt_of_sheet(sheet: Sheet, panels: Sequence[Panel]) -> str:
     """What every panel of a sheet shows, as alt says it of one."""
-    from hgviz.figures import companions
+    from hgviz.figures.files import companions
 
     return companions.words_of_sheet(sheet, panels)
 
@@ -150,7 +154,7 @@ def beside(
 
     Gives the files it wrote. Raises HgvizError.
     """
-    from hgviz.figures import companions
+    from hgviz.figures.files import companions
 
     one = replace(panel, spec=_known(panel.spec))
     rows = companions.rows(one) if numbers else None
@@ -162,14 +166,14 @@ def beside_sheet(
     words: bool = False,
 ) -> tuple[str, ...]:  # fmt: skip
     """The same of a sheet: the letter of its panel stands first in every line of numbers."""
-    from hgviz.figures import companions
+    from hgviz.figures.files import companions
 
     rows = companions.rows_of_sheet(sheet, panels) if numbers else None
     return _beside(Path(path), rows, companions.words_of_sheet(sheet, panels) if words else None)
 
 
 def _beside(path: Path, rows: Iterable[Row] | None, words: str | None) -> tuple[str, ...]:
-    from hgviz.figures import companions, export
+    from hgviz.figures.files import companions, export
 
     export.require_folder(path)
     files = companions.files(path, rows, words)
@@ -187,7 +191,8 @@ def _written(
 ) -> Path:
     """Compose and write a figure, with what it says of itself."""
     form = format_of(path, asked)
-    from hgviz.figures import export, style
+    from hgviz.figures.files import export
+    from hgviz.figures.paper import style
 
     export.require_folder(path)
     with style.dressed():

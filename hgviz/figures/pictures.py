@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.figures import (
+from hgviz.figures.content.charts import Row
+from hgviz.figures.content.document import Picture
+from hgviz.figures.kinds import (
     attribution,
-    charted,
     curve,
     grids,
     levels,
     links,
     matrix,
-    measured,
     neurons,
     plots,
     profile,
@@ -22,15 +22,12 @@ from hgviz.figures import (
     rollout,
     scores,
     strips,
-    tables,
-    telling,
     three,
     wall,
 )
-from hgviz.figures.charts import Row
-from hgviz.figures.document import Picture
-from hgviz.figures.page import Page
+from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
+from hgviz.figures.words import charted, measured, tables, telling
 
 
 @dataclass(frozen=True, slots=True)

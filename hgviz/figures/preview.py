@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import sqrt
 
-from hgviz.figures import composed, style
+from hgviz.figures import composed
 from hgviz.figures.content import Panel
+from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
 
 MOST = 24e6  # pixels of a picture on a screen: a larger one has fewer dots

@@ -12,8 +12,8 @@ from typing import Any
 import hgviz
 from hgviz.core import Capture, replace
 from hgviz.figures import kind_of
-from hgviz.figures.answers import Answer
 from hgviz.figures.content import Looked, Panel, Sheet
+from hgviz.figures.content.answers import Answer
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
 from hgviz.resources import SAMPLE, resource
@@ -117,7 +117,7 @@ def asking(panel: Panel, model: str, out: str) -> str:
 
 
 def _as_drawn(title: str) -> str:
-    from hgviz.figures.labels import visible  # loads matplotlib
+    from hgviz.figures.paper.labels import visible  # loads matplotlib
 
     return visible(title, space=" ")
 

@@ -128,7 +128,7 @@ def figure(
     names that are none TypeError.
     """
     from hgviz.figures import FIGURES
-    from hgviz.figures.frame import map_of
+    from hgviz.figures.paper.frame import map_of
 
     given_ = {"query": query, "key": key, "width": width, "title": title, **options}
     study = study_at(given)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
     from hgviz.analysis.meeting import Edge as Met
     from hgviz.analysis.meeting import Meeting
-    from hgviz.figures.charts import Line, Many
-    from hgviz.figures.laboratory import Edge, Grids, Plots, Strips, Three
+    from hgviz.figures.content.charts import Line, Many
+    from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
 
 Cells = NDArray[np.bool_]
 
@@ -29,8 +29,8 @@ def activation_chart(names: Sequence[str]) -> Plots:
     """The shapes of some activations and their derivatives, side by side."""
     from hgviz.activations import ACTIVATIONS
     from hgviz.analysis.shapes import shape, shared_out, steepness
-    from hgviz.figures.charts import Line
-    from hgviz.figures.laboratory import Plot, Plots
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
 
     kinds = list(dict.fromkeys(names))
     if not kinds:
@@ -66,7 +66,7 @@ def activations_of(capture: Capture) -> tuple[str, ...]:
 def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str]) -> Strips:
     """Every metric that says something here, a dot for each head."""
     from hgviz.analysis.passes import MEASURES
-    from hgviz.figures.laboratory import Strip, Strips
+    from hgviz.figures.content.laboratory import Strip, Strips
 
     known = {one.name: one for one in changes}
     signed = a.signed or b.signed
@@ -90,8 +90,8 @@ def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str
 def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     """Where scores lie, and what comes back to them, by their size."""
     from hgviz.analysis.passes import EDGES
-    from hgviz.figures.charts import Line
-    from hgviz.figures.laboratory import Plot, Plots
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
 
     x = np.arange(len(EDGES) - 1, dtype=float)
     xs = tuple((float(at), _edge(EDGES, at)) for at in range(len(x)))
@@ -116,8 +116,8 @@ def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
 
 def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     """Singular values of maps over the largest: the mean of heads, and where most heads lie."""
-    from hgviz.figures.charts import Line
-    from hgviz.figures.laboratory import Plot, Plots
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
 
     lines = []
     for name, side in zip(names, (a, b), strict=True):
@@ -137,7 +137,7 @@ def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
 
 def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, str]) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and of A's to B's."""
-    from hgviz.figures.laboratory import Grid, Grids
+    from hgviz.figures.content.laboratory import Grid, Grids
 
     said = tuple(tuple(map(str, side.heads)) for side in (a, b))
     grids = [
@@ -151,7 +151,7 @@ def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, s
 
 
 def _sorted(name: str, side: Bench) -> Line:
-    from hgviz.figures.charts import Line
+    from hgviz.figures.content.charts import Line
 
     value, low, high = side.of_heads("rank")
     order = np.argsort(-value)
@@ -185,8 +185,8 @@ def pair_chart(
     from hgviz.analysis.alignment import Alignment
     from hgviz.analysis.meeting import Meeting
     from hgviz.analysis.pairing import counterpart
-    from hgviz.figures.frame import map_of, signed_head
-    from hgviz.figures.laboratory import Three
+    from hgviz.figures.content.laboratory import Three
+    from hgviz.figures.paper.frame import map_of, signed_head
     from hgviz.maps import Difference, Projected
 
     head = selection.head_id
@@ -226,7 +226,7 @@ def pair_chart(
 
 
 def _labels(prompt: object, edge: Met) -> Edge:
-    from hgviz.figures.laboratory import Edge
+    from hgviz.figures.content.laboratory import Edge
 
     spans: Integers = np.where(edge.a.there[:, None], edge.spans[0], -1)
     return Edge(prompt, spans)  # type: ignore[arg-type]
@@ -236,7 +236,7 @@ def _seen(
     meeting: Meeting, side: int, zoom: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Where one side has anything, in cells of 2^zoom."""
-    from hgviz.figures.unseen import seen_cells
+    from hgviz.figures.content.unseen import seen_cells
     from hgviz.maps import DenseMap, Projected
 
     capture, head = (meeting.a, meeting.head) if side == 0 else (meeting.b, meeting.other)

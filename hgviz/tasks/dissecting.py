@@ -9,7 +9,7 @@ import numpy as np
 from hgviz.core import Capture, HgvizError, Integers, Selection, Task
 
 if TYPE_CHECKING:
-    from hgviz.figures.elements import Neurons, Products
+    from hgviz.figures.content.elements import Neurons, Products
     from hgviz.maps.anatomy import Anatomy, Elements
 
 MOST = 32  # keys that are drawn
@@ -25,8 +25,8 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> T
     largest weight first. Errors: HgvizError for a head or a token that is not there, and for maps
     that were kept as weights alone.
     """
-    from hgviz.figures.elements import Neurons, Stage
-    from hgviz.figures.frame import map_of, token_in
+    from hgviz.figures.content.elements import Neurons, Stage
+    from hgviz.figures.paper.frame import map_of, token_in
     from hgviz.maps import LazyMap
     from hgviz.maps.anatomy import dissect
 
@@ -79,7 +79,7 @@ def _marked(found: Anatomy, columns: Integers, asked: int | None) -> int | None:
 def _products(found: Anatomy, columns: Integers) -> list[Products]:
     """q and k, and, where positions are relative, what stands for the distance."""
     from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.elements import Products
+    from hgviz.figures.content.elements import Products
 
     query = found.query
     near = query.with_keys(found.keys[columns])
@@ -101,7 +101,7 @@ def _products(found: Anatomy, columns: Integers) -> list[Products]:
 
 
 def _more(capture: Capture, chosen: Selection, query: int) -> str:
-    from hgviz.figures.frame import activation_of, level_name
+    from hgviz.figures.paper.frame import activation_of, level_name
 
     parts = (
         level_name(capture, chosen.layer), activation_of(capture, chosen.head_id),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.disagreement import Disagreement
     from hgviz.examples import Examples
-    from hgviz.figures.charts import Many
-    from hgviz.figures.laboratory import Three
+    from hgviz.figures.content.charts import Many
+    from hgviz.figures.content.laboratory import Three
     from hgviz.models.model import Model
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for

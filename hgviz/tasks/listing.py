@@ -8,7 +8,7 @@ from hgviz.tasks.wording import cut, number, picture
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench
-    from hgviz.figures.document import Block, Table
+    from hgviz.figures.content.document import Block, Table
     from hgviz.tasks.laboratory import Laboratory
 
 SHOWN = 12  # examples
@@ -22,7 +22,7 @@ SHORT = {
 
 
 def every_head(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading
+    from hgviz.figures.content.document import Heading
 
     blocks: list[Block] = [Heading("Every head")]
     for name, letter, side in zip(found.names, "AB", (found.a, found.b), strict=True):
@@ -32,7 +32,7 @@ def every_head(found: Laboratory) -> list[Block]:
 
 def _table_of(name: str, side: Bench) -> Table:
     from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.document import Table
+    from hgviz.figures.content.document import Table
 
     values = [side.of_heads(one)[0] for one in TABLE]
     kinds = side.activations()
@@ -55,7 +55,7 @@ def _table_of(name: str, side: Bench) -> Table:
 
 
 def one_text(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Words
+    from hgviz.figures.content.document import Heading, Words
 
     blocks: list[Block] = [Heading("One text, head by head"), Words(f"“{cut(found.text)}”")]
     if found.comparison is None:
@@ -79,7 +79,7 @@ def _logits(found: Laboratory) -> str:
 
 
 def differing(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Table, Words
+    from hgviz.figures.content.document import Heading, Table, Words
 
     examples = found.answers.differing
     head: Block = Heading("Where they answer differently")
@@ -102,7 +102,7 @@ def differing(found: Laboratory) -> list[Block]:
 
 
 def how(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Points
+    from hgviz.figures.content.document import Heading, Points
 
     points = [
         f"Answers: all {found.answers.a.score.total:,} places. Heads: {found.a.texts:,} of "

@@ -13,7 +13,7 @@ from hgviz.core import Capture, HeadId, HgvizError, Step, Task
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.figures.profiles import Measured, Place, Profile, Side
+    from hgviz.figures.content.profiles import Measured, Place, Profile, Side
 
 Facts = Mapping[HeadId, "HeadFacts"]
 
@@ -35,7 +35,7 @@ def profile_chart(
     or says nothing of any head, and for captures without heads.
     """
     from hgviz.analysis.tally import METRICS
-    from hgviz.figures.profiles import Measured, Profile
+    from hgviz.figures.content.profiles import Measured, Profile
 
     if unknown := [name for name in metrics if name not in METRICS]:
         raise HgvizError(
@@ -132,7 +132,7 @@ def _largest(metric: Measured, sides: Sequence[Side]) -> float:
 
 
 def _sides(captures: Sequence[Capture]) -> tuple[Side, ...]:
-    from hgviz.figures.profiles import Side
+    from hgviz.figures.content.profiles import Side
 
     names = _names(captures)
     sides = []
@@ -170,7 +170,7 @@ def _names(captures: Sequence[Capture]) -> list[str]:
 
 def places_of(capture: Capture) -> list[Place]:
     """The layers of a model as figures name them."""
-    from hgviz.figures.profiles import Place
+    from hgviz.figures.content.profiles import Place
 
     levels = capture.spec.levels
     ranks: dict[int, int] = {}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.bench import Change
     from hgviz.analysis.evaluation import Evaluation
     from hgviz.core import ModelSpec
-    from hgviz.figures.document import Block, Document
+    from hgviz.figures.content.document import Block, Document
     from hgviz.tasks.laboratory import Laboratory
 
 WHAT = {"classes": "class", "next": "next token", "masked": "masked token"}
@@ -42,7 +42,7 @@ WHAT = {"classes": "class", "next": "next token", "masked": "masked token"}
 
 def document(found: Laboratory) -> Document:
     """The report."""
-    from hgviz.figures.document import Document
+    from hgviz.figures.content.document import Document
 
     names = found.names
     blocks = [
@@ -69,7 +69,7 @@ def document(found: Laboratory) -> Document:
 
 
 def _short(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Points
+    from hgviz.figures.content.document import Heading, Points
 
     differ = [_sentence(found, one) for one in found.changes if one.differs and not one.exact]
     points = [_verdict(found), *filter(None, differ)]
@@ -132,7 +132,7 @@ def _sentence(found: Laboratory, one: Change) -> str:
 
 
 def _models(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Table
+    from hgviz.figures.content.document import Heading, Table
 
     rows: list[tuple[str, ...]] = []
     for name, of in (
@@ -164,7 +164,7 @@ def _kinds(spec: ModelSpec) -> str:
 
 
 def _answers(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Table, Words
+    from hgviz.figures.content.document import Heading, Table, Words
 
     one = found.answers
     bits = one.a.score.metric == "bits_per_byte"
@@ -212,7 +212,7 @@ def _score(side: Evaluation, bits: bool) -> tuple[str, str, str]:
 
 def _activations(found: Laboratory) -> list[Block]:
     from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.document import Heading, Words
+    from hgviz.figures.content.document import Heading, Words
 
     names = list(dict.fromkeys([*found.a.activations(), *found.b.activations()]))
     signed = [ACTIVATIONS[name].label for name in names if ACTIVATIONS[name].signed]
@@ -232,7 +232,7 @@ def _activations(found: Laboratory) -> list[Block]:
 
 
 def _slopes(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Words
+    from hgviz.figures.content.document import Heading, Words
 
     change = {one.name: one for one in found.changes}
     small, passed = change["small"], change["passed"]
@@ -275,7 +275,7 @@ def _before(found: Laboratory) -> str:
 
 def _heads(found: Laboratory) -> list[Block]:
     from hgviz.analysis.passes import MEASURES
-    from hgviz.figures.document import Heading, Points, Table, Words
+    from hgviz.figures.content.document import Heading, Points, Table, Words
 
     rows = tuple(
         (
@@ -305,7 +305,7 @@ def _heads(found: Laboratory) -> list[Block]:
 
 
 def _ranks(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Words
+    from hgviz.figures.content.document import Heading, Words
 
     rank = next(one for one in found.changes if one.name == "rank")
     said = (
@@ -324,7 +324,7 @@ def _ranks(found: Laboratory) -> list[Block]:
 
 
 def _distances(found: Laboratory) -> list[Block]:
-    from hgviz.figures.document import Heading, Words
+    from hgviz.figures.content.document import Heading, Words
 
     apart = next(one for one in found.changes if one.name == "apart")
     said = (

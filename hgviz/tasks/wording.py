@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Change
-    from hgviz.figures.document import Picture
+    from hgviz.figures.content.document import Picture
 
 LONGEST = 220  # characters of an example
 
 
 def picture(kind: str, chart: object, caption: str) -> Picture:
     """A chart, and what it shows."""
-    from hgviz.figures.document import Picture
+    from hgviz.figures.content.document import Picture
 
     return Picture(kind, chart, caption)  # type: ignore[arg-type]
 

@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from hgviz.figures import style
-from hgviz.figures.labels import JOINERS
-from hgviz.figures.shades import BAR
+from hgviz.figures.paper import style
+from hgviz.figures.paper.labels import JOINERS
+from hgviz.figures.paper.shades import BAR
 
 HAIR = 0.35  # points that do not count
 LEAST = 5.0  # points: the smallest text that can be read in print

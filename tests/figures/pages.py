@@ -7,9 +7,10 @@ from functools import cache
 
 from hgviz import tasks
 from hgviz.core import Display, HgvizError, Selection, finish, replace
-from hgviz.figures import WIDTHS, Looked, Spec, composed, composed_sheet, style
+from hgviz.figures import WIDTHS, Looked, Spec, composed, composed_sheet
 from hgviz.figures.content import Panel, Sheet
-from hgviz.figures.page import Page
+from hgviz.figures.paper import style
+from hgviz.figures.paper.page import Page
 from hgviz.maps.linking import Linking
 from tests.figures.texts import MAKERS, capture_of
 

@@ -16,7 +16,8 @@ from hgviz import palettes, tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.cli import main
 from hgviz.core import Display, HeadId, HgvizError, finish
-from hgviz.figures import Spec, composed, draw, points, style
+from hgviz.figures import Spec, composed, draw, points
+from hgviz.figures.paper import style
 from hgviz.figures.provenance import quoted
 from hgviz.models import open_model
 from hgviz.resources import resource
@@ -112,8 +113,8 @@ def test_completeness_is_told():
 def test_letters_of_a_character_are_added_up_and_nothing_is_lost():
     capture = make_capture("모래시계는 a")
     found = found_of(capture)
-    from hgviz.figures.answers import Share
-    from hgviz.figures.attribution import _by_token, _by_word
+    from hgviz.figures.content.answers import Share
+    from hgviz.figures.kinds.attribution import _by_token, _by_word
 
     share = Share("", capture.prompt, found.tokens)
     for way in (_by_token, _by_word):

@@ -10,8 +10,9 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.analysis import curves as analysed
 from hgviz.core import HgvizError, finish
-from hgviz.figures import Spec, composed, style
-from hgviz.figures.axes import Axes, look
+from hgviz.figures import Spec, composed
+from hgviz.figures.paper import style
+from hgviz.figures.paper.axes import Axes, look
 from hgviz.study import Curve
 from tests.figures.flaws import flaws, texts
 from tests.studying import make_study

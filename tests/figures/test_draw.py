@@ -13,10 +13,12 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Display, HeadId, HgvizError, Selection, replace
-from hgviz.figures import Looked, Spec, composed, export, points, style
-from hgviz.figures.labels import BOX
+from hgviz.figures import Looked, Spec, composed, points
+from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.files import export
+from hgviz.figures.paper import style
+from hgviz.figures.paper.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
-from hgviz.figures.unseen import seen_cells
 from hgviz.palettes import colours, paint, place
 from tests.figures.texts import HOSTILE, KINDS, SEA, Dense, draw, plain, ragged
 from tests.making import make_capture

@@ -5,7 +5,9 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Display, HgvizError, Selection
-from hgviz.figures import Spec, composed, style, sums
+from hgviz.figures import Spec, composed
+from hgviz.figures.kinds import sums
+from hgviz.figures.paper import style
 from hgviz.palettes import colours, paint, place
 from tests.figures.texts import KINDS, SEA, Dense, draw, mixed, paired, plain, projected, states
 

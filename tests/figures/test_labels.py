@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.figures import labels, style
-from hgviz.figures.labels import BOX, Mark, elide, singles, thinned, visible, words_of
+from hgviz.figures.paper import labels, style
+from hgviz.figures.paper.labels import BOX, Mark, elide, singles, thinned, visible, words_of
 from tests.figures.texts import HOSTILE, byte_prompt, plain
 
 

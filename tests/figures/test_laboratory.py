@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, replace
-from hgviz.figures import Panel, Spec, draw, style
-from hgviz.figures.axes import numbered
-from hgviz.figures.charts import Line
-from hgviz.figures.document import Document, Heading, Picture, Points, Table, Words
-from hgviz.figures.labels import wrapped
-from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
-from hgviz.figures.page import Page
+from hgviz.figures import Panel, Spec, draw
+from hgviz.figures.content.charts import Line
+from hgviz.figures.content.document import Document, Heading, Picture, Points, Table, Words
+from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
+from hgviz.figures.paper import style
+from hgviz.figures.paper.axes import numbered
+from hgviz.figures.paper.labels import wrapped
+from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
 from hgviz.tasks.charting import activation_chart, pair_chart

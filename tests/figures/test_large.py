@@ -10,10 +10,12 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Capture, HeadId, Selection, replace
-from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, export, points, provenance, style
-from hgviz.figures.matrix import zoom_of
-from hgviz.figures.rasters import INSIDE, png, smaller
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance
+from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.files import export
+from hgviz.figures.files.rasters import INSIDE, png, smaller
+from hgviz.figures.kinds.matrix import zoom_of
+from hgviz.figures.paper import style
 from hgviz.maps import LazyMap
 from hgviz.models.hierarchy import level_spans
 from hgviz.palettes import colours, paint, place

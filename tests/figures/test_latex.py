@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hgviz.core import HgvizError, Selection
-from hgviz.figures import Spec, format_of, latex, points
+from hgviz.figures import Spec, format_of, points
+from hgviz.figures.files import latex
 from tests.figures.every import EVERY, SHEET
 from tests.figures.every import draw as draw_any
 from tests.figures.texts import HOSTILE, SEA, draw

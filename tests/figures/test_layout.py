@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from hgviz.core import Display, Selection
-from hgviz.figures import WIDTHS, Spec, composed, points, style
-from hgviz.figures.labels import axis_marks, size_for, visible
-from hgviz.figures.page import Page
+from hgviz.figures import WIDTHS, Spec, composed, points
+from hgviz.figures.paper import style
+from hgviz.figures.paper.labels import axis_marks, size_for, visible
+from hgviz.figures.paper.page import Page
 from tests.figures.flaws import flaws, seen
 from tests.figures.pages import EVERY_WIDTH, page_of, selections, sheet_of, some_pages
 from tests.figures.texts import MAKERS, capture_of

@@ -12,9 +12,10 @@ import pytest
 
 from hgviz.__main__ import main
 from hgviz.core import HeadId, Selection, finish, replace
-from hgviz.figures import Spec, composed, style
-from hgviz.figures.shown import Item, items_of
-from hgviz.figures.strands import number
+from hgviz.figures import Spec, composed
+from hgviz.figures.kinds.shown import Item, items_of
+from hgviz.figures.kinds.strands import number
+from hgviz.figures.paper import style
 from hgviz.maps import DenseMap
 from hgviz.maps.linking import Linking, linked
 from hgviz.store import write_capture

@@ -11,7 +11,8 @@ import pytest
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
-from hgviz.figures import Spec, composed, points, style
+from hgviz.figures import Spec, composed, points
+from hgviz.figures.paper import style
 from hgviz.tasks.dissecting import MOST, neurons_chart
 from tests.figures.flaws import overlaps, texts
 from tests.figures.texts import HOSTILE, SEA, TEXTS, capture_of

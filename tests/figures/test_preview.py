@@ -8,7 +8,8 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.core import Selection, finish
-from hgviz.figures import Spec, preview, style
+from hgviz.figures import Spec, preview
+from hgviz.figures.paper import style
 from tests.figures.texts import SEA
 from tests.making import make_capture
 

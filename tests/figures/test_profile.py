@@ -11,7 +11,8 @@ from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.analysis.heads import measure
 from hgviz.core import HeadId, HgvizError, finish, heads_named, replace
-from hgviz.figures import Spec, composed, points, style
+from hgviz.figures import Spec, composed, points
+from hgviz.figures.paper import style
 from hgviz.tasks.profiling import profile_chart
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import overlaps, texts

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hgviz.core import Display, HeadId, Selection, replace
-from hgviz.figures import Spec, composed, style
-from hgviz.figures.shades import shades_of
-from hgviz.figures.stages import stage_of, stages_of
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures import Spec, composed
+from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.kinds.stages import stage_of, stages_of
+from hgviz.figures.paper import style
+from hgviz.figures.paper.shades import shades_of
 from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, place
 from hgviz.tasks.charting import pair_chart
 from tests.figures.texts import Dense, mixed, plain

@@ -8,12 +8,13 @@ from PIL import Image
 
 from hgviz import cli, tasks
 from hgviz.core import Display, HeadId, Selection, finish, replace
-from hgviz.figures import Sheet, Spec, composed_sheet, style
-from hgviz.figures.axes import Axes, band
-from hgviz.figures.charts import Band
-from hgviz.figures.page import Page
+from hgviz.figures import Sheet, Spec, composed_sheet
+from hgviz.figures.content.charts import Band
+from hgviz.figures.paper import style
+from hgviz.figures.paper.axes import Axes, band
+from hgviz.figures.paper.page import Page
+from hgviz.figures.paper.sheet import placed
 from hgviz.figures.plan import read, table
-from hgviz.figures.sheet import placed
 from hgviz.maps.linking import Linking
 from hgviz.store import open_capture
 from tests.figures.test_commands import WINDOW, files, run, said  # noqa: F401

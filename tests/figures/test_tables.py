@@ -15,20 +15,12 @@ from hypothesis import strategies as st
 from hgviz import figures, tasks
 from hgviz.__main__ import main
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
-from hgviz.figures import (
-    FIGURES,
-    Looked,
-    Panel,
-    Sheet,
-    Spec,
-    companions,
-    composed,
-    export,
-    style,
-    tables,
-)
-from hgviz.figures.stages import stages_of
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, composed
+from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.files import companions, export
+from hgviz.figures.kinds.stages import stages_of
+from hgviz.figures.paper import style
+from hgviz.figures.words import tables
 from hgviz.maps.linking import Linking
 from hgviz.store import write_capture
 from tests.figures.every import panel_of

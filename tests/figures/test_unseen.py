@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hgviz.core import replace
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures.content.unseen import reason, seen_cells
 from tests.figures.texts import SEA, plain
 from tests.making import make_capture
 

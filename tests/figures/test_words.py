@@ -15,14 +15,16 @@ from PIL import Image
 import hgviz
 from hgviz import figures, tasks
 from hgviz.core import HeadId, Selection, finish, replace
-from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, accessible, peaks, spoken
-from hgviz.figures.answers import Answer, Beside, Share
-from hgviz.figures.charts import Line, Scores
-from hgviz.figures.document import Document, Picture
-from hgviz.figures.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
+from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec
+from hgviz.figures.content.answers import Answer, Beside, Share
+from hgviz.figures.content.charts import Line, Scores
+from hgviz.figures.content.document import Document, Picture
+from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
+from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.files import accessible
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures.words import peaks, spoken
 from hgviz.maps.linking import Linking
 from tests.figures.every import EVERY, SHEET, draw, panel_of
 from tests.figures.texts import HOSTILE, MAKERS, SEA, Dense, capture_of, plain
@@ -198,7 +200,7 @@ def test_a_wall_counts_its_heads_and_names_the_sharpest(name):
 
 def test_the_sharpest_head_is_not_looked_for_where_that_takes_long(monkeypatch):
     monkeypatch.setattr(peaks, "LARGE", 100)
-    monkeypatch.setattr("hgviz.figures.telling.LARGE", 100)
+    monkeypatch.setattr("hgviz.figures.words.telling.LARGE", 100)
     assert "sharply" not in said("wall", capture_of("sea"))
 
 

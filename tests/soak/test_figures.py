@@ -4,7 +4,8 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import replace
-from hgviz.figures import Looked, Spec, composed, points, style
+from hgviz.figures import Looked, Spec, composed, points
+from hgviz.figures.paper import style
 from tests.figures import test_attribution as attributions
 from tests.figures import test_charts as charts
 from tests.figures.flaws import flaws

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import figures, tasks
 from hgviz.core import Display, Selection, Step, finish
-from hgviz.figures import FORMATS, WIDTHS, Spec, points, style
+from hgviz.figures import FORMATS, WIDTHS, Spec, points
+from hgviz.figures.paper import style
 from hgviz.figures.preview import Preview
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.controls import Words

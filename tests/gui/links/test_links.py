@@ -13,7 +13,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainterPath
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, finish
-from hgviz.figures import composed, style
+from hgviz.figures import composed
+from hgviz.figures.paper import style
 from hgviz.gui import theme
 from hgviz.gui.links import curve
 from hgviz.gui.links.scene import label

@@ -1,0 +1,69 @@
+"""What figures are drawn of, as tasks make it ready, and how several stand on one sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hgviz.core import Capture, HeadId
+from hgviz.figures.content.document import Drawn
+from hgviz.figures.spec import Spec
+
+
+class Fact(Protocol):
+    """What a figure asks of the facts about a head."""
+
+    @property
+    def role(self) -> str:
+        """What it does, in a few words."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """How clearly it does so."""
+        ...
+
+
+Facts = Mapping[HeadId, Fact]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """A capture that is looked at, and what is known of its heads."""
+
+    capture: Capture
+    facts: Facts = field(default_factory=dict)
+
+
+Content = Looked | Drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One figure ready to be drawn. files: the captures or studies it is of, by name, for the
+    command that draws it again; item: which text of all of them, or of each; span: how many columns
+    of a sheet it takes.
+    """
+
+    spec: Spec
+    content: Content
+    files: tuple[str, ...] = ()
+    item: int | tuple[int, ...] = 0
+    span: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """How panels stand together. columns: beside each other; lettered: (a), (b), (c) before their
+    titles; shared: colours and axes of all panels of a kind of data have one range. file: where
+    all this is written down, by name, for the command that draws it again; digest: of that file.
+    """
+
+    width: str = "neurips"
+    format: str = ""
+    columns: int = 2
+    lettered: bool = True
+    shared: bool = False
+    file: str = ""
+    digest: str = ""

@@ -1,0 +1,112 @@
+"""Writing a figure: the same bytes every time, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+import tempfile
+from collections.abc import Iterable
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from hgviz.core import HgvizError
+from hgviz.figures import provenance
+from hgviz.figures.files import pgf, rasters, tikz
+from hgviz.figures.files.accessible import described
+from hgviz.figures.paper import style
+from hgviz.figures.spec import POINTS
+from hgviz.figures.words.tables import cell
+
+
+def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dict[str, bytes]:
+    """The files of a figure, name -> content: one, or for LaTeX also its rasters."""
+    if form == pgf.ENDING:
+        return pgf.render(figure, path, record)
+    if form == tikz.ENDING:
+        return tikz.render(figure, path, record)
+    buffer = BytesIO()
+    figure.savefig(
+        buffer,
+        format=form,
+        dpi=style.dots(figure.get_figwidth() * POINTS) if form == "png" else style.DOTS,
+        bbox_inches=None,
+        metadata=provenance.metadata(form, record),
+    )
+    content = buffer.getvalue()
+    if form == "svg":
+        content = rasters.smaller(content.decode()).encode()
+    return {path.name: described(form, content, record)}
+
+
+def svg(figure: Figure) -> str:
+    """A figure as the SVG that a page holds inside."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", dpi=style.DOTS, bbox_inches=None, metadata={"Date": None})
+    return rasters.smaller(buffer.getvalue().decode())
+
+
+def table(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    """Rows as CSV (RFC 4180) in UTF-8; what is no number is empty, and no cell a formula."""
+    buffer = StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerows([cell(one) for one in row] for row in rows)
+    return buffer.getvalue().encode(errors="backslashreplace")
+
+
+def require_folder(path: Path) -> None:
+    """Errors: HgvizError where a file of this name cannot be."""
+    if path.is_dir():
+        raise HgvizError(f"{path.name} is a folder", "", "Give the figure another name")
+    if not path.absolute().parent.is_dir():
+        raise HgvizError(
+            f"there is no folder {path.parent}",
+            "a figure is written into a folder that exists",
+            "Make it first, or choose another",
+        )
+
+
+def write(path: Path, files: dict[str, bytes]) -> None:
+    """Write files beside each other, the one named path last. Errors: HgvizError."""
+    for name in sorted(files, key=lambda one: one == path.name):
+        _replace(path.with_name(name), files[name])
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=".hgviz-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        temporary = ""
+    except OSError as error:
+        raise _said(path, error) from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _said(path: Path, error: OSError) -> HgvizError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HgvizError(
+            f"{path.name} could not be written", "the disk is full", "Make room and try again"
+        )
+    return HgvizError(
+        f"{path.name} could not be written",
+        f"{path.parent}: {error.strerror or error}",
+        "Choose a folder you may write to",
+    )
+
+
+def _umask() -> int:
+    """The rights a new file gets; mkstemp gives it none for others."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

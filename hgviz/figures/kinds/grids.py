@@ -1,0 +1,75 @@
+"""Squares of numbers between 0 and 1, side by side on one scale."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from hgviz.core import Display
+from hgviz.figures.content.laboratory import Grid, Grids
+from hgviz.figures.paper import style
+from hgviz.figures.paper.frame import footnotes, heading
+from hgviz.figures.paper.labels import elide
+from hgviz.figures.paper.page import Page, boxes_of
+from hgviz.figures.paper.shades import Shades, level_bar, shades_of
+from hgviz.figures.spec import Spec
+from hgviz.palettes import PAPER
+
+BETWEEN, ABOVE = 14.0, 13.0
+SIZE = 5.5  # of the names of heads
+PITCH = 1.15
+NARROWEST = 120.0
+
+
+def compose(page: Page, spec: Spec, chart: Grids) -> None:
+    """Place the grids, and one bar for all."""
+    top = heading(page, chart.title if spec.title is None else spec.title,
+                  chart.more if spec.title is None else "")  # fmt: skip
+    shades = shades_of(Display(limits=(0.0, 1.0), scale="linear"), False, [])
+    columns = max(1, min(len(chart.grids), int(page.width // NARROWEST)))
+    room = (page.width - BETWEEN * (columns - 1)) / columns
+    bottom = top
+    for start in range(0, len(chart.grids), columns):
+        top = bottom
+        for number, grid in enumerate(chart.grids[start : start + columns]):
+            left = number * (room + BETWEEN)
+            bottom = max(bottom, _grid(page, grid, shades, left, top, room))
+    y = bottom + 8
+    page.text(0, y, chart.unit, size=style.SMALL, colour=PAPER.secondary)
+    end = level_bar(page, shades, 3.0, y + 4, page.width / 2)
+    page.close(footnotes(page, chart.notes, 0.0, end) + 5)
+
+
+def _grid(page: Page, grid: Grid, shades: Shades, left: float, top: float, room: float) -> float:
+    """One grid; gives where it ends."""
+    rows, columns = grid.values.shape
+    name = max(style.extent(one, SIZE) for one in grid.rows) + 5
+    inner = left + name + 9
+    cell = (left + room - inner) / max(columns, 1)
+    cell = min(cell, 22.0)
+    page.text(left, top + ABOVE - 5, elide(grid.title, room, style.TEXT, bold=True),
+              size=style.TEXT, bold=True)  # fmt: skip
+    y = top + ABOVE + 2
+    width, height = cell * columns, cell * rows
+    known = np.isfinite(grid.values)
+    values = np.where(known, grid.values, 0.0).astype(np.float32)
+    page.image(shades.paint(values, known), inner, y, width, height)
+    if not known.all():
+        page.hatch(inner, y, width, height, boxes_of(~known, inner, y, (cell, cell)))
+    page.box(inner, y, width, height, edge=PAPER.line)
+    every = max(1, ceil(SIZE * PITCH / cell))
+    for number in range(0, rows, every):
+        page.text(inner - 3, y + (number + 0.5) * cell, grid.rows[number], size=SIZE,
+                  across="right", middle=True, colour=PAPER.secondary)  # fmt: skip
+    deep = 0.0
+    for number in range(0, columns, every):
+        x = inner + (number + 0.5) * cell
+        page.text(x, y + height + 3, grid.columns[number], size=SIZE, across="right",
+                  turned=True, middle=True, colour=PAPER.secondary)  # fmt: skip
+        deep = max(deep, style.extent(grid.columns[number], SIZE))
+    page.text(left + style.SMALL, y + height / 2, grid.down, size=style.SMALL, across="center",
+              turned=True)  # fmt: skip
+    page.text(inner + width / 2, y + height + deep + 13, grid.across, size=style.SMALL,
+              across="center")  # fmt: skip
+    return float(y + height + deep + 18)

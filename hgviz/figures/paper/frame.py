@@ -1,0 +1,182 @@
+"""What all kinds of figures share: finding their maps, their titles and their legends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log2
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
+from hgviz.figures.paper import style
+from hgviz.figures.paper.labels import LEAST, wrapped
+from hgviz.figures.paper.page import Page
+from hgviz.figures.spec import POINTS
+from hgviz.palettes import PAPER
+
+TITLE_LINES, TITLE_LEADING = 3, 10.0
+SWATCH = 12.0
+
+
+def map_of(capture: Capture, layer: int, head: int) -> Map:
+    """The maps of a layer that has this head. Errors: HgvizError when it is not there."""
+    layers = capture.spec.layers
+    if not 0 <= layer < len(layers):
+        raise HgvizError(
+            f"this capture has no layer {layer}",
+            f"its layers are 0 to {len(layers) - 1}",
+            "Choose one of these",
+        )
+    found = capture.maps[layer]
+    if found is None:
+        raise HgvizError(
+            f"layer {layer} is not in this capture",
+            "the capture was interrupted before it got there",
+            "Capture again: it goes on where it stopped",
+        )
+    if head not in found.heads:
+        raise HgvizError(
+            f"layer {layer} has no head {head}",
+            f"its heads are {', '.join(map(str, found.heads))}" if found.heads else "it has none",
+            "Choose one of these" if found.heads else "Choose another layer",
+        )
+    return found
+
+
+def token_in(prompt: Prompt, token: int) -> int:
+    """The token itself. Errors: HgvizError for one beyond the text."""
+    if not 0 <= token < len(prompt):
+        raise HgvizError(
+            f"this capture has no {prompt.unit} {token}"
+            if prompt.unit in ("slot", "state")
+            else f"this capture has no token {token}",
+            f"there it has {len(prompt):,}, numbered from 0",
+            "Choose one of these",
+        )
+    return token
+
+
+def signed_head(capture: Capture, layer: int, head: int) -> bool:
+    """Whether weights of a head can be negative; heads of one layer may differ in that."""
+    found = map_of(capture, layer, head)
+    kinds = dict(zip(found.heads, capture.spec.layers[layer].activations, strict=False))
+    mixed = {ACTIVATIONS[name].signed for name in kinds.values()}
+    return ACTIVATIONS[kinds[head]].signed if len(mixed) == 2 else found.signed
+
+
+def zoom_for(positions: int, room: float, page: float = 0.0) -> int:
+    """The zoom at which so many positions are at most one dot each over room in points, on a page
+    so wide; 0: one of any usual width."""
+    dots = max(room / POINTS * (style.dots(page) if page else style.DOTS), 1)
+    return max(0, ceil(log2(max(positions, 1) / dots)))
+
+
+def reduced(zoom: int) -> str:
+    """What a reduced map must say."""
+    return f"each cell is the largest of {1 << zoom:,} × {1 << zoom:,} weights"
+
+
+def heading(page: Page, bold: str, plain: str) -> float:
+    """A line in bold and in grey over the page, if any, or as many as it takes; gives where it
+    ends.
+    """
+    if not bold and not page.letter:
+        return 2.0
+    y = style.TITLE
+    bold = f"{page.letter}  {bold}".strip()
+    lines = wrapped(bold, page.width, style.TITLE, bold=True, most=TITLE_LINES)
+    for number, line in enumerate(lines):
+        y += TITLE_LEADING if number else 0.0
+        page.text(0, y, line, size=style.TITLE, bold=True)
+    start = style.extent(lines[-1], style.TITLE, bold=True) + 8
+    rest = wrapped(plain, page.width, style.TEXT, most=TITLE_LINES) if plain else []
+    if len(rest) == 1 and start + style.extent(rest[0], style.TEXT) <= page.width:
+        page.text(start, y, rest[0], colour=PAPER.secondary)
+        rest = []
+    for line in rest:
+        y += TITLE_LEADING
+        page.text(0, y, line, colour=PAPER.secondary)
+    return y + 0.4 * style.TITLE + 4
+
+
+def activation_of(capture: Capture, head: HeadId) -> str:
+    """What a head's scores pass through, "" for softmax."""
+    kinds = capture.spec.layers[head.layer].activations
+    name = dict(zip(capture.spec.layers[head.layer].heads, kinds, strict=False)).get(head.head, "")
+    return "" if name in ("", "softmax") else ACTIVATIONS[name].label
+
+
+def level_name(capture: Capture, layer: int) -> str:
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one.
+
+    source, target, or source → target where there are two texts; how many slots where there are.
+    """
+    one = capture.spec.layers[layer]
+    levels = capture.spec.levels
+    if len(levels) == 1:
+        return ""
+    sides = [levels[one.key_level].sequence, levels[one.level].sequence]
+    if "slots" in sides:
+        return f"{len(capture.spans[one.key_level]):,} slots"
+    if capture.spec.two_texts:
+        return " → ".join(dict.fromkeys(sides))
+    if one.level == one.key_level:
+        return levels[one.level].label
+    return f"{levels[one.key_level].label} → {levels[one.level].label}"
+
+
+def legend(
+    page: Page, notes: list[str], x: float, y: float, width: float, hatched: bool = True
+) -> float:
+    """Notes below a figure, the first with a swatch of what is not seen; gives where they end."""
+    start, line = x, y + 7
+    if notes and notes[0]:
+        page.box(x, line - 6, 9, 6.5, fill=PAPER.unseen)
+        if hatched:
+            page.hatch(x, line - 6, 9, 6.5, None)
+        page.box(x, line - 6, 9, 6.5, edge=PAPER.line)
+        start += SWATCH
+    at = start
+    for words in filter(None, notes):
+        for number, part in enumerate(wrapped(words, x + width - start, style.SMALL)):
+            need = style.extent(part, style.SMALL)
+            if at > start and (number or at + need > x + width):
+                at, line = start, line + 9
+            page.text(at, line, part, size=style.SMALL, colour=PAPER.secondary)
+            at += need + 12
+    return line + 2 if any(notes) else y
+
+
+def footnotes(page: Page, notes: Sequence[str], x: float, y: float) -> float:
+    """Notes below a chart, each as many lines as it takes; y and what it gives are baselines."""
+    room = page.width - x - 2
+    for note in notes:
+        for line in wrapped(note, room, style.SMALL):
+            y += 10
+            page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
+    return y
+
+
+def together(notes: Sequence[str], room: float) -> list[str]:
+    """Short notes beside each other, a dot between: a line ends where one does, if it can."""
+    lines: list[str] = []
+    for note in notes:
+        longer = f"{lines[-1]}  ·  {note}" if lines else note
+        if lines and style.extent(longer, style.SMALL) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(note)
+    return lines
+
+
+def off_card(page: Page, x: float, y: float, width: float, height: float) -> None:
+    """What stands for a head that is switched off."""
+    page.box(x, y, width, height, fill=PAPER.unseen)
+    page.hatch(x, y, width, height, None)
+    page.box(x, y, width, height, edge=PAPER.secondary, line=0.8)
+    size = min(style.TEXT, width / 2.2, height)
+    if size >= LEAST:
+        half = style.extent("off", size) / 2 + 1.5
+        page.box(x + width / 2 - half, y + height / 2 - size * 0.6, 2 * half, size * 1.2,
+                 fill=PAPER.unseen)  # fmt: skip
+        page.text(x + width / 2, y + height / 2, "off", size=size, across="center", middle=True,
+                  colour=PAPER.secondary)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Figures without their picture: what they show in sentences, and their numbers in tables."""
