@@ -9,8 +9,8 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass
 from hgviz.resources import resource
 from hgviz.tasks.alike import prompts_like
 from tests.gui.kinds import listener, translator

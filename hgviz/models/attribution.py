@@ -17,8 +17,8 @@ from captum.attr import (
 )
 from torch import Tensor
 
-from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.variants import Module, Variants, attentions, gates_of, times_of
+from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
+from hgviz.models.variants import Variants, attentions, gates_of, times_of
 
 Losses = Callable[[Tensor], Tensor]  # logits -> (B,)
 
@@ -93,7 +93,7 @@ def _transposed(found: Tensor) -> Tensor:
 class _Gated(torch.nn.Module):
     """A pass of fixed tokens whose input (B, 1) is one gate of all heads: 1, and 0 as baseline."""
 
-    def __init__(self, module: Module, tokens: Tokens, losses: Losses) -> None:
+    def __init__(self, module: Network, tokens: Tokens, losses: Losses) -> None:
         super().__init__()
         self.module, self.tokens, self.losses = module, tokens, losses
 
@@ -105,7 +105,7 @@ class _Gated(torch.nn.Module):
 
 
 def _through(
-    module: Module, tokens: Tokens, losses: Losses
+    module: Network, tokens: Tokens, losses: Losses
 ) -> tuple[_Gated, list[torch.nn.Module]]:
     return _Gated(module, tokens, losses), [one.o for one in attentions(module)]
 
@@ -116,12 +116,12 @@ def _given(tokens: Tokens) -> Tensor:
     return given
 
 
-def _gate(module: Module, tokens: Tokens) -> Tensor:
+def _gate(module: Network, tokens: Tokens) -> Tensor:
     kind = next(module.parameters())
     return torch.ones(len(_given(tokens)), 1, dtype=kind.dtype, device=kind.device)
 
 
-def _by_head(module: Module, found: list[Tensor]) -> Tensor:
+def _by_head(module: Network, found: list[Tensor]) -> Tensor:
     """(B, n, H * D) of each layer, summed over tokens and widths -> (B, heads)."""
     parts = [
         part.unflatten(-1, (-1, layer.d_head)).sum((1, 3))

@@ -11,8 +11,8 @@ import msgspec
 from hgviz.core import Goal, HgvizError
 from hgviz.models import huggingface
 from hgviz.models.config import TransformerConfig
+from hgviz.models.config.shared import Count, Depth, Heads, Width
 from hgviz.models.huggingface import Source, Stated
-from hgviz.models.own import Count, Depth, Heads, Width
 from hgviz.models.readers import converted
 
 PREFIX = "bert."

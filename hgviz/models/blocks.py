@@ -19,6 +19,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError, Layer, Off
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
+from hgviz.models.config import Config
 from hgviz.models.past import Past
 from hgviz.models.tap import to_numpy, value_norms
 
@@ -301,6 +302,26 @@ class Fed(NamedTuple):
     layer: int
     norm: nn.LayerNorm
     ff: FeedForward
+
+
+class Network(nn.Module):
+    """What every family of models is: it reads tokens, and can be stopped after every layer."""
+
+    config: Config
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """What config.goal asks for, (B, n, vocabulary), (B, classes) or (B, n, d), yielding the
+        index of each layer that attends when it is done."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        raise NotImplementedError
 
 
 def finish_steps(steps: Steps) -> Tensor:

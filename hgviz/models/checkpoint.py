@@ -16,9 +16,10 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
 from hgviz.models import package
+from hgviz.models.blocks import Network
 from hgviz.models.config import Config, HourglassConfig
+from hgviz.models.families import build
 from hgviz.models.files import require_finite, require_fit
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import (
     CONFIG,
@@ -32,7 +33,6 @@ from hgviz.models.readers import (
 from hgviz.models.shards import read_weights
 from hgviz.models.source import Source
 from hgviz.models.text import TOKENIZER
-from hgviz.models.transformer import Transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +161,10 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def outline(config: Config) -> Hourglass | Transformer:
+def outline(config: Config) -> Network:
     """The module that a configuration describes, its tensors without room for a number."""
     with torch.device("meta"), _Undrawn():
         return build(config)
-
-
-def build(config: Config) -> Hourglass | Transformer:
-    """The module that a configuration describes, its weights as torch initialises them."""
-    return Hourglass(config) if isinstance(config, HourglassConfig) else Transformer(config)
 
 
 def checked(

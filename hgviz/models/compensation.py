@@ -15,19 +15,15 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HeadId, Layer, ModelSpec, Off
-from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps
-from hgviz.models.hourglass import Hourglass
-from hgviz.models.transformer import Transformer
+from hgviz.models.blocks import Attention, Known, Network, Pass, Tokens, finish_steps
 
 Compensation = Literal["none", "mean", "lsq"]
-Module = Hourglass | Transformer
-
 DAMP = 1.0  # Kwon et al.'s: gates stay at 1 where the texts do not tell
 
 
 @torch.inference_mode()
 def means(
-    module: Module, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
+    module: Network, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
 ) -> Iterator[dict[HeadId, Tensor]]:
     """Mean contexts (D,) of these heads in the whole model, over all real positions of its texts.
 
@@ -53,7 +49,7 @@ def means(
 
 @torch.inference_mode()
 def gates(
-    module: Module, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
+    module: Network, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
 ) -> Iterator[dict[HeadId, float]]:
     """Gates of the heads that stay, from the first layer on that loses one.
 
@@ -73,7 +69,7 @@ def gates(
 
 
 def _fit(
-    module: Module,
+    module: Network,
     spec: ModelSpec,
     off: Off,
     texts: Sequence[Tokens],
@@ -111,7 +107,7 @@ def _fit(
 
 
 def _gated(
-    module: Module,
+    module: Network,
     spec: ModelSpec,
     off: Off,
     gates: Mapping[HeadId, float],
@@ -129,7 +125,7 @@ def _gated(
     return Pass(off, gates=factors, record=record)
 
 
-def _until(module: Module, text: Tokens, run: Pass, last: int) -> None:
+def _until(module: Network, text: Tokens, run: Pass, last: int) -> None:
     """A pass that ends with a layer."""
     for index in module.steps(text, run):
         if index == last:

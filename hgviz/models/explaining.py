@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, Prompt, Step
-from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
-from hgviz.models.hourglass import Hourglass
+from hgviz.models.blocks import Attention, Network, Pass, Tokens, finish_steps
 from hgviz.models.model import Model
-from hgviz.models.variants import Module, attentions, times_of
+from hgviz.models.variants import attentions, times_of
 
 BASELINES = ("mean", "blank", "zero")
 BLANKS = ("[MASK]", "<mask>", "[PAD]", "<pad>", " ")  # what says least, the first that there is
@@ -200,7 +199,7 @@ class Embedded(nn.Module):
     places: what every input goes through first, where captum looks at it.
     """
 
-    def __init__(self, module: Module, given: Tokens, answer: Answer, off: Off) -> None:
+    def __init__(self, module: Network, given: Tokens, answer: Answer, off: Off) -> None:
         super().__init__()
         self.module, self._given, self._answer, self._off = module, given, answer, off
         self.places = nn.ModuleList(
@@ -269,17 +268,12 @@ def _read(
     return cut, None
 
 
-def _table(module: Module) -> nn.Embedding:
-    found = module.embed["token"] if isinstance(module, Hourglass) else module.embed.token
-    return cast(nn.Embedding, found)
-
-
-def _embedded(module: Module, given: Tokens) -> Tensor:
+def _embedded(module: Network, given: Tokens) -> Tensor:
     """(1, n, d): the embeddings of a text, or the states that stand for one."""
     if given.states is not None:
         return given.states
     with torch.no_grad():
-        found: Tensor = _table(module)(given.ids)
+        found: Tensor = module.table(given.ids)
     return found
 
 
@@ -291,7 +285,7 @@ def _saying_nothing(model: Model, end: Tensor, text: Prompt, baseline: str) -> T
         raise HgvizError(f"there is no baseline {baseline!r}", f"the known ones are {named}")
     if baseline == "zero" or text.states is not None:
         return torch.zeros_like(end)
-    table = _table(model.module).weight.detach()
+    table = model.module.table.weight.detach()
     number = _blank(model) if baseline == "blank" else None
     if number is None:
         return table.mean(0).expand_as(end).clone()

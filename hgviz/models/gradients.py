@@ -21,9 +21,9 @@ from torch import Tensor
 from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
 from hgviz.examples import NOTHING
 from hgviz.maps.rule import Rule
-from hgviz.models.blocks import Known, Met, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Known, Met, Network, Pass, Tokens, finish_steps
 from hgviz.models.model import Model
-from hgviz.models.variants import Module, attentions, gates_of
+from hgviz.models.variants import attentions, gates_of
 from hgviz.models.weighing import Alike, alike, row_blocks, scored, weigh
 
 Quantity = Callable[[Tensor], Tensor]  # logits (1, ...) -> one number
@@ -117,7 +117,7 @@ class Gradients:
     """
 
     def __init__(
-        self, module: Module, tokens: Tokens, quantity: Quantity, off: Off = frozenset()
+        self, module: Network, tokens: Tokens, quantity: Quantity, off: Off = frozenset()
     ) -> None:
         met: dict[int, Met] = {}
         known, gates = Known(), gates_of(module, 1)

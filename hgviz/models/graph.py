@@ -17,15 +17,13 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError
 from hgviz.models import ONNX
-from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Tokens, finish_steps
+from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Network, Tokens, finish_steps
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.conversion import tokenizer_json
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.model import module_of
 from hgviz.models.proof import Runner
 from hgviz.models.readers import line_of
 from hgviz.models.text import TOKENIZER
-from hgviz.models.transformer import Transformer
 
 FILE = "model.onnx"
 INPUTS = ("input_ids", "attention_mask")
@@ -33,7 +31,7 @@ LENGTH = 16  # of the texts that the graph is traced with
 
 
 class _Graph(nn.Module):
-    def __init__(self, module: Hourglass | Transformer) -> None:
+    def __init__(self, module: Network) -> None:
         super().__init__()
         self.module = module
 

@@ -25,18 +25,16 @@ from hgviz.core import (
     slots,
 )
 from hgviz.models.attention import Tap
-from hgviz.models.blocks import Pass, Steps, Tokens
+from hgviz.models.blocks import Network, Pass, Steps, Tokens
 from hgviz.models.cache import called
 from hgviz.models.checkpoint import outline
 from hgviz.models.config import Config, TransformerConfig
 from hgviz.models.continuing import ends_of
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
 from hgviz.models.past import Past
 from hgviz.models.readers import plain, read
 from hgviz.models.replacement import replaced
 from hgviz.models.text import Tokenizer, require_room, tokenizer_of
-from hgviz.models.transformer import Transformer
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {
@@ -63,7 +61,7 @@ class Model:
 
     def __init__(
         self,
-        module: Hourglass | Transformer,
+        module: Network,
         spec: ModelSpec,
         tokenizer: Tokenizer,
         device: str,
@@ -286,7 +284,7 @@ def open_model(
 
 def module_of(
     config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
-) -> Hourglass | Transformer:
+) -> Network:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     module = outline(config)
     with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):

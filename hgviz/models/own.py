@@ -4,79 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Annotated, Any, Literal, get_args
-
-import msgspec
+from typing import Any, get_args
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Norm
-from hgviz.models.config import PRESETS, Config, HourglassConfig, TransformerConfig
-from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.readers import CONFIG, converted
+from hgviz.models.config import FAMILIES, Config, HourglassConfig
+from hgviz.models.readers import CONFIG, converted, quoted
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
-Width = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
-Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
-Chosen = Annotated[int, msgspec.Meta(ge=0, le=2**20)]  # 0: from the other widths
-Depth = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 NORMS = ("none", *get_args(get_args(Norm)[0]))
-
-
-class _Shared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What config.json says of either family; what is left out has the Config's default."""
-
-    vocab_size: Count
-    d_model: Width
-    n_heads: Heads
-    model_type: Literal["hgviz"] = "hgviz"
-    d_head: Chosen = 0
-    d_ff: Chosen = 0
-    max_positions: Count | None = None
-    activations: str | list[str | list[str]] = "softmax"
-    norms: dict[str, str] = {}
-    top_k: Count | None = None
-
-
-class _Hourglass(_Shared, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    hierarchy: str
-    family: Literal["hourglass"] = "hourglass"
-    vanilla_layers: tuple[int, int] | None = None
-    form: Literal["official", "windowed"] = "official"
-    downsampling: Literal["average", "linear", "attention"] = "attention"
-    upsampling: Literal["repeat", "linear", "attention"] = "attention"
-    attention_downsampling: Literal["average", "linear"] = "average"
-    attention_upsampling: Literal["repeat", "linear", "none"] = "linear"
-    positions: Literal["learned", "relative", "rotary", "none"] = "relative"
-    causal: bool = True
-    masking: Literal["strict", "compat"] = "strict"
-    kept: list[list[int]] = []
-
-
-class _Transformer(_Shared, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    n_layers: Depth
-    family: Literal["transformer", "bert", "gpt2", "yubert"]
-    form: Literal["encoder", "decoder", "encoder-decoder"] = "encoder-decoder"
-    decoder_layers: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    cross: bool = False
-    norm_first: bool = False
-    norm_eps: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1e-5
-    final_norm: bool = False
-    embed_norm: bool = False
-    positions: Literal["learned", "sinusoidal", "rotary", "none"] = "sinusoidal"
-    segments: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
-    feed_forward: Literal["gelu", "gelu_tanh", "relu", "silu"] = "relu"
-    scaled: bool = True
-    depth_scaled: bool = False
-    goal: Literal["next", "masked", "classes", "states"] = "next"
-    labels: list[str] = []
-    transform: bool = False
-    tied: bool = True
-    cls: Annotated[int, msgspec.Meta(ge=1, le=512)] = 1
-    pooler: Literal["none", "shared", "separate"] = "shared"
-    slots: Chosen = 0
-    slots_shared: bool = True
-    kept: list[list[int]] = []
 
 
 def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
@@ -85,27 +21,14 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
     Errors: HgvizError for unknown or missing keys, wrong types, and models that cannot be built.
     """
     family = data.get("family", "hourglass")
-    if family == "hourglass":
-        return _hourglass(data, where)
-    preset = PRESETS.get(family, {}) if isinstance(family, str) else {}
-    own = converted({**preset, **data}, _Transformer, where)
-    named = {f.name: getattr(own, f.name) for f in fields(TransformerConfig)}
-    named["activations"] = _activations(own.activations)
-    named["labels"] = tuple(own.labels)
-    named["kept"] = tuple(map(tuple, own.kept))
-    config = TransformerConfig(**named)
-    require_activations(config, where)
-    return config
-
-
-def _hourglass(data: Mapping[str, Any], where: str) -> HourglassConfig:
-    own = converted(dict(data), _Hourglass, where)
-    shared = (f.name for f in fields(HourglassConfig) if f.name in own.__struct_fields__)
-    named = {name: getattr(own, name) for name in shared}
-    named["hierarchy"] = parse_hierarchy(own.hierarchy, own.vanilla_layers)
-    named["activations"] = _activations(own.activations)
-    named["kept"] = tuple(map(tuple, own.kept))
-    config = HourglassConfig(**named)
+    kind = FAMILIES.get(family) if isinstance(family, str) else None
+    if kind is None:
+        raise HgvizError(
+            f"{where} does not describe a model hgviz can build",
+            f"family: it is {quoted(family)}, and hgviz knows {', '.join(FAMILIES)}",
+            f"Correct {where}",
+        )
+    config = kind.config(**converted({**kind.preset, **data}, kind.keys, where).arguments())
     require_activations(config, where)
     return config
 
@@ -113,19 +36,12 @@ def _hourglass(data: Mapping[str, Any], where: str) -> HourglassConfig:
 def config_json(config: Config) -> dict[str, Any]:
     """The keys of config.json that describe a configuration, none left out."""
     found: dict[str, Any] = {"model_type": "hgviz", "family": config.family}
-    kind = _Hourglass if isinstance(config, HourglassConfig) else _Transformer
     for one in fields(config):
-        if one.name in kind.__struct_fields__:
+        if one.name in FAMILIES[config.family].keys.__struct_fields__:
             found[one.name] = getattr(config, one.name)
     if isinstance(config, HourglassConfig):
         found["hierarchy"] = str(config.hierarchy)
     return found
-
-
-def _activations(given: str | list[str | list[str]]) -> tuple[Any, ...]:
-    if isinstance(given, str):
-        return (given,)
-    return tuple(one if isinstance(one, str) else tuple(one) for one in given)
 
 
 def require_activations(config: Config, where: str) -> None:

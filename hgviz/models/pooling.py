@@ -6,7 +6,7 @@ from typing import cast
 
 from torch import nn
 
-from hgviz.models.hourglass import Hourglass
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.model import Model
 
 

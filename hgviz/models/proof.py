@@ -18,9 +18,7 @@ from torch import Tensor
 
 from hgviz.core import HgvizError, ModelSpec, Off
 from hgviz.examples import Examples
-from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.hourglass import Hourglass
-from hgviz.models.transformer import Transformer
+from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
 
 Form = Literal["smaller", "zeroed", "onnx"]
 Runner = Callable[[Tokens], Tensor]  # texts to logits, on the CPU
@@ -102,7 +100,7 @@ class Proof:
 # --- runners --------------------------------------------------------------------------------------
 
 
-def runner(module: Hourglass | Transformer, off: Off = frozenset()) -> Runner:
+def runner(module: Network, off: Off = frozenset()) -> Runner:
     """A model on texts, these heads off; texts are given the precision of its weights."""
     kind = next(module.parameters()).dtype
 

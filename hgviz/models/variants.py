@@ -16,11 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.core import HeadId, Layer, Off
-from hgviz.models.blocks import Attention, Fed, Known, Pass, Tokens, finish_steps, repeated
-from hgviz.models.hourglass import Hourglass
-from hgviz.models.transformer import Transformer
-
-Module = Hourglass | Transformer
+from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, finish_steps, repeated
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
 
@@ -33,13 +29,13 @@ class Whole:
     known: Known
 
 
-def attentions(module: Module) -> list[Attention]:
+def attentions(module: Network) -> list[Attention]:
     """What attends, in order of computation."""
     found = {part.layer.index: part for part in module.modules() if isinstance(part, Attention)}
     return [found[index] for index in sorted(found)]
 
 
-def gates_of(module: Module, texts: int) -> dict[int, Tensor]:
+def gates_of(module: Network, texts: int) -> dict[int, Tensor]:
     """Open gates of all heads by layer, (texts, H) each, that slopes can be taken of."""
     kind = next(module.parameters())
     return {
@@ -56,7 +52,7 @@ class Variants:
     Everything here runs without gradients but `slopes`, which has them for gates alone.
     """
 
-    def __init__(self, module: Module, off: Off = frozenset()) -> None:
+    def __init__(self, module: Network, off: Off = frozenset()) -> None:
         self.module, self.off = module, off
         self._attentions = attentions(module)
         fed: list[Fed | None] = [getattr(part, "fed", None) for part in module.modules()]

@@ -61,8 +61,8 @@ def checkpoint(tmp_path_factory):
 
     from hgviz.models.checkpoint import save
     from hgviz.models.config import HourglassConfig
+    from hgviz.models.families.hourglass import Hourglass
     from hgviz.models.hierarchy import parse_hierarchy
-    from hgviz.models.hourglass import Hourglass
 
     torch.manual_seed(0)
     config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")

@@ -15,8 +15,8 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.working import GOING
 from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass
 from hgviz.store import open_study, write_study
 from tests.studying import make_study
 

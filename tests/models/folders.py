@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from hgviz.models import bert, gpt2
-from hgviz.models.checkpoint import build
+from hgviz.models.families import build
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # BERT's normalizer takes Hangul apart, so its vocabulary holds the parts

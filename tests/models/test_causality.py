@@ -11,7 +11,7 @@ import torch
 from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.models.attention import rotate
-from hgviz.models.hourglass import finish_steps
+from hgviz.models.families.hourglass import finish_steps
 from tests.models.building import make_config, make_hourglass, write_checkpoint
 
 ONE, NESTED, DEEP = "1@1 1@3 1@1", "1@1 1@3 1@6 1@3 1@1", "1@1 1@2 1@4 1@8 1@4 1@2 1@1"

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 
 from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.checkpoint import build, outline, save, shapes_of
+from hgviz.models.checkpoint import outline, save, shapes_of
+from hgviz.models.families import build
 from hgviz.models.own import parse_config
 from hgviz.models.readers import READERS, read, recognises
 from tests.models import package

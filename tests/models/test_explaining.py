@@ -11,7 +11,7 @@ from hgviz.core import HeadId, HgvizError, Prompt, finish
 from hgviz.models import explaining, open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.explaining import Answer, Path
-from hgviz.models.hourglass import Hourglass
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.model import Model
 from hgviz.models.variants import attentions
 from hgviz.resources import resource

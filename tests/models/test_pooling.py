@@ -11,8 +11,8 @@ from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.pooling import pooling_norms
 from hgviz.recipe import Recipe
 

@@ -112,7 +112,8 @@ def test_other_families_take_one_too(tmp_path):
 
 
 def test_heads_that_were_pruned_keep_the_activation_of_their_number(tmp_path):
-    from hgviz.models.checkpoint import build, save
+    from hgviz.models.checkpoint import save
+    from hgviz.models.families import build
     from hgviz.models.own import parse_config
 
     kept = [[1, 3], [0, 1, 2, 3]]

@@ -10,9 +10,9 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.checkpoint import build
+from hgviz.models.families import build
+from hgviz.models.families.transformer import sinusoids
 from hgviz.models.own import config_json, parse_config
-from hgviz.models.transformer import sinusoids
 from tests.models.building import make_transformer, write_transformer
 
 WIDTH, HEADS, FF, VOCABULARY = 12, 2, 20, 23

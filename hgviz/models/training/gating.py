@@ -16,13 +16,13 @@ from msgspec import to_builtins
 from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Network, Pass, Tokens
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import Config
 from hgviz.models.removal import scaled
 from hgviz.models.training.batches import random_of
 from hgviz.models.training.gates import METHODS, Gates
-from hgviz.models.training.objectives import Figures, Module, Objective
+from hgviz.models.training.objectives import Figures, Objective
 from hgviz.models.training.plan import Gating
 
 NOISE = 4  # the stream of random numbers that gates are drawn by
@@ -65,7 +65,7 @@ class Gated:
         """Steps of one pass over the training data."""
         return self.inner.per_epoch
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """The loss under gates drawn for every text, and their penalty; the log has it without."""
         gates = self.gates
         if gates is None:
@@ -86,14 +86,14 @@ class Gated:
             total, shown = total.to(loss) + loss, shown + one / passes
         return total, shown
 
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Figures with gates as they are at test time, and how many heads are not closed."""
         if self.gates is None:
             return self.measured(model, whole, None)
         figures = self.measured(model, whole, self.gates.settled())
         return figures | {"heads": float((~self.gates.closed()).sum())}
 
-    def measured(self, model: Module, whole: bool, gates: Tensor | None) -> Figures:
+    def measured(self, model: Network, whole: bool, gates: Tensor | None) -> Figures:
         """Figures with some gates (H,)."""
 
         def run(texts: int) -> Pass:
@@ -104,7 +104,7 @@ class Gated:
         with asked(model, run):
             return self.inner.measure(model, whole)
 
-    def laid(self, gates: Tensor, model: Module) -> dict[int, Tensor]:
+    def laid(self, gates: Tensor, model: Network) -> dict[int, Tensor]:
         """Gates (B, H) by layer, of all heads of each; those of heads that are off say nothing."""
         counts = [len(layer.heads) for layer in self.layers]
         whole = gates.new_ones(len(gates), sum(counts)).index_copy(1, self.places, gates)
@@ -135,7 +135,7 @@ class Gated:
     def _which(self, some: Tensor) -> Off:
         return frozenset(head for head, one in zip(self.heads, some.tolist(), strict=True) if one)
 
-    def written(self, model: Module) -> dict[str, Any]:
+    def written(self, model: Network) -> dict[str, Any]:
         """What gates.json says of gates and the held-out data."""
         assert self.gates is not None
         learned = {name: one.tolist() for name, one in self.gates.learned().items()}
@@ -177,7 +177,7 @@ def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) 
 
 
 @contextmanager
-def asked(model: Module, run: Callable[[int], Pass]) -> Iterator[None]:
+def asked(model: Network, run: Callable[[int], Pass]) -> Iterator[None]:
     """Every pass of the model, of so many texts, is asked for this."""
 
     def given(_: Any, args: tuple[Any, ...], keys: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -20,11 +20,12 @@ import msgspec
 import torch
 
 from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.models.blocks import Network
 from hgviz.models.checkpoint import digest_of, save
 from hgviz.models.readers import line_of
 from hgviz.models.training.gating import Gated
 from hgviz.models.training.learned import write_gates
-from hgviz.models.training.objectives import Figures, Module
+from hgviz.models.training.objectives import Figures
 from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.start import Start, begin
 
@@ -201,7 +202,7 @@ def _optimiser(start: Start, plan: Plan) -> torch.optim.Optimizer:
 
 
 @contextmanager
-def _evaluating(model: Module) -> Iterator[None]:
+def _evaluating(model: Network) -> Iterator[None]:
     model.eval()
     try:
         yield

@@ -15,13 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.models.blocks import Tokens
-from hgviz.models.hourglass import Hourglass
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.training.batches import Windows, random_of
 from hgviz.models.training.plan import Recipe
-from hgviz.models.transformer import Transformer
 
-Module = Hourglass | Transformer
 Figures = dict[str, float]
 
 NEITHER = -100  # a place that no loss is taken at
@@ -42,11 +39,11 @@ class Objective(Protocol):
         """Steps of one pass over the training data."""
         ...
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """The loss of one step's batch, and what the log says of it."""
         ...
 
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Figures on the held-out data, or on its beginning."""
         ...
 
@@ -70,7 +67,7 @@ class NextToken:
         stage = self.recipe.stages[0]
         return self.windows.tokens / (stage.length * stage.batch)
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """Nats per token; bits per token for the log."""
         stage = [one for one in self.recipe.stages if one.start <= done][-1]
         ids = self.windows.draw(stage, step, self.recipe.seed).to(self.recipe.device)
@@ -79,7 +76,7 @@ class NextToken:
         loss = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
         return loss, loss.item() / math.log(2)
 
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Bits per byte of UTF-8."""
         text = self.valid if whole else self.valid[: self.recipe.evaluate_bytes]
         bits = bits_per_byte(model, text, self.recipe.evaluate_length)
@@ -88,7 +85,7 @@ class NextToken:
 
 
 @torch.inference_mode()
-def bits_per_byte(model: Module, text: Tensor, length: int, batch_bytes: int = 8192) -> float:
+def bits_per_byte(model: Network, text: Tensor, length: int, batch_bytes: int = 8192) -> float:
     """Mean of -log2 p of every byte but the first of each window, windows side by side.
 
     text (bytes,) uint8; each window of `length` + 1 bytes shares one byte with the next, so every
@@ -132,7 +129,7 @@ class MaskedTokens:
         stage = self.recipe.stages[0]
         return self.windows.tokens / (stage.length * stage.batch)
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """Nats per masked token."""
         stage = [one for one in self.recipe.stages if one.start <= done][-1]
         ids = self._framed(self.windows.draw(stage, step, self.recipe.seed)[:, :-1])
@@ -144,7 +141,7 @@ class MaskedTokens:
         return loss, loss.item()
 
     @torch.inference_mode()
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Share of masked tokens guessed right, and nats per masked token; the masks are fixed."""
         length = min(self.recipe.evaluate_length, self.recipe.stages[-1].length)
         text = self.valid if whole else self.valid[: max(self.recipe.evaluate_bytes // 4, length)]
@@ -162,7 +159,7 @@ class MaskedTokens:
             count += len(logits)
         return {"masked_accuracy": right / max(count, 1), "loss": nats / max(count, 1)}
 
-    def _guesses(self, model: Module, given: Tensor, at: Tensor) -> Tensor:
+    def _guesses(self, model: Network, given: Tensor, at: Tensor) -> Tensor:
         """Logits (asked, V) of the tokens asked for."""
         given, at = given.to(self.recipe.device), at.to(self.recipe.device)
         if not getattr(model.config, "transform", False):
@@ -243,7 +240,7 @@ class Classes:
         """Batches."""
         return math.ceil(len(self.train.ids) / self.recipe.batch)
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """Cross-entropy in nats."""
         epoch, number = divmod(step, int(self.per_epoch))
         ids, keep, classes = self.train.batch(self.order(epoch)[number], self.pad)
@@ -259,7 +256,7 @@ class Classes:
         return loss, loss.item()
 
     @torch.inference_mode()
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Accuracy, and cross-entropy in nats, on all held-out texts."""
         right, nats, texts = 0, 0.0, self.valid.ids
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
@@ -270,7 +267,7 @@ class Classes:
             nats += F.cross_entropy(logits, classes, reduction="sum").item()
         return {"accuracy": right / len(order), "loss": nats / len(order)}
 
-    def _logits(self, model: Module, ids: Tensor, keep: Tensor | None) -> Tensor:
+    def _logits(self, model: Network, ids: Tensor, keep: Tensor | None) -> Tensor:
         device = self.recipe.device
         kept = None if keep is None else keep.to(device)
         with autocast(self.recipe):
@@ -285,6 +282,6 @@ def autocast(recipe: Recipe) -> torch.autocast:
 
 
 __all__ = [
-    "NEITHER", "Classes", "Figures", "Labelled", "MaskedTokens", "Module", "NextToken", "Objective",
+    "NEITHER", "Classes", "Figures", "Labelled", "MaskedTokens", "NextToken", "Objective",
     "autocast", "bits_per_byte", "masked",
 ]  # fmt: skip

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HgvizError
-from hgviz.models.blocks import Tokens
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config
 from hgviz.models.labelled import Rows
 from hgviz.models.training.batches import Epochs
-from hgviz.models.training.objectives import NEITHER, Figures, Module, autocast
+from hgviz.models.training.objectives import NEITHER, Figures, autocast
 from hgviz.models.training.plan import Recipe
 from hgviz.models.training.vocabulary import Coder
 
@@ -39,7 +39,7 @@ class Pairs:
         """Batches."""
         return math.ceil(len(self.train[0]) / self.recipe.batch)
 
-    def loss(self, model: Module, step: int, done: float) -> tuple[Tensor, float]:
+    def loss(self, model: Network, step: int, done: float) -> tuple[Tensor, float]:
         """Nats per token."""
         epoch, number = divmod(step, int(self.per_epoch))
         logits, wanted = self._guesses(model, self.train, self.order(epoch)[number])
@@ -47,7 +47,7 @@ class Pairs:
         return loss, loss.item()
 
     @torch.inference_mode()
-    def measure(self, model: Module, whole: bool) -> Figures:
+    def measure(self, model: Network, whole: bool) -> Figures:
         """Share of tokens that are the likeliest, each after the true ones, and nats per token."""
         right, count, nats = 0, 0, 0.0
         order = sorted(range(len(self.valid[0])), key=lambda row: len(self.valid[0][row]))
@@ -60,7 +60,7 @@ class Pairs:
         return {"token_accuracy": right / count, "loss": nats / count}
 
     def _guesses(
-        self, model: Module, texts: tuple[Texts, Texts], rows: list[int]
+        self, model: Network, texts: tuple[Texts, Texts], rows: list[int]
     ) -> tuple[Tensor, Tensor]:
         """Logits (tokens, V) of all second texts side by side, and the tokens they are of."""
         device = self.recipe.device

@@ -13,8 +13,10 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, heads_named
-from hgviz.models.checkpoint import Checkpoint, build
+from hgviz.models.blocks import Network
+from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import PRESETS, Config
+from hgviz.models.families import build
 from hgviz.models.labelled import Rows
 from hgviz.models.own import config_json, parse_config
 from hgviz.models.readers import read
@@ -27,7 +29,6 @@ from hgviz.models.training.objectives import (
     Figures,
     Labelled,
     MaskedTokens,
-    Module,
     NextToken,
     Objective,
 )
@@ -58,7 +59,7 @@ class Start:
     """
 
     config: Config
-    model: Module
+    model: Network
     objective: Objective
     coder: Coder
     before: dict[str, Figures] = field(default_factory=dict)
@@ -90,7 +91,7 @@ def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) 
     return Start(config, _placed(model, plan), objective, coder)
 
 
-def initialise(model: Module, std: float = 0.02) -> None:
+def initialise(model: Network, std: float = 0.02) -> None:
     """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
     layers = len(model.config.layers)
     for name, parameter in model.named_parameters():
@@ -207,7 +208,7 @@ def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:
     return read_coder(found.folder, getattr(config, "cls", 1))
 
 
-def _continued(config: Config, found: Checkpoint) -> tuple[Module, tuple[str, ...]]:
+def _continued(config: Config, found: Checkpoint) -> tuple[Network, tuple[str, ...]]:
     """A model with the checkpoint's weights, and the names of those it does not have."""
     model = build(config)
     initialise(model)
@@ -305,7 +306,7 @@ def _stream(coder: Coder, data: bytes, path: str, longest: int) -> tuple[Tensor,
     return ids, count
 
 
-def _placed(model: Module, plan: Plan) -> Module:
+def _placed(model: Network, plan: Plan) -> Network:
     for part in model.modules():
         if isinstance(part, nn.Dropout):
             part.p = plan.recipe.dropout

@@ -28,8 +28,8 @@ def asked_of(tmp_path_factory):
     from hgviz.models import open_model
     from hgviz.models.checkpoint import save
     from hgviz.models.config import HourglassConfig
+    from hgviz.models.families.hourglass import Hourglass
     from hgviz.models.hierarchy import parse_hierarchy
-    from hgviz.models.hourglass import Hourglass
 
     torch.manual_seed(0)
     config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")

@@ -12,8 +12,8 @@ import torch
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
+from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.training import (
     Recipe,
     Stage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hgviz.models.checkpoint import build
+from hgviz.models.families import build
 from hgviz.models.own import parse_config
 from hgviz.models.training import initialise
 

@@ -22,6 +22,7 @@ from hgviz.models.blocks import (
     Attention,
     Fed,
     FeedForward,
+    Network,
     Pass,
     Steps,
     Tokens,
@@ -207,12 +208,13 @@ class Classifier(nn.Module):
 # --- the whole ------------------------------------------------------------------------------------
 
 
-class Transformer(nn.Module):
+class Transformer(Network):
     """Tokens to what config.goal says."""
 
+    config: TransformerConfig
+
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         layers = {layer.name: layer for layer in config.layers}
 
         def stack(name: str, count: int) -> nn.ModuleDict:
@@ -245,6 +247,11 @@ class Transformer(nn.Module):
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
         given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
         return finish_steps(self.steps(given, run))
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        return self.embed.token
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""

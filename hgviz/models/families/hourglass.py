@@ -20,6 +20,7 @@ from hgviz.models.blocks import (
     Attention,
     Fed,
     FeedForward,
+    Network,
     Pass,
     Relative,
     Steps,
@@ -253,12 +254,13 @@ class Mask:
 # --- the whole ------------------------------------------------------------------------------------
 
 
-class Hourglass(nn.Module):
+class Hourglass(Network):
     """ids (B, n) to logits (B, n, vocabulary); logits at i speak of what follows token i."""
 
+    config: HourglassConfig
+
     def __init__(self, config: HourglassConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         shape, layers = config.hierarchy, {layer.name: layer for layer in config.layers}
 
         def stack(name: str, count: int) -> Stack:
@@ -285,6 +287,11 @@ class Hourglass(nn.Module):
     def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
         """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
         return finish_steps(self.steps(Tokens(ids, keep), run))
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        return cast(nn.Embedding, self.embed["token"])
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As forward, yielding the index of each layer when it is done."""

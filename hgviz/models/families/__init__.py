@@ -1,0 +1,18 @@
+"""The families of models: the module that each configuration builds."""
+
+from __future__ import annotations
+
+from hgviz.models.blocks import Network
+from hgviz.models.config import Config, HourglassConfig, TransformerConfig
+from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.families.transformer import Transformer
+
+MODULES: dict[type[Config], type[Network]] = {
+    HourglassConfig: Hourglass,
+    TransformerConfig: Transformer,
+}
+
+
+def build(config: Config) -> Network:
+    """The module that a configuration describes, its weights as torch initialises them."""
+    return MODULES[type(config)](config)
