@@ -17,7 +17,8 @@ MOST = 24e6  # pixels of a picture on a screen: a larger one has fewer dots
 @dataclass(frozen=True, slots=True)
 class Preview:
     """A page as a picture. png: at so many dots per inch; width and height: of the page, in points;
-    smallest: its smallest text in points, None where it has none; notes: what was reduced.
+    smallest: its smallest text in points, None where it has none; notes: what its file says of how
+    it was drawn.
     """
 
     png: bytes

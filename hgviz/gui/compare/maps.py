@@ -164,6 +164,11 @@ class CompareView(MapsView):
             return None
         return Spec(kind="compare", selection=session.selection, display=session.display)
 
+    @property
+    def zoomed(self) -> bool:
+        """Whether some of the map is off the pane."""
+        return self.trio.view is not None and not self.trio.view.whole
+
     def fit(self) -> None:
         """The whole maps."""
         self.trio.fit()

@@ -106,6 +106,7 @@ class Sides(View):
     """
 
     title: ClassVar[str] = "Sides"
+    figureless = "It says what the maps below are of: those are drawn"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "other", "selection", "checkpoint", "activation", "work",
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,12 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.core import HgvizError, replace
 from hgviz.gui.asking import ask_where
+from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.offers import command_for, file_name, offer_of
+from hgviz.gui.exporting.places import with_ending
+from hgviz.gui.opening import shown_error
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -48,13 +50,16 @@ class ExportCommands:
         others = [one for one in self._visible if one is not view]
         shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
         kept = settings.load()
-        lacks = view is not None and shown[0] is None
+        said = ""
+        if view is not None and shown[0] is None:
+            said = f"{_lacking(view)} {OTHERS}"
+        elif view is not None and view.zoomed:
+            said = f"{view.title} shows a part on screen, its figure all of it."
         dialog = ExportDialog(
-            self.window, self.session, self.lanes, [one for one in shown if one],
-            f"{_lacking(view)} {OTHERS}" if view is not None and lacks else "",
+            self.window, self.session, self.lanes, [one for one in shown if one], said,
             (kept.figure_width, kept.figure_format),
         )  # fmt: skip
-        dialog.chosen.connect(self._export)
+        dialog.chosen.connect(partial(self._export, dialog))
         dialog.kept.connect(self._keep_figure)
         dialog.open()
 
@@ -97,34 +102,44 @@ class ExportCommands:
         inside = (one for one in visible if here and (one is here or one.isAncestorOf(here)))
         return next(inside, visible[0] if visible else None)
 
-    def _export(self, wish: Wish) -> None:
-        form = wish.spec.format
-        ask_where(self.window, "Export figure", f"Figures (*.{form})", wish.name,
-                  partial(self._export_to, wish))  # fmt: skip
+    def _export(self, dialog: ExportDialog, wish: Wish) -> None:
+        """Ask where to; the dialog goes once that is known, and is there as it was until then."""
 
-    def _export_to(self, wish: Wish, path: str) -> None:
-        self._remember(path)
-        spec = replace(wish.spec, format=_format(path, wish.spec.format))
-        task = wish.drafts.export(spec, wish.of, path, wish.numbers, wish.words)
+        def chosen(path: str) -> None:
+            dialog.finish()
+            self._export_to(wish, path)
+
+        self._ask_where(wish, chosen)
+
+    def _ask_where(self, wish: Wish, chosen: Callable[[str], None]) -> None:
+        form = wish.spec.format
+        ask_where(self.window, "Export figure", f"Figures (*.{form})", wish.name, chosen)
+
+    def _export_to(self, wish: Wish, typed: str) -> None:
+        self._remember(typed)
+        path, form = with_ending(typed, wish.spec.format)
+        spec = replace(wish.spec, format=form)
+        task = wish.drafts.export(spec, wish.of, path, wish.numbers, wish.words, path != typed)
         self.working.start(
             self.lanes.files, f"export {path}", f"Export {Path(path).name}", task,
             partial(self._exported, wish.numbers + wish.words),
+            on_error=partial(self._not_exported, wish),
         )  # fmt: skip
+
+    def _not_exported(self, wish: Wish, error: BaseException) -> None:
+        """Say why, and offer to write what was chosen somewhere else."""
+        elsewhere = isinstance(error, HgvizError)
+        act = ("elsewhere", "Choose another place…") if elsewhere else None
+        dialog = ErrorDialog(self.window, shown_error(error), act)
+        again = partial(self._export_to, wish)
+        dialog.asked.connect(lambda _: self._ask_where(wish, again))
+        dialog.open()
 
     def _exported(self, more: int, path: str) -> None:
         self.say(saying.written(path, more))
 
     def _keep_figure(self, width: str, form: str) -> None:
         self._keep(figure_width=width, figure_format=form)
-
-
-def _format(path: str, asked: str) -> str:
-    """The format that a file's name says, else the one that was asked for."""
-    from hgviz.figures import format_of
-
-    with suppress(HgvizError):
-        return format_of(path)
-    return asked
 
 
 def _lacking(view: View) -> str:

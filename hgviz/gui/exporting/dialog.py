@@ -52,7 +52,7 @@ class ExportDialog(Overlay):
     such as that the pane at hand has no figure.
     """
 
-    chosen = Signal(object)  # a Wish
+    chosen = Signal(object)  # a Wish; it stays open until it is known where to
     kept = Signal(str, str)  # width and format, to begin with the next time
 
     def __init__(
@@ -133,20 +133,29 @@ class ExportDialog(Overlay):
         self.sign = QLabel()
         self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
         self.warning = label(kind="warning", factor=0.92)
-        self.warning.setWordWrap(True)
-        self.warning.setMinimumHeight(2 * self.warning.fontMetrics().height())
-        self.warning.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.notes = label(kind="secondary", factor=0.92)
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.sign, 0, Qt.AlignmentFlag.AlignTop)
         row.addWidget(self.warning, 1)
+        said = QWidget()  # keeps its room, so that the page stays where it is
+        said.setMinimumHeight(2 * self.warning.fontMetrics().height())
+        lines = QVBoxLayout(said)
+        lines.setContentsMargins(0, 0, 0, 0)
+        lines.setSpacing(4)
+        lines.addLayout(row)
+        lines.addWidget(self.notes)
+        lines.addStretch(1)
+        for one in (self.warning, self.notes):
+            one.setWordWrap(True)
+            one.setAlignment(Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout()
         column.setSpacing(8)
         column.addLayout(head)
         column.addWidget(self.preview, 1)
         column.addWidget(self.measures)
-        column.addLayout(row)
-        self._say_warning("")
+        column.addWidget(said)
+        self._say_of(None)
         return column
 
     def _bottom(self) -> QHBoxLayout:
@@ -184,8 +193,7 @@ class ExportDialog(Overlay):
             self._nothing(offer)
         if offer.why or wrong:
             self.preview.pause()
-            self.measures.say("")
-            self._say_warning("")
+            self._say_of(None)
             return
         spec = self.choices.spec
         screen = self.screen() or QGuiApplication.primaryScreen()
@@ -213,22 +221,24 @@ class ExportDialog(Overlay):
     def _show(self, spec: Spec, dots: float, picture: Picture) -> None:
         self.preview.show_picture(picture, dots)
         self.default.setEnabled(True)
-        self.measures.say(saying.measures(picture, spec.width))
-        self._say_warning(saying.warnings(picture))
+        self._say_of(picture, spec.width)
 
     def _failed(self, error: BaseException) -> None:
         self.preview.show_error(error)
         self._tell("")
         self.default.setEnabled(False)
-        self.measures.say("")
-        self._say_warning("")
+        self._say_of(None)
 
     def _nothing(self, offer: Offer) -> None:
         self.preview.say(f"{offer.label}: not yet", offer.why[:1].upper() + offer.why[1:])
 
-    def _say_warning(self, words: str) -> None:
-        self.warning.setText(words)
-        self.sign.setVisible(bool(words))
+    def _say_of(self, picture: Picture | None, width: str = "") -> None:
+        """What there is to know of a page, None for no page."""
+        self.measures.say("" if picture is None else saying.measures(picture, width))
+        for box, words in ((self.warning, saying.warning), (self.notes, saying.notes)):
+            box.setText("" if picture is None else words(picture))
+            box.setVisible(bool(box.text()))
+        self.sign.setVisible(bool(self.warning.text()))
 
     def _sized(self, name: str) -> None:
         self.preview.fit(name == "fit")
@@ -258,7 +268,6 @@ class ExportDialog(Overlay):
             spec, offer.of, self._drafts, file_name(self._session, spec),
             self.choices.numbers.isChecked(), self.choices.words.isChecked(),
         )  # fmt: skip
-        self.finish()
         self.kept.emit(spec.width, spec.format)
         self.chosen.emit(wish)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hgviz import tasks
 from hgviz.core import Capture, Display, HeadId, Step, Task, replace
 from hgviz.gui.exporting.answers import Answered
+from hgviz.gui.exporting.places import require_free
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -49,9 +50,17 @@ class Drafts:
         return alt(ready)
 
     def export(
-        self, spec: Spec, of: Of, path: str, numbers: bool = False, words: bool = False
+        self,
+        spec: Spec,
+        of: Of,
+        path: str,
+        numbers: bool = False,
+        words: bool = False,
+        ended: bool = False,
     ) -> Task[str]:
-        """Write a figure, beside it its numbers and what it says in words. Errors: HgvizError."""
+        """Write a figure, beside it its numbers and what it says in words; ended as in
+        require_free. Errors: HgvizError."""
+        require_free(path, numbers, words, ended)
         ready = yield from self.panel(spec, of)
         return (yield from tasks.draw(ready, path, numbers=numbers, words=words))
 

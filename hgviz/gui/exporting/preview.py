@@ -23,7 +23,7 @@ SQUARE = 1.15  # how much finer one way than the other a screen may say it is
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
-    notes: what was reduced."""
+    notes: what was reduced, chosen and left out."""
 
     image: QImage
     width: float

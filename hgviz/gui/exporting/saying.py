@@ -48,17 +48,22 @@ def measures(picture: Picture, width: str) -> str:
     return "   ·   ".join(parts)
 
 
-def warnings(picture: Picture) -> str:
-    """What is too small, and what is not there in full; "" for nothing."""
-    said = []
-    if picture.smallest is not None and picture.smallest < LEGIBLE:
-        said.append(
-            f"Too small to read: text of {picture.smallest:.3g} pt, where journals ask for "
-            f"{LEGIBLE:g}. Choose a wider figure."
-        )
-    if picture.notes:
-        said.append(f"Reduced: {'; '.join(dict.fromkeys(picture.notes))}.")
-    return " ".join(said)
+def warning(picture: Picture) -> str:
+    """What is too small; "" for nothing."""
+    if picture.smallest is None or picture.smallest >= LEGIBLE:
+        return ""
+    return (
+        f"Too small to read: text of {picture.smallest:.3g} pt, where journals ask for "
+        f"{LEGIBLE:g}. Choose a wider figure."
+    )
+
+
+def notes(picture: Picture) -> str:
+    """What was reduced, chosen and left out, as its file says it; "" for nothing."""
+    return " ".join(
+        f"{one[:1].upper()}{one[1:]}{'' if one.endswith('.') else '.'}"
+        for one in dict.fromkeys(picture.notes)
+    )
 
 
 def wrong_width(width: str) -> str:
@@ -91,5 +96,6 @@ def written(path: str, more: int) -> str:
 
 
 __all__ = [
-    "USES", "colours", "copied", "measures", "unit_of", "warnings", "written", "wrong_width",
+    "USES", "colours", "copied", "measures", "notes", "unit_of", "warning", "written",
+    "wrong_width",
 ]  # fmt: skip

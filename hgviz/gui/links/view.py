@@ -52,6 +52,7 @@ class LinksView(View):
     """Queries on one side, keys on the other; click, Ctrl+click or drag chooses queries."""
 
     name, title = "links", "Links"
+    figureless = "No links are drawn yet"
     lane = "map"
     icon: ClassVar[str] = "follow"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover", "off")

@@ -27,6 +27,7 @@ class DisplayPanel(View):
 
     title: ClassVar[str] = "Display"
     icon: ClassVar[str] = "palette"
+    figureless = "It sets the colours of the others"
     needs: ClassVar[tuple[str, ...]] = ("display", "dark")
     lane: ClassVar[Literal["files", "engine", "here"]] = "here"
 

@@ -44,6 +44,7 @@ class HeadPanel(View):
 
     title = "This head"
     icon = "eye"
+    figureless = "It is a list of numbers: All heads draws them for every head"
     needs = ("selection", "facts", "capture")
     lane = "here"
     empty = ("Not measured yet", "What the head does appears here once all heads are measured.")

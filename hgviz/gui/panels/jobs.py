@@ -23,6 +23,7 @@ class JobsPanel(View):
 
     title = "Jobs"
     icon = "clock"
+    figureless = "It lists what runs"
     needs = ("work",)
     lane = "here"
     empty = ("Nothing is running", "Captures and exports are listed here.")
@@ -52,6 +53,7 @@ class CapturingView(View):
 
     title = "Capturing"
     icon = "capture"
+    figureless = "A map is drawn once its layer is captured"
     needs = ("work",)
     lane = "here"
 

@@ -59,6 +59,7 @@ class LooksPanel(View):
 
     title = "Where it looks"
     icon = "eye"
+    figureless = "It is a list of keys: Links draws them"
     needs = ("selection", "capture", "dark")
     empty = ("Nothing chosen", "Choose a query in the map or in the text.")
 

@@ -35,6 +35,7 @@ class TextsPanel(View):
 
     title = "Texts"
     icon = "text"
+    figureless = "It is a list of texts"
     needs = ("capture",)
     lane = "here"
 

@@ -40,6 +40,7 @@ class WorthPanel(View):
 
     title = "Heads worth a look"
     icon = "table"
+    figureless = "It is a list of heads: Hourglass draws all of them"
     needs = ("facts", "capture", "display", "dark", "selection")
     empty = ("No head stands out yet", "The clearest heads are listed once they are measured.")
 

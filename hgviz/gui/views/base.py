@@ -41,7 +41,7 @@ class View(QWidget):
     wait: ClassVar[int] = WAIT
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
-    figureless: str = ""  # why there is no figure of it, or not yet
+    figureless: str = "Nothing is captured yet"  # why there is no figure of it, or not yet
     ghost: ClassVar[type[QWidget] | None] = None  # a faint picture of what will be there
 
     asked = Signal(str)
@@ -78,6 +78,11 @@ class View(QWidget):
     def figure(self, session: Session) -> Spec | None:
         """The picture as a figure; None where there is none, for which `figureless` says why."""
         return None
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the picture is on screen; a figure shows all of it."""
+        return False
 
     def fit(self) -> None:
         """Show everything again."""

@@ -189,6 +189,11 @@ class MapView(MapsView):
         """The sentence beneath the map."""
         return plain(self.canvas.sentence.text())
 
+    @property
+    def zoomed(self) -> bool:
+        """Whether some of the map is off the pane."""
+        return self.canvas.view is not None and not self.canvas.view.whole
+
     def fit(self) -> None:
         """The whole map."""
         self.canvas.fit()

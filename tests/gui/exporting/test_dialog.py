@@ -217,12 +217,30 @@ def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
 
 def test_small_text_and_reduced_maps_are_said():
     fine = Picture(QImage(), 396, 200, 6.5, ())
-    assert saying.warnings(fine) == ""
-    small = saying.warnings(replace(fine, smallest=4.2))
+    assert saying.warning(fine) == saying.notes(fine) == ""
+    small = saying.warning(replace(fine, smallest=4.2))
     assert "4.2 pt" in small and "Too small" in small
     note = "each cell is the largest of 2 × 2 weights"
-    assert saying.warnings(replace(fine, notes=(note, note))).count(note) == 1
+    said = saying.notes(replace(fine, notes=(note, note, "dashed: below zero.")))
+    assert said == "Each cell is the largest of 2 × 2 weights. Dashed: below zero."
     assert "smallest" not in saying.measures(replace(fine, smallest=None), "acl")
+
+
+def test_what_somebody_chose_is_no_warning(drawn, until):
+    """The ten strongest links are a choice; only text too small to read is wrong."""
+    drawn.frame.resize(900, 600)
+    dialog = exporting(drawn)
+    choose(dialog.choices.kind, "links")
+    until(lambda: shown(dialog) and dialog.notes.isVisible())
+    assert "the 10 strongest" in dialog.notes.text() and "Reduced" not in dialog.notes.text()
+    assert not dialog.warning.isVisible() and not dialog.sign.isVisible()
+    page = dialog.preview.sheet.picture
+    dialog._say_of(replace(page, smallest=4.0), "acl")
+    QApplication.processEvents()
+    assert dialog.warning.isVisible() and dialog.sign.isVisible() and dialog.notes.isVisible()
+    for one in (dialog.warning, dialog.notes):
+        assert one.height() >= one.heightForWidth(one.width())
+    dialog.finish()
 
 
 @pytest.mark.parametrize(
@@ -299,6 +317,8 @@ def test_a_figure_takes_what_is_chosen(quick, until):
     assert spec.selection == quick.session.selection
     assert (wish.numbers, wish.words) == (False, True)
     assert wish.name.endswith("-levels.svg") and kept == [("100 mm", "svg")]
+    assert dialog.isVisible()  # until it is known where to
+    dialog.finish()
 
 
 def test_a_title_is_as_it_is_own_or_none(quick):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import subprocess
 import sys
@@ -11,14 +13,16 @@ import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, finish, replace
+from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.exporting.offers import command_for, offer_of, offers
+from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -89,11 +93,20 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
     }.items() <= kinds.items()  # fmt: skip
 
 
+def test_every_pane_that_has_no_figure_says_why(program):
+    for view in program.views:
+        own = type(view).figureless is not View.figureless
+        draws = type(view).figure is not View.figure
+        assert own or draws, f"{view.title} says that nothing is captured, whatever is"
+        assert view.figureless and not view.figureless.endswith("."), view.title
+
+
 def test_a_pane_without_a_figure_says_so_before_it_offers_others(drawn):
     panel = next(one for one in drawn.views if one.title == "This head")
     drawn.commands.run_for(panel, "export")
     dialog = dialog_of(drawn)
-    assert "This head has no figure of its own. What else is on screen" in said(dialog)
+    assert "This head has no figure of its own. It is a list of numbers" in said(dialog)
+    assert "What else is on screen" in said(dialog)
     assert dialog.choices.kind.currentData() == "map"
     dialog.finish()
     drawn.commands.run_for(drawn.inspect.map, "export")
@@ -116,6 +129,20 @@ def test_the_pane_with_the_keyboard_is_drawn(drawn):
     QTest.keyClick(drawn.frame, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
     assert dialog_of(drawn).choices.kind.currentData() == "wall"
     dialog_of(drawn).finish()
+
+
+def test_a_map_that_is_zoomed_in_is_exported_whole_and_says_so(drawn):
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "a part on screen" not in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+    canvas = drawn.inspect.map.canvas
+    canvas._look(canvas.view.zoomed(4, 10, 10))
+    assert drawn.inspect.map.zoomed
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "Map shows a part on screen, its figure all of it." in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+    drawn.inspect.map.fit()
+    assert not drawn.inspect.map.zoomed
 
 
 def test_what_a_pane_shows_is_what_is_offered(drawn):
@@ -226,7 +253,9 @@ def test_copy_as_command_copies_what_draws_the_pane(drawn, files):
     before = clipboard().text()
     display = next(one for one in drawn.views if one.title == "Display")
     drawn.commands.run_for(display, "copy_command")
-    assert drawn.frame.chosen_words.full == "Display has no figure of its own."
+    assert drawn.frame.chosen_words.full == (
+        "Display has no figure of its own. It sets the colours of the others."
+    )
     assert clipboard().text() == before
     settings.save(settings.Settings())
 
@@ -363,12 +392,96 @@ def test_a_figure_is_written_with_its_numbers_and_words(drawn, until, tmp_path):
     assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
     assert "4.2" in (tmp_path / "map.txt").read_text()
     assert "2 files beside it" in drawn.frame.chosen_words.full
-    from hgviz.gui.dialogs import ErrorDialog
 
-    drawn.commands._export_to(wish, str(tmp_path / "no" / "map.pdf"))
-    until(lambda: drawn.frame.findChildren(ErrorDialog))
-    (wrong,) = drawn.frame.findChildren(ErrorDialog)
-    assert "folder" in wrong.error.what
+
+# --- where to -------------------------------------------------------------------------------------
+
+
+def asked_where(program):
+    return next(one for one in program.frame.findChildren(QFileDialog) if one.isVisible())
+
+
+def refused(program, until):
+    """The error that is shown, once it is."""
+    until(lambda: any(one.isVisible() for one in program.frame.findChildren(ErrorDialog)))
+    return next(one for one in program.frame.findChildren(ErrorDialog) if one.isVisible())
+
+
+def a_wish(program, **fields):
+    spec = replace(program.inspect.map.figure(program.session), format="svg")
+    return Wish(spec, (program.session.capture,), Drafts({}), "map.svg", **fields)
+
+
+def test_whoever_asks_where_to_and_cancels_finds_the_dialog_as_it_was(drawn, until, tmp_path):
+    drawn.commands.run("export")
+    dialog = dialog_of(drawn)
+    dialog.choices.title_.choose("own")
+    dialog.choices.own.setText("Mine")
+    until(lambda: dialog.preview.sheet.picture is not None)
+    dialog.default.click()
+    asked_where(drawn).reject()
+    until(lambda: not any(one.isVisible() for one in drawn.frame.findChildren(QFileDialog)))
+    assert dialog.isVisible() and dialog.choices.spec.title == "Mine"
+    assert dialog.default.isEnabled() and dialog.preview.sheet.picture is not None
+    dialog.default.click()
+    asking = asked_where(drawn)
+    asking.fileSelected.emit(str(tmp_path / "map.pdf"))
+    asking.reject()
+    until(lambda: quiet(drawn))
+    assert not dialog.isVisible() and (tmp_path / "map.pdf").exists()
+
+
+def test_a_figure_that_cannot_be_written_is_offered_another_place(drawn, until, tmp_path):
+    drawn.commands._export_to(a_wish(drawn), str(tmp_path / "no" / "map.svg"))
+    wrong = refused(drawn, until)
+    assert "folder" in wrong.error.what and wrong.default.text() == "Choose another place…"
+    wrong.default.click()
+    asking = asked_where(drawn)
+    asking.fileSelected.emit(str(tmp_path / "map.svg"))
+    asking.reject()
+    until(lambda: (tmp_path / "map.svg").exists() and quiet(drawn))
+
+
+@pytest.mark.parametrize(("code", "why"), [(errno.ENOSPC, "full"), (errno.EACCES, "denied")])
+def test_a_disk_that_refuses_is_said_and_leaves_nothing(
+    code, why, drawn, until, tmp_path, monkeypatch
+):
+    def refuse(*some):
+        raise OSError(code, os.strerror(code))
+
+    (tmp_path / "map.svg").write_text("the figure before")
+    monkeypatch.setattr(os, "fsync", refuse)
+    drawn.commands._export_to(a_wish(drawn), str(tmp_path / "map.svg"))
+    wrong = refused(drawn, until)
+    assert "map.svg could not be written" in wrong.error.what
+    assert why in wrong.error.why and wrong.error.do and not wrong.error.details
+    assert [one.name for one in tmp_path.iterdir()] == ["map.svg"]
+    assert (tmp_path / "map.svg").read_text() == "the figure before"
+    wrong.finish()
+
+
+def test_files_that_nobody_was_asked_about_stay(drawn, until, tmp_path):
+    (tmp_path / "map.txt").write_text("notes of somebody")
+    wish = a_wish(drawn, words=True)
+    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    wrong = refused(drawn, until)
+    assert wrong.error.what == "map.txt is there already"
+    wrong.finish()
+    assert (tmp_path / "map.txt").read_text() == "notes of somebody"
+    (tmp_path / "map.svg").write_text("a figure, asked about")
+    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    until(lambda: quiet(drawn))
+    assert "4.2" in (tmp_path / "map.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["fig1.2", "map.txt", "map"])
+def test_a_figure_has_the_ending_of_one(name, drawn, until, tmp_path):
+    drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
+    until(lambda: quiet(drawn))
+    assert [one.name for one in tmp_path.iterdir()] == [f"{name}.svg"]
+    drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
+    wrong = refused(drawn, until)
+    assert wrong.error.what == f"{name}.svg is there already"
     wrong.finish()
 
 

@@ -1,0 +1,42 @@
+"""Where a figure is written: the ending of its file, and what lies there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hgviz.core import HgvizError
+from hgviz.figures import format_of
+
+
+def with_ending(path: str, asked: str) -> tuple[str, str]:
+    """A path as it was typed, with the ending of the format asked for where it has none of a
+    figure (fig1.2, fig.txt); and the format that its name says."""
+    try:
+        return path, format_of(path)
+    except HgvizError:
+        return f"{path}.{asked}", asked
+
+
+def require_free(path: str, numbers: bool, words: bool, ended: bool) -> None:
+    """What lies beside a figure is replaced with it, and never without it, as the dialog that asks
+    where to asks about the figure alone. ended: its ending was added, so not even about that.
+
+    Errors: HgvizError where another file would go.
+    """
+    from hgviz.figures.files.companions import TABLE, WORDS, name_of  # loads matplotlib
+
+    figure = Path(path)
+    beside = [name_of(figure, ending) for ending, wanted in ((TABLE, numbers), (WORDS, words))
+              if wanted]  # fmt: skip
+    others = [] if figure.exists() else beside
+    taken = [one for one in (*[figure.name] * ended, *others) if figure.with_name(one).exists()]
+    if taken:
+        several = len(taken) > 1
+        raise HgvizError(
+            f"{' and '.join(taken)} {'are' if several else 'is'} there already",
+            f"nobody was asked whether {'they' if several else 'it'} may go",
+            "Give the figure another name",
+        )
+
+
+__all__ = ["require_free", "with_ending"]
