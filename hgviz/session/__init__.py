@@ -42,7 +42,7 @@ FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
-    "other", "habits", "shade", "question", "explained",
+    "other", "habits", "shade", "question", "explained", "unsaved",
 )  # fmt: skip
 
 
@@ -75,7 +75,8 @@ class Session:
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what was off before. data: the file a model is tried on; trial: what it scored there
-    without those heads, so far; study: what was measured of all heads there; score: its method that
+    without those heads, so far; study: what was measured of all heads there; unsaved: more than its
+    file has, if there is one; score: its method that
     colours them, per head, or per parameter or FLOP that goes with one. masks: sets kept by name.
     """
 
@@ -113,7 +114,7 @@ class Session:
         self.history = History()
         self.data = self.score = ""
         self.per: Key = "score"
-        self.grew = self.stepped = False
+        self.grew = self.stepped = self.unsaved = False
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property
@@ -145,6 +146,8 @@ class Session:
             setattr(self, name, value)
         if "capture" in fields:
             self._take_capture(before["capture"], fields)
+        if "study" in fields and "unsaved" not in fields:
+            self.unsaved = False
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
         if (old := before["spec"]) and (not self.spec or replace(self.spec, name=old.name) != old):
@@ -167,12 +170,13 @@ class Session:
             chosen = self.at(HeadId(fields["layer"], fields.get("head", chosen.head)))
         self.put(selection=replace(chosen, **fields))
 
-    def lies_at(self, capture: Capture, path: str) -> None:
-        """A capture was saved there: it knows its file from now on, and nothing else changes."""
-        sides = [name for name in ("capture", "beside") if getattr(self, name) is capture]
-        if sides:
+    def lies_at(self, saved: Capture | Study, path: str) -> None:
+        """A capture or study was saved there: it knows its file from now on, and nothing else
+        changes. One that has changed meanwhile is not what lies there."""
+        places = [one for one in ("capture", "beside", "study") if getattr(self, one) is saved]
+        if places:
             kept = {"text": self.text, "second": self.second, "habits": self.habits}
-            self.put(**dict.fromkeys(sides, replace(capture, path=path)), **kept)
+            self.put(**dict.fromkeys(places, replace(saved, path=path)), **kept)
 
     def at(self, head: HeadId) -> Selection:
         """The selection on another head, at the same tokens where it reads the same texts.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,7 +127,7 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
             recipe = yield from with_norms(recipe, capture, recipe.norms)
         return Looked((yield from told(capture, recipe, query if within else None)))
     if spec.kind == "levels":
-        return Looked(capture, facts or (yield from _measured(capture, None)))
+        return Looked(capture, facts or (yield from _measured(capture, _followed(spec, capture))))
     if spec.kind in NAMED:
         return Looked(capture, (yield from _named(spec, capture, facts)))
     return Looked(capture)
@@ -145,16 +145,25 @@ def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
         return {head: facts[head]}
     if not 0 <= head.layer < len(capture.maps):
         return {}  # said by what draws it
-    return (yield from _measured(capture, head))
+    return (yield from _measured(capture, {head.layer}))
 
 
-def _measured(capture: Capture, head: HeadId | None) -> Task[Facts]:
+def _followed(spec: Spec, capture: Capture) -> set[int]:
+    """The layers that a figure of all levels speaks of: those of the heads that are chosen, and of
+    a stage where none is, all whose heads may be its clearest."""
+    from hgviz.figures.kinds.stages import stages_of  # loads matplotlib
+
+    chosen = {one.layer for one in (spec.selection.head_id, *spec.heads)}
+    return {one for stage in stages_of(capture) for one in chosen.intersection(stage) or stage}
+
+
+def _measured(capture: Capture, layers: Collection[int]) -> Task[Facts]:
+    """The facts of the heads of some layers: of whole ones, so that the numbers are those of all
+    to the last bit."""
     from hgviz.analysis import heads
 
-    if head is not None:
-        alone = (one if at == head.layer else None for at, one in enumerate(capture.maps))
-        capture = replace(capture, maps=tuple(alone))
-    return (yield from heads.measure(capture))
+    some = (one if at in layers else None for at, one in enumerate(capture.maps))
+    return (yield from heads.measure(replace(capture, maps=tuple(some))))
 
 
 def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[Study]) -> None:

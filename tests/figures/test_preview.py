@@ -7,8 +7,9 @@ import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Selection, finish
-from hgviz.figures import Spec, preview
+from hgviz.core import HeadId, Selection, finish
+from hgviz.figures import Spec, alt, preview
+from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from tests.figures.texts import SEA
 from tests.making import make_capture
@@ -52,3 +53,17 @@ def test_a_preview_of_a_poster_has_fewer_dots_and_the_same_page(monkeypatch):
     height, width, _ = pixels(small.png).shape
     assert height * width < 21_000 and small.dots < whole.dots
     assert (small.width, small.height) == (whole.width, whole.height)
+
+
+def test_of_all_levels_only_heads_that_may_be_shown_are_measured():
+    capture = make_capture(SEA)
+    first, *rest = stages_of(capture)
+    chosen = [HeadId(one[-1], 1) for one in rest]
+    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
+    ready = finish(tasks.panel(spec, capture))
+    facts = ready.content.facts
+    assert {one.layer for one in facts} == {*first, *(one.layer for one in chosen)}
+    assert len(rest) > 1 and len(facts) < len(capture.spec.heads)
+    whole = finish(tasks.measure(capture))
+    assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
+    assert alt(ready) == alt(finish(tasks.panel(spec, capture, whole)))

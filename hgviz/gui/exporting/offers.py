@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Display, finish
+from hgviz.core import Capture, Display, finish, replace
 from hgviz.gui.exporting.answers import LABELS, NO_ANSWER, Answered, answered, answers
 from hgviz.tasks.charting import activations_of
 
@@ -91,7 +91,10 @@ def why_not(session: Session, kind: Kind) -> str:
 def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study, ...]:
     """The captures or studies that a kind of figure is drawn of; both sides where it takes both."""
     if kind.of in ("study", "studies"):
-        return () if session.study is None else (session.study,)
+        study = session.study
+        if study is not None and session.unsaved:  # no command finds in its file what is drawn
+            study = replace(study, path="")
+        return () if study is None else (study,)
     a, b = session.capture, session.beside
     if a is None:
         return ()

@@ -92,13 +92,19 @@ class Pruning:
         self.session.put(masks=tuple(one for one in self.session.masks if one.name != name))
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
-        """Write what was measured, with the masks that were kept."""
+        """Write what was measured, with the masks that were kept; it knows its file then."""
         study = self.session.study
-        if study is not None:
-            task = trying.save(replace(study, masks=self.session.masks), path)
-            self.working.start(
-                self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, on_done
-            )
+        if study is None:
+            return
+
+        def saved(written: str) -> None:
+            self.session.lies_at(study, written)
+            on_done(written)
+
+        task = trying.save(replace(study, masks=self.session.masks), path)
+        self.working.start(
+            self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, saved
+        )
 
     # --- before and after -------------------------------------------------------------------------
 
@@ -324,7 +330,7 @@ class Pruning:
         self._go_on()
 
     def _timed(self, study: Study) -> None:
-        self.session.put(study=study)
+        self.session.put(study=study, unsaved=True)
         self._go_on()
 
     def colour(self, score: str, per: Key) -> None:
@@ -364,7 +370,7 @@ class Pruning:
     def _measured(self, study: Study, over: bool = True) -> None:
         """Colour the wall, unless somebody chose how, by the best score there is."""
         kept = self.session.score if self._by_hand or not over else ""
-        self.session.put(study=study, score=trying.best(study, kept))
+        self.session.put(study=study, unsaved=True, score=trying.best(study, kept))
         if over:
             self._go_on()
             curve, self._curve = self._curve, False

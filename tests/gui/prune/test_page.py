@@ -1,5 +1,7 @@
 """The Prune page at work: a mask, its live score, what is measured and what changed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
@@ -9,6 +11,8 @@ from PySide6.QtWidgets import QApplication
 from hgviz import tasks
 from hgviz.analysis.slices import of_examples
 from hgviz.core import HeadId, finish
+from hgviz.figures import FIGURES
+from hgviz.gui.exporting.offers import drawn_of
 from hgviz.gui.prune import trying
 from hgviz.resources import resource
 from tests.gui.showing import colour_at
@@ -366,7 +370,16 @@ def test_what_was_measured_is_saved_with_its_masks(scored, until, tmp_path):
     scored.commands.run("keep_mask")
     path = tmp_path / "heads.h5"
     scored.commands._save_study(str(path))
-    until(lambda: path.exists() and not any(one.state == "running" for one in scored.session.work))
+    until(lambda: scored.session.study.path)
     study = open_study(path)
     assert np.array_equal(study.gradient, scored.session.study.gradient)
     assert [one.name for one in study.masks] == ["Whole model"]
+    session = scored.session
+    (drawn,) = drawn_of(session, FIGURES["scores"])
+    assert session.study.path == drawn.path == str(path)  # so that a figure's command names it
+    scored.commands.pruning._measured(replace(session.study))
+    (drawn,) = drawn_of(session, FIGURES["scores"])
+    assert drawn.path == ""  # of more than the file has
+    scored.commands._save_study(str(path))
+    until(lambda: not session.unsaved)
+    assert drawn_of(session, FIGURES["scores"])[0].path == str(path)
