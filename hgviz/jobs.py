@@ -26,6 +26,7 @@ class Job:
     """One task in a lane: its title, how far it is, and a way to stop it.
 
     step is the newest step its listener was told; it is read by the thread that `post` leads to.
+    lasting: what it writes is waited for when its lane closes.
     """
 
     def __init__(
@@ -36,8 +37,9 @@ class Job:
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
         post: Post = here,
+        lasting: bool = False,
     ) -> None:
-        self.title = title
+        self.title, self.lasting = title, lasting
         self.step: Step | None = None
         self._task, self._post = task, post
         self._on_step, self._on_done, self._on_error = on_step, on_done, on_error
@@ -133,13 +135,14 @@ class Runner:
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
         post: Post = here,
+        lasting: bool = False,
     ) -> Job:
         """Queue a task; it takes the place of every earlier job of the same key.
 
         on_step may skip steps when they come faster than they are read; the newest is never
         skipped. An error that nobody listens for is raised where `post` leads.
         """
-        job = Job(title, task, on_step, on_done, on_error, post)
+        job = Job(title, task, on_step, on_done, on_error, post, lasting)
         self.cancel(key)
         with self._lock:
             self._jobs[job] = key
@@ -154,9 +157,11 @@ class Runner:
                     job.cancel()
 
     def shutdown(self) -> None:
-        """Cancel everything and wait for the current step; the lane takes no more jobs."""
+        """Cancel everything but what lasts, and wait for that and the current step; the lane takes
+        no more jobs."""
         for job in self.jobs:
-            job.cancel()
+            if not job.lasting:
+                job.cancel()
         self._pool.shutdown(wait=True)
 
     def _run(self, job: Job) -> None:

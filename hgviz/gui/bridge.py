@@ -49,7 +49,7 @@ class Lanes:
     facts: Runner = field(default_factory=lambda: Runner("facts"))
 
     def close(self) -> None:
-        """Cancel everything and wait for the threads to end."""
+        """Cancel everything but files that somebody asked for, and wait for the threads to end."""
         self.bridge.close()
         for lane in (self.engine, self.files, self.map, self.facts):
             lane.shutdown()

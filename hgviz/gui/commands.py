@@ -192,8 +192,9 @@ class Commands(Stepping, ExportCommands, PruneCommands, CompareCommands, Attribu
         task = tasks.save(capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
-            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture)
-        )
+            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
+            lasting=True,
+        )  # fmt: skip
 
     def _saved(self, capture: Capture, path: str) -> None:
         self.session.lies_at(capture, path)

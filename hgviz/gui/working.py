@@ -41,8 +41,10 @@ class Working:
         on_error: OnError | None = None,
         on_step: Callable[[Step], None] | None = None,
         keeps: str = "",
+        lasting: bool = False,
     ) -> None:
-        """Run a task in a lane; a job of the same key is given up for it."""
+        """Run a task in a lane; a job of the same key is given up for it. lasting: it writes what
+        somebody asked for, and does so though the window closes meanwhile."""
         self._started[key] = time.monotonic()
         others = tuple(one for one in self.session.work if one.key != key)
         shown = others[-KEPT:] if any(one.state in GOING for one in others) else ()
@@ -55,6 +57,7 @@ class Working:
             on_done=partial(self._finished, key, on_done),
             on_error=partial(self._failed, key, on_error or self.on_error),
             post=self.lanes.bridge.post,
+            lasting=lasting,
         )
 
     def stop(self, key: str) -> None:

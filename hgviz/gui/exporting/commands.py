@@ -123,7 +123,7 @@ class ExportCommands:
         self.working.start(
             self.lanes.files, f"export {path}", f"Export {Path(path).name}", task,
             partial(self._exported, wish.numbers + wish.words),
-            on_error=partial(self._not_exported, wish),
+            on_error=partial(self._not_exported, wish), lasting=True,
         )  # fmt: skip
 
     def _not_exported(self, wish: Wish, error: BaseException) -> None:

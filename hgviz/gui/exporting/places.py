@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hgviz.core import HgvizError
-from hgviz.figures import format_of
+from hgviz.figures.spec import TABLE, WORDS, format_of, name_beside
 
 
 def with_ending(path: str, asked: str) -> tuple[str, str]:
@@ -23,10 +23,8 @@ def require_free(path: str, numbers: bool, words: bool, ended: bool) -> None:
 
     Errors: HgvizError where another file would go.
     """
-    from hgviz.figures.files.companions import TABLE, WORDS, name_of  # loads matplotlib
-
     figure = Path(path)
-    beside = [name_of(figure, ending) for ending, wanted in ((TABLE, numbers), (WORDS, words))
+    beside = [name_beside(figure, ending) for ending, wanted in ((TABLE, numbers), (WORDS, words))
               if wanted]  # fmt: skip
     others = [] if figure.exists() else beside
     taken = [one for one in (*[figure.name] * ended, *others) if figure.with_name(one).exists()]

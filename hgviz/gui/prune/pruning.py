@@ -103,8 +103,9 @@ class Pruning:
 
         task = trying.save(replace(study, masks=self.session.masks), path)
         self.working.start(
-            self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, saved
-        )
+            self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, saved,
+            lasting=True,
+        )  # fmt: skip
 
     # --- before and after -------------------------------------------------------------------------
 

@@ -109,9 +109,7 @@ def said(dialog):
 
 def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path, monkeypatch):
     monkeypatch.setattr(dialogs, "dots_of", lambda screen: (float(style.DOTS), True))
-    dialog = exporting(drawn)
-    choose(dialog.choices.width_, "icml")
-    choose(dialog.choices.form, "png")
+    dialog = exporting(drawn, last=("icml", "png"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
     seen = pixels(dialog.preview.sheet.picture.image)
     spec = dialog.choices.spec
@@ -122,8 +120,7 @@ def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path,
 
 
 def test_a_page_is_as_large_on_screen_as_in_print(drawn, until):
-    dialog = exporting(drawn)
-    choose(dialog.choices.width_, "nature")
+    dialog = exporting(drawn, last=("nature", "pdf"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width < 300)
     sheet = dialog.preview.sheet
     dots, _ = dots_of(dialog.screen())

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
-from hgviz.core import Display, HeadId, Selection, finish, replace
+from hgviz.core import Display, HeadId, Selection, Step, finish, replace
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
@@ -442,22 +442,43 @@ def test_a_figure_that_cannot_be_written_is_offered_another_place(drawn, until, 
     until(lambda: (tmp_path / "map.svg").exists() and quiet(drawn))
 
 
-@pytest.mark.parametrize(("code", "why"), [(errno.ENOSPC, "full"), (errno.EACCES, "denied")])
-def test_a_disk_that_refuses_is_said_and_leaves_nothing(
-    code, why, drawn, until, tmp_path, monkeypatch
-):
-    def refuse(*some):
-        raise OSError(code, os.strerror(code))
-
+def test_a_disk_that_refuses_is_said_and_leaves_nothing(drawn, until, tmp_path, monkeypatch):
     (tmp_path / "map.svg").write_text("the figure before")
-    monkeypatch.setattr(os, "fsync", refuse)
-    drawn.commands._export_to(a_wish(drawn), str(tmp_path / "map.svg"))
-    wrong = refused(drawn, until)
-    assert "map.svg could not be written" in wrong.error.what
-    assert why in wrong.error.why and wrong.error.do and not wrong.error.details
-    assert [one.name for one in tmp_path.iterdir()] == ["map.svg"]
-    assert (tmp_path / "map.svg").read_text() == "the figure before"
-    wrong.finish()
+    for code, why in ((errno.ENOSPC, "full"), (errno.EROFS, "Read-only")):
+
+        def refuse(*some, code=code):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        drawn.commands._export_to(a_wish(drawn), str(tmp_path / "map.svg"))
+        wrong = refused(drawn, until)
+        assert "map.svg could not be written" in wrong.error.what
+        assert why in wrong.error.why and wrong.error.do and not wrong.error.details
+        assert [one.name for one in tmp_path.iterdir()] == ["map.svg"]
+        assert (tmp_path / "map.svg").read_text() == "the figure before"
+        wrong.finish()
+
+
+def test_a_window_that_closes_has_its_figures_written_and_nothing_else(drawn, until, tmp_path):
+    """One that is on its way, and one that waits for it; a preview is given up."""
+    from threading import Event
+
+    begun, go = Event(), Event()
+
+    def held():
+        begun.set()
+        assert go.wait(20)
+        yield Step(0, 1)
+        raise AssertionError("it was not given up")
+
+    drawn.lanes.files.submit("preview", "Preview", held())
+    assert begun.wait(20)
+    for name in ("one.svg", "two.pdf"):
+        drawn.commands._export_to(a_wish(drawn, words=name == "two.pdf"), str(tmp_path / name))
+    go.set()
+    drawn.frame.close()
+    found = sorted(one.name for one in tmp_path.iterdir())
+    assert found == ["one.svg", "two.pdf", "two.txt"]
 
 
 def test_files_that_nobody_was_asked_about_stay(drawn, until, tmp_path):
@@ -474,14 +495,15 @@ def test_files_that_nobody_was_asked_about_stay(drawn, until, tmp_path):
     assert "4.2" in (tmp_path / "map.txt").read_text()
 
 
-@pytest.mark.parametrize("name", ["fig1.2", "map.txt", "map"])
-def test_a_figure_has_the_ending_of_one(name, drawn, until, tmp_path):
-    drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
+def test_a_figure_has_the_ending_of_one(drawn, until, tmp_path):
+    names = ["fig1.2", "map", "map.txt"]
+    for name in names:
+        drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
     until(lambda: quiet(drawn))
-    assert [one.name for one in tmp_path.iterdir()] == [f"{name}.svg"]
-    drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
+    assert sorted(one.name for one in tmp_path.iterdir()) == [f"{name}.svg" for name in names]
+    drawn.commands._export_to(a_wish(drawn), str(tmp_path / "fig1.2"))
     wrong = refused(drawn, until)
-    assert wrong.error.what == f"{name}.svg is there already"
+    assert wrong.error.what == "fig1.2.svg is there already"
     wrong.finish()
 
 
