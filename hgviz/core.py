@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.errors import HgvizError
+from hgviz.errors import HgvizError, no_attention
 from hgviz.prompt import Floats, Integers, Prompt, readonly, slots
 
 Role = Literal["self", "down", "up", "cross"]
@@ -116,7 +116,8 @@ Off = frozenset[HeadId]
 
 def heads_named(text: str, layers: Iterable[Layer]) -> Off:
     """The heads named by "3.5,4.*"; the empty string names none. Errors: HgvizError for others."""
-    known = {layer.index: layer.heads for layer in layers}
+    if not (known := {layer.index: layer.heads for layer in layers}) and text.strip():
+        raise no_attention()
     chosen: set[HeadId] = set()
     for item in filter(None, (part.strip() for part in text.split(","))):
         layer, dot, head = item.partition(".")
@@ -138,10 +139,8 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
             )
         named = {HeadId(int(layer), one) for one in wanted}
         if twice := sorted(named & chosen):
-            raise HgvizError(
-                f"head {twice[0]} is named twice", "one of the two may be meant otherwise",
-                "Name each head once",
-            )  # fmt: skip
+            why = "one of the two may be meant otherwise"
+            raise HgvizError(f"head {twice[0]} is named twice", why, "Name each head once")
         chosen |= named
     return frozenset(chosen)
 

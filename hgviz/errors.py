@@ -37,3 +37,12 @@ def _sentence(words: str) -> str:
 def _ended(words: str) -> str:
     words = words.rstrip(".")
     return words if words.endswith(("?", "!")) else words + "."
+
+
+def no_attention(family: str = "") -> HgvizError:
+    """What is said where heads or maps are asked of a model that has none."""
+    return HgvizError(
+        "this model does not attend",
+        f"no layer {f'of a model of the family {family} ' if family else ''}has heads or maps",
+        "See what its answers depend on: hgviz reach MODEL --text T",
+    )

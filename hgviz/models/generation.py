@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
 from hgviz.maps.rule import Factors
-from hgviz.models.config import HourglassConfig
+from hgviz.models.config import TransformerConfig
 from hgviz.models.continuing import continued
 from hgviz.models.model import Model
 from hgviz.models.past import Past
@@ -102,7 +102,7 @@ def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature
 def require_writer(model: Model) -> None:
     """Errors: HgvizError for a model that does not say the next token."""
     config, goal = model.config, model.spec.goal
-    if isinstance(config, HourglassConfig):
+    if not isinstance(config, TransformerConfig):
         why = "" if config.causal else "it reads both ways, so that no token is the next"
     elif config.slots:
         why = "projected sequences cannot write: every row of theirs mixes later tokens"

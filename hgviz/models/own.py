@@ -9,7 +9,7 @@ from typing import Any, get_args
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Norm
-from hgviz.models.config import FAMILIES, Config, HourglassConfig
+from hgviz.models.config import FAMILIES, Attending, Config, HourglassConfig, Unattending
 from hgviz.models.readers import CONFIG, converted, quoted
 
 NORMS = ("none", *get_args(get_args(Norm)[0]))
@@ -29,7 +29,8 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
             f"Correct {where}",
         )
     config = kind.config(**converted({**kind.preset, **data}, kind.keys, where).arguments())
-    require_activations(config, where)
+    if not isinstance(config, Unattending):
+        require_activations(config, where)
     return config
 
 
@@ -44,7 +45,7 @@ def config_json(config: Config) -> dict[str, Any]:
     return found
 
 
-def require_activations(config: Config, where: str) -> None:
+def require_activations(config: Attending, where: str) -> None:
     """Errors: HgvizError for activations, norms or a top_k that cannot be used."""
     given, heads = config.activations, config.n_heads
     lists = given if any(isinstance(one, tuple) for one in given) else (given,)

@@ -218,12 +218,15 @@ class Waiting:
 @dataclass(slots=True)
 class Past:
     """What a model knows of the tokens it has read: length of them, by layers and levels; memory
-    (B, m, d), what a decoder attends to; read_once, what layers kept that read one text alone."""
+    (B, m, d), what a decoder attends to; read_once, what layers kept that read one text alone.
+    recurrent: the states of an LSTM; windows: by layer, what those of the next token begin with."""
 
     length: int = 0
     memory: Tensor | None = None
     levels: dict[int, Waiting] = field(default_factory=dict)
     read_once: dict[int, Factors] = field(default_factory=dict)
+    recurrent: tuple[Tensor, Tensor] | None = None
+    windows: dict[int, Tensor] = field(default_factory=dict)
     _layers: dict[int, LayerPast] = field(default_factory=dict)
 
     def layer(self, index: int) -> LayerPast:

@@ -16,7 +16,7 @@ from torch import Tensor
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Attention
 from hgviz.models.checkpoint import Checkpoint, digest_of, outline
-from hgviz.models.config import Config
+from hgviz.models.config import Config, attending
 
 IN, OUT, BIAS = ("q", "k", "v", "r"), "o.weight", "o.bias"
 
@@ -36,7 +36,7 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
                 tensors[part] = _of_heads(tensors[part], len(layer.heads), places)
         output = tensors[f"{name}.{OUT}"]
         tensors[f"{name}.{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()
-    config = replace(found.config, kept=tuple(kept))
+    config = replace(attending(found.config), kept=tuple(kept))
     return _made(found, config, tensors)
 
 

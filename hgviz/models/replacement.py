@@ -7,7 +7,7 @@ from dataclasses import replace
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.models.checkpoint import Checkpoint, digest_of
-from hgviz.models.config import Config
+from hgviz.models.config import Attending, Config, attending
 from hgviz.models.own import NORMS, require_activations
 
 GRAMMAR = (
@@ -24,12 +24,13 @@ def replaced(found: Checkpoint, activation: str) -> Checkpoint:
     return replace(found, config=config, digest=digest_of(config, found.tensors))
 
 
-def with_activation(config: Config, activation: str) -> Config:
+def with_activation(config: Config, activation: str) -> Attending:
     """A configuration with the activations that a text names, for all heads of all layers.
 
     "ymish", "topk:8" (which keeps 8 keys), "ymish:l2-literal" (the norm of its scores), or a list
     "softmax,ymish" whose names go over the heads of each layer in equal blocks (models.md B.3).
-    Errors: HgvizError for what cannot be read, and for activations that the model cannot have.
+    Errors: HgvizError for what cannot be read, for activations that the model cannot have, and for
+    models that do not attend.
     """
     names: list[str] = []
     suffixes: dict[str, set[str]] = {}
@@ -47,7 +48,10 @@ def with_activation(config: Config, activation: str) -> Config:
     chosen = {name: one for name, (one,) in suffixes.items() if one}
     count = chosen.pop("topk", None)
     changed = replace(
-        config, activations=tuple(names), norms=chosen, top_k=None if count is None else int(count)
+        attending(config),
+        activations=tuple(names),
+        norms=chosen,
+        top_k=None if count is None else int(count),
     )
     require_activations(changed, f"{activation[:80]!r}")
     return changed

@@ -42,7 +42,11 @@ PLAIN = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "n_layers": 
 
 def make_transformer(seed=0, **keys):
     """A float64 Transformer with no parameter at its initial 0 or 1; keys as config.json's."""
-    config = parse_config({**PLAIN, "family": "transformer", **keys})
+    return _made(seed, {**PLAIN, "family": "transformer", **keys})
+
+
+def _made(seed, keys):
+    config = parse_config(keys)
     torch.manual_seed(seed)
     model = build(config).double().eval()
     with torch.no_grad():
@@ -54,6 +58,22 @@ def make_transformer(seed=0, **keys):
 def write_transformer(folder, seed=0, dtype=torch.float64, **keys):
     """hgviz's own folder with such a model; family "transformer" unless keys say another."""
     model = make_transformer(seed, **keys)
+    tensors = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
+    save(folder, model.config, tensors)
+    return folder
+
+
+# --- models without attention ---------------------------------------------------------------------
+
+
+def make_unattending(seed=0, **keys):
+    """A float64 model of the family "lstm" or "window", as make_transformer."""
+    return _made(seed, {"vocab_size": 23, "d_model": 12, "n_layers": 2, **keys})
+
+
+def write_unattending(folder, seed=0, dtype=torch.float64, **keys):
+    """hgviz's own folder with such a model."""
+    model = make_unattending(seed, **keys)
     tensors = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
     save(folder, model.config, tensors)
     return folder

@@ -6,11 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hgviz.errors import no_attention
 from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
-from hgviz.models.config.shared import Keys, head_width, norms_of, spread
+from hgviz.models.config.shared import Sizes, head_width, norms_of, spread
 from hgviz.models.config.transformer import PRESETS, TransformerConfig, TransformerKeys
+from hgviz.models.config.unattending import (
+    LSTMConfig,
+    LSTMKeys,
+    Unattending,
+    WindowConfig,
+    WindowKeys,
+)
 
-Config = HourglassConfig | TransformerConfig
+Attending = HourglassConfig | TransformerConfig
+Config = Attending | LSTMConfig | WindowConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +29,27 @@ class Family:
     """
 
     config: type[Config]
-    keys: type[Keys]
+    keys: type[Sizes]
     preset: Mapping[str, Any] = field(default_factory=dict)
+
+
+def attending(config: Config) -> Attending:
+    """A configuration whose layers attend. Errors: HgvizError for any other."""
+    if isinstance(config, Unattending):
+        raise no_attention(config.family)
+    return config
 
 
 # families.MODULES has the module that each configuration builds
 FAMILIES: dict[str, Family] = {
     "hourglass": Family(HourglassConfig, HourglassKeys),
     **{name: Family(TransformerConfig, TransformerKeys, keys) for name, keys in PRESETS.items()},
+    "lstm": Family(LSTMConfig, LSTMKeys),
+    "window": Family(WindowConfig, WindowKeys),
 }
 
 __all__ = [
-    "FAMILIES", "PRESETS", "Config", "Family", "HourglassConfig", "TransformerConfig",
-    "head_width", "norms_of", "spread",
+    "FAMILIES", "PRESETS", "Attending", "Config", "Family", "HourglassConfig", "LSTMConfig",
+    "TransformerConfig", "Unattending", "WindowConfig", "attending", "head_width", "norms_of",
+    "spread",
 ]  # fmt: skip

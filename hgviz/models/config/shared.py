@@ -17,26 +17,36 @@ Chosen = Annotated[int, msgspec.Meta(ge=0, le=2**20)]  # 0: from the other width
 Depth = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What config.json says of either family; what is left out has the Config's default."""
+class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What config.json says of every family; what is left out has the Config's default."""
 
     vocab_size: Count
     d_model: Width
-    n_heads: Heads
     model_type: Literal["hgviz"] = "hgviz"
     d_head: Chosen = 0
-    d_ff: Chosen = 0
     max_positions: Count | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What the configuration is made of: these keys, lists as tuples."""
+        found = {name: _frozen(getattr(self, name)) for name in self.__struct_fields__}
+        del found["model_type"]
+        return found
+
+
+class Keys(Sizes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What it says of families that attend."""
+
+    n_heads: Heads
+    d_ff: Chosen = 0
     activations: str | list[str | list[str]] = "softmax"
     norms: dict[str, str] = {}
     top_k: Count | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the configuration is made of: these keys, lists as tuples."""
-        found = {name: _frozen(getattr(self, name)) for name in self.__struct_fields__}
+        """As of all families, one activation as a list of it."""
+        found = super().arguments()
         if isinstance(self.activations, str):
             found["activations"] = (self.activations,)
-        del found["model_type"]
         return found
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from hgviz.models.blocks import Network
-from hgviz.models.config import Config, HourglassConfig, TransformerConfig
+from hgviz.models.config import (
+    Config,
+    HourglassConfig,
+    LSTMConfig,
+    TransformerConfig,
+    WindowConfig,
+)
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.families.lstm import LSTM
 from hgviz.models.families.transformer import Transformer
+from hgviz.models.families.window import Window
 
 MODULES: dict[type[Config], type[Network]] = {
     HourglassConfig: Hourglass,
     TransformerConfig: Transformer,
+    LSTMConfig: LSTM,
+    WindowConfig: Window,
 }
 
 

@@ -38,8 +38,9 @@ class Material:
 def work_of(model: Mapping[str, Any]) -> str:
     """What a model of these keys of [model] learns: next, masked, classes, states or pairs."""
     family = model.get("family", "hourglass")
-    if family == "hourglass" or family not in PRESETS:
-        return "next"
+    if family not in PRESETS:
+        both_ways = family == "window" and model.get("causal") is False
+        return "masked" if both_ways else "next"
     keys = {**PRESETS[family], **model}
     both = keys.get("form", "encoder-decoder") == "encoder-decoder"
     return "pairs" if both else str(keys.get("goal", "next"))
@@ -48,7 +49,7 @@ def work_of(model: Mapping[str, Any]) -> str:
 def work_of_config(config: Config, goal: str | None = None) -> str:
     """What a model learns, with another goal if one is given."""
     if not isinstance(config, TransformerConfig):
-        return "next"
+        return getattr(config, "goal", "next")
     return "pairs" if config.form == "encoder-decoder" else goal or config.goal
 
 

@@ -99,8 +99,8 @@ def initialise(model: Network, std: float = 0.02) -> None:
             continue  # a layer without heads
         if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
             nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
-        elif name.endswith("projection.weight"):
-            continue  # a mixture of tokens has its own scale
+        elif name.endswith("projection.weight") or name.startswith("lstm."):
+            continue  # a mixture of tokens has its own scale, and so has a state that returns
         elif parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)
         elif name.endswith("bias"):
@@ -226,7 +226,7 @@ def _continued(config: Config, found: Checkpoint) -> tuple[Network, tuple[str, .
 
 def _measured(found: Checkpoint, config: Config, plan: Plan, objective: Objective) -> Figures:
     """The figures of a checkpoint as it is."""
-    changes = {key: getattr(found.config, key) for key in EXCHANGED}
+    changes = {key: getattr(found.config, key) for key in EXCHANGED if key in config_json(config)}
     model = build(replace(config, **changes))
     model.load_state_dict({name: one.float() for name, one in found.tensors.items()})
     return objective.measure(_placed(model, plan).eval(), True)

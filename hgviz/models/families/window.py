@@ -1,0 +1,91 @@
+"""A word-window model: every position of a layer sees the few positions around it, and no other.
+
+What is further away comes by way of the layers in between: n tokens apart takes n / radius layers
+(models.md C). A layer is x + f(W [LN(x) of the window, oldest first] + b), beyond the ends of the
+text zeros. Shapes: B batch, n tokens, w positions of a window, d width.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgviz.models.blocks import (
+    EMBEDDED,
+    NON_LINEARITIES,
+    Network,
+    Pass,
+    Steps,
+    Tokens,
+    finish_steps,
+    too_long,
+)
+from hgviz.models.config import WindowConfig
+
+
+class Mixture(nn.Module):
+    """One layer: a norm, a linear map of the positions of a window, a non-linearity."""
+
+    def __init__(self, config: WindowConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.ln = nn.LayerNorm(config.d_model)
+        self.mix = nn.Linear(config.window * config.d_model, config.d_model)
+        self.drop = nn.Dropout(0.0)  # training sets it
+
+    def forward(
+        self, x: Tensor, keep: Tensor | None, held: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """x (B, n, d), keep bool (B, n) or None -> what is added to x (B, n, d), and what windows
+        of the text that follows begin with; held: that, of the text before."""
+        radius = self.config.radius
+        y = self.ln(x) if keep is None else self.ln(x) * keep[..., None]
+        before = y.new_zeros(len(y), radius, y.shape[2]) if held is None else held
+        rows = torch.cat([before, y], dim=1)
+        seen = rows if self.config.causal else F.pad(rows, (0, 0, 0, radius))
+        windows = seen.unfold(1, self.config.window, 1).transpose(2, 3).flatten(2)  # (B, n, w d)
+        mixed = NON_LINEARITIES[self.config.feed_forward](self.mix(windows))
+        return self.drop(mixed), rows[:, -radius:]
+
+
+class Window(Network):
+    """ids (B, n) to logits (B, n, vocabulary), of the next token or, both ways, of each itself."""
+
+    config: WindowConfig
+
+    def __init__(self, config: WindowConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
+        self.middle = nn.ModuleList(Mixture(config) for _ in range(config.n_layers))
+        self.ln_f = nn.LayerNorm(config.d_model)
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size)
+
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
+        given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
+        return finish_steps(self.steps(given, run))
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        return cast(nn.Embedding, self.embed["token"])
+
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """As forward; no layer attends, so that nothing is yielded on the way."""
+        run = run or Pass()
+        x = self.table(tokens.ids) if tokens.embedded is None else tokens.embedded
+        end, limit = run.first + x.shape[1], self.config.max_positions
+        if limit is not None and end > limit:
+            raise too_long(end, limit)
+        x, past = run.left(EMBEDDED, x), run.past
+        for number, layer in enumerate(self.middle):
+            held = None if past is None else past.windows.get(number)
+            more, last = layer(x, tokens.keep, held)
+            if past is not None:
+                past.windows[number] = last
+            x = x + more
+        yield from ()
+        return self.lm_head(self.ln_f(x))
