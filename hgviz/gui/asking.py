@@ -45,4 +45,6 @@ def ask_where(
 def _open(dialog: QFileDialog, chosen: Callable[[str], None]) -> None:
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(chosen)
+    # not every window manager gives the keyboard back to where it was
+    dialog.finished.connect(dialog.parentWidget().activateWindow)
     dialog.open()
