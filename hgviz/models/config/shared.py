@@ -23,7 +23,6 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     vocab_size: Count
     d_model: Width
     model_type: Literal["hgviz"] = "hgviz"
-    d_head: Chosen = 0
     max_positions: Count | None = None
 
     def arguments(self) -> dict[str, Any]:
@@ -37,6 +36,7 @@ class Keys(Sizes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What it says of families that attend."""
 
     n_heads: Heads
+    d_head: Chosen = 0
     d_ff: Chosen = 0
     activations: str | list[str | list[str]] = "softmax"
     norms: dict[str, str] = {}
