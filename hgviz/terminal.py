@@ -51,7 +51,7 @@ def write(path: Path, array: NDArray[np.float32]) -> None:
     import numpy as np
 
     with _replacing(path) as file:
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             np.save(file, array)
         else:
             np.savetxt(file, array, fmt="%.9g", delimiter=",")
@@ -65,7 +65,7 @@ def write_facts(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -
     import json
 
     with _replacing(path) as file:
-        if path.suffix == ".json":
+        if path.suffix.lower() == ".json":
             file.write(json.dumps(facts, indent=1, allow_nan=False).encode() + b"\n")
             return
         lines = io.StringIO(newline="")

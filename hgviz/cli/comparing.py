@@ -98,7 +98,7 @@ def compare(
     from hgviz.store import is_capture
 
     captured = is_capture(a), is_capture(b)
-    reported = out is not None and out.suffix in REPORTS
+    reported = out is not None and out.suffix.lower() in REPORTS
     if reported and data is None:
         raise typer.BadParameter("A report needs --data, on which both answer.")
     if texts is not None and not reported:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from hgviz import terminal
+from hgviz.cli.options import require_drawable
 from hgviz.resources import SAMPLE, bundled
 
 SHEET = ".toml"
@@ -299,8 +300,13 @@ def _figure(
     from hgviz.figures.forms import Unfit
     from hgviz.figures.provenance import known_name
 
+    if toml and (numbers or words):
+        raise typer.BadParameter(
+            f"--{'numbers' if numbers else 'alt'} goes with a figure, and --toml draws none."
+        )
     if out is None and not toml:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
+    require_drawable(out, *sources, numbers=numbers, words=words)
     try:
         items = plan.items_of(item or "0", len(sources))
     except Unfit:

@@ -19,6 +19,7 @@ from hgviz.cli.options import (
     Target,
     TextPair,
     ends_in,
+    require_drawable,
     require_unread,
 )
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Method = Literal["tokens", "layers", "heads", "attention"]
 FIGURE = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex")
+DRAWN = (*FIGURE, ".csv", ".txt")  # as its numbers, and in words
 
 
 def attribute(
@@ -87,9 +89,10 @@ def attribute(
         typer.Option(
             "-o",
             "--out",
-            metavar="OUT.json|.csv|.pdf",
-            callback=ends_in(".json", ".csv", *FIGURE),
-            help="Where to: numbers, or a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex).",
+            metavar="FIG.pdf|.json",
+            callback=ends_in(".json", *DRAWN),
+            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex), its numbers "
+            "(.csv), what it shows in words (.txt), or all that is known (.json).",
         ),
     ] = None,
     width: Annotated[
@@ -122,8 +125,9 @@ def attribute(
         raise typer.BadParameter("Give exactly one of --text, --text-file and --ids.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
+    drawn = out is not None and out.name.lower().endswith(DRAWN)
     require_unread(out, model, text_file, ids)
-    drawn = out is not None and out.name.endswith(FIGURE)
+    require_drawable(out if drawn else None, model, text_file, ids, numbers=numbers, words=alt)
     if drawn:
         points(width)  # before any work
     named = list(dict.fromkeys([*(target_class or ()), *(says or ())])) or [None]
@@ -178,7 +182,9 @@ def attribute(
     elif out is None:
         terminal.show(facts)
     else:
-        what = "where the answer comes from" if drawn else terminal.counted(len(rows), "row")
+        table = out.name.lower().endswith((".json", ".csv"))
+        counted = terminal.counted(len(every) * len(rows), "row")
+        what = counted if table else "where the answer comes from"
         terminal.say(f"{out}: {what}.")
 
 

@@ -36,7 +36,7 @@ def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
     """A check of an option, before any work: the ending of its path, and that its folder exists."""
 
     def check(path: Path | None) -> Path | None:
-        if path is not None and not path.name.endswith(endings):
+        if path is not None and not path.name.lower().endswith(endings):
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
         if path is not None and not path.parent.is_dir():
             raise HgvizError(
@@ -57,7 +57,21 @@ def require_unread(out: Path | None, *given: Path | None) -> None:
         if one is None or not one.exists():
             continue
         if one.samefile(out) or (one.is_dir() and one.samefile(out.parent)):
-            raise typer.BadParameter("-o names a file that is read; it would be replaced.")
+            raise typer.BadParameter(f"{out.name} is a file that is read; it would be replaced.")
+
+
+def require_drawable(
+    out: Path | None, *given: Path | None, numbers: bool = False, words: bool = False
+) -> None:
+    """The same of a figure, and of what is written beside it."""
+    from hgviz.figures.spec import TABLE, WORDS, name_beside
+
+    require_unread(out, *given)
+    for wanted, option, ending in ((numbers, "--numbers", TABLE), (words, "--alt", WORDS)):
+        if wanted and out is None:
+            raise typer.BadParameter(f"{option} goes with a figure: -o FIG.pdf.")
+        if wanted and out is not None:
+            require_unread(out.with_name(name_beside(out, ending)), *given)
 
 
 Checkpoint = Annotated[

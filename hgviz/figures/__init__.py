@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 from hgviz.core import Capture, HgvizError, replace
 from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
-from hgviz.figures.spec import FORMATS, WIDTHS, Spec, format_of, points
+from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, WORDS, Spec, format_of, points
 
 if TYPE_CHECKING:
     from hgviz.figures.content.charts import Row
     from hgviz.figures.paper.page import Page
 
-TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
 Of = Literal["capture", "pair", "captures", "study", "studies", "answer"]
 
 

@@ -35,6 +35,7 @@ FORMATS: dict[str, str] = {
     "pgf": "PGF, for LaTeX",
     "tikz.tex": "TikZ, for LaTeX, to be changed by hand",
 }
+TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +99,12 @@ def format_of(path: str | Path, asked: str = "") -> str:
             "Give the file a name that ends in one of these, such as figure.pdf",
         )
     return found
+
+
+def name_beside(path: Path, ending: str) -> str:
+    """What a file beside a figure is called: FIG.csv, FIG.txt."""
+    lower = path.name.lower()
+    if lower.endswith(ending):
+        return path.name
+    form = next((f".{one}" for one in FORMATS if lower.endswith(f".{one}")), path.suffix)
+    return path.name[: len(path.name) - len(form)] + ending

@@ -52,9 +52,9 @@ class Figure:
 
     @property
     def capture(self) -> Capture:
-        """What it shows: the capture, of two the first. Errors: HgvizError for figures of none."""
+        """What it shows: the capture, of two the first. Errors: HgvizError for other figures."""
         if not self.captures:
-            raise HgvizError("this figure is of studies", "it shows no capture")
+            raise HgvizError("this figure is of studies, or a sheet", "it shows no capture alone")
         return self.captures[0]
 
     @property
@@ -94,7 +94,7 @@ class Figure:
         return self._svg
 
     def __repr__(self) -> str:
-        names = ", ".join(one.spec.name or "a capture" for one in self.captures) or "studies"
+        names = ", ".join(one.spec.name or "a capture" for one in self.captures) or "files"
         return f"<hgviz figure of {names}; save('figure.pdf') writes it>"
 
 
@@ -190,6 +190,24 @@ def compare(
     return Figure(*_ways(spec, [one, other]), facts, (one, other))
 
 
+def sheet(plan: Path_) -> Figure:
+    """Several figures as one, as a FIG.toml says it: `hgviz figure ... --toml` prints its panels.
+
+    It is read once, and its files with it. Errors: HgvizError that names the panel.
+    """
+    whole, panels = finish(tasks.sheet_of(plan))
+
+    def write(path: Path_) -> str:
+        return finish(tasks.sheet(whole, panels, path))
+
+    def facts(path: Path = Path("figure.svg")) -> Facts:
+        from hgviz.figures import provenance
+
+        return dict(provenance.record_of_sheet(whole, panels, [], path))
+
+    return Figure(write, lambda path: str(facts(path)["command"]), facts)
+
+
 def capture(
     model: Model | Path_,
     text: str,
@@ -277,4 +295,4 @@ def _ways(
     return write, command
 
 
-__all__ = ["Figure", "capture", "compare", "figure"]
+__all__ = ["Figure", "capture", "compare", "figure", "sheet"]

@@ -30,7 +30,7 @@ from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.removing import heads_of_study, prune, why_not
 from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
-from hgviz.tasks.sheets import sheet_at, sources_of, spec_from
+from hgviz.tasks.sheets import sheet_at, sheet_of, sources_of, spec_from
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
 
@@ -42,7 +42,7 @@ __all__ = [
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
     "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",
-    "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sources_of",
+    "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of",
     "spec_from", "study", "study_at", "together", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
 ]  # fmt: skip

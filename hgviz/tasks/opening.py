@@ -42,8 +42,14 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
 
 def capture_at(path: Path_, item: int = 0) -> Capture:
     """A text of a capture, as it lies in its file. Errors: HgvizError for what is no capture."""
-    from hgviz.store import is_capture, open_capture
+    from hgviz.store import is_capture, is_study, open_capture
 
+    if os.path.isfile(path) and is_study(path):
+        raise HgvizError(
+            f"{path} is no capture",
+            "it is a study, what was measured of all heads",
+            f"Give a capture, or draw it: hgviz figure {path} --kind scores -o FIG.pdf",
+        )
     if os.path.isdir(path) and not is_capture(path):
         raise HgvizError(
             f"{path} is no capture",

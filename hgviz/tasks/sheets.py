@@ -12,7 +12,7 @@ from hgviz.tasks.drawing import panel, sheet
 from hgviz.tasks.opening import Path_, capture_at, study_at
 
 if TYPE_CHECKING:
-    from hgviz.figures import Panel, Spec
+    from hgviz.figures import Panel, Sheet, Spec
     from hgviz.figures.plan import Planned
     from hgviz.study import Study
 
@@ -39,8 +39,14 @@ def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Stud
 
 
 def sheet_at(path: Path_, out: Path_, *, numbers: bool = False, words: bool = False) -> Task[str]:
-    """Draw all that a FIG.toml says; its files lie beside it. numbers, words: as in drawing.draw.
-    Errors: HgvizError that names the panel."""
+    """Draw all that a FIG.toml says, numbers and words as in drawing.draw. Errors: as sheet_of."""
+    whole, panels = yield from sheet_of(path)
+    return (yield from sheet(whole, panels, out, numbers=numbers, words=words))
+
+
+def sheet_of(path: Path_) -> Task[tuple[Sheet, list[Panel]]]:
+    """What a FIG.toml says, ready to be drawn; its files lie beside it. Errors: HgvizError that
+    names the panel."""
     from hgviz.figures import plan
 
     path = Path(path)
@@ -53,7 +59,7 @@ def sheet_at(path: Path_, out: Path_, *, numbers: bool = False, words: bool = Fa
         except HgvizError as error:
             what = f"Panel {at + 1} of {path}: {error.what}"
             raise HgvizError(what, error.why, error.do, error.details) from error
-    return (yield from sheet(found.sheet, panels, out, numbers=numbers, words=words))
+    return found.sheet, panels
 
 
 def _panel(planned: Planned, folder: Path) -> Task[Panel]:
@@ -72,4 +78,4 @@ def _beside(folder: Path, name: str) -> Path:
     return found if found.exists() else (other if (other := bundled(name)) != Path(name) else found)
 
 
-__all__ = ["sheet_at", "sources_of", "spec_from"]
+__all__ = ["sheet_at", "sheet_of", "sources_of", "spec_from"]

@@ -239,6 +239,19 @@ def test_only_what_is_used_and_not_usual_is_written():
     ]  # fmt: skip
 
 
+def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, capsys):
+    mine = tmp_path / "mine.h5"
+    mine.write_bytes((files / "my text.h5").read_bytes())
+    assert run("figure", mine, "--kind", "map", "--format", "png", "-o", mine) == 2
+    assert "mine.h5 is a file that is read" in capsys.readouterr().err
+    assert mine.read_bytes() == (files / "my text.h5").read_bytes()
+
+
+def test_a_study_is_no_capture(files, tmp_path, capsys):
+    assert run("figure", files / "s.h5", "--kind", "map", "-o", tmp_path / "x.pdf") == 1
+    assert "--kind scores" in capsys.readouterr().err
+
+
 def test_links_begin_at_the_first_of_the_heads_that_are_named():
     first = spec_of("links", {"heads": "5.1,3.0"}, [A])
     assert first.selection == Selection(5, 1) and first.links.heads == (HeadId(5, 1), HeadId(3, 0))

@@ -72,6 +72,16 @@ def test_an_elided_label_fits_and_keeps_its_beginning(text, room):
     assert style.extent(found, 7.0) <= room or found == "…"
 
 
+def test_the_chosen_label_is_bold_only_where_that_takes_no_letter_of_it():
+    words = "wonderful"
+    plain_room, bold_room = style.extent(words, 6.5), style.extent(words, 6.5, bold=True)
+    assert plain_room < bold_room
+    for room, bold in ((bold_room, True), (plain_room, False), (plain_room / 2, True)):
+        (mark,) = labels.axis_marks(byte_prompt(words), spans_of(9), 1.0, 6.5, room, 4)
+        assert mark.chosen and mark.bold == bold
+        assert (mark.words == words) == (room >= plain_room)
+
+
 def test_words_are_the_positions_of_their_newest_tokens():
     prompt = byte_prompt("The sand ran.")
     found = [(m.start, m.end, m.words) for m in words_of(prompt, spans_of(13))]

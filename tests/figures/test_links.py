@@ -90,6 +90,11 @@ def test_every_head_is_named_and_their_numbers_stay_apart(width):
     assert len(boxes) and not overlaps(boxes), overlaps(boxes)
 
 
+def test_a_head_that_the_title_names_is_not_named_again_below():
+    page, _ = page_of(WORDS, CASES["one"], width="1.5in")
+    assert "0.1" not in said(page) and "Head 0.1" in said(page)
+
+
 def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
     for across in (False, True):
         page, _ = page_of(LONG, Linking(most=3, across=across), Selection(0, 1, 400), "acl")

@@ -92,6 +92,23 @@ def test_of_many_keys_the_strongest_are_drawn_in_the_order_of_the_text():
     assert by_weight.marked == 0
 
 
+def test_no_number_lies_on_the_line_beside_it():
+    chart = finish(neurons_chart(capture_of("sea"), Selection(0, 1, 30)))
+    values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
+    chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
+    with style.dressed():
+        page = composed(Spec("neurons", width="icml2"), chart)
+        boxes = [box for words, box in texts(page) if words in ("−0.000113", "0.987", "−6.29e−5")]
+    zeros = {
+        float(path.vertices[0, 0])
+        for lines in page.axes.collections
+        for path in lines.get_paths()
+        if len(path.vertices) == 2 and np.ptp(path.vertices[:, 0]) == 0
+    }
+    assert len(zeros) == len(chart.stages) and len(boxes) == len(zeros) * len(values)
+    assert not [box for box in boxes for x in zeros if box[0] < x + 1 < box[2] + 1]
+
+
 def test_the_key_that_is_chosen_is_framed():
     capture = capture_of("sea")
     chart = finish(neurons_chart(capture, Selection(0, 0, 20, 7)))

@@ -181,6 +181,10 @@ def test_what_is_wrong_in_a_sheet_is_one_clear_line(text, message, sources, capf
         (["FIG"], "-o is missing"),
         (["FIG", "--layer", "0", "-o", "x.pdf"], "A sheet says itself what --layer would"),
         (["FIG", "--kind", "map", "-o", "x.pdf"], "A sheet says itself what --kind would"),
+        (
+            ["my text.h5", "--kind", "map", "--toml", "--alt"],
+            "--alt goes with a figure, and --toml",
+        ),
         (["FIG", "--toml"], "A sheet says itself what --toml would"),
         (["my text.h5", "-o", "x.pdf"], "--kind is missing; there are map,"),
         (["my text.h5", "--kind", "map"], "-o is missing"),
@@ -362,3 +366,16 @@ def test_maps_of_a_row_begin_level():
     assert begins(beside)[0] == begins(beside)[1]
     assert begins(below)[0] != begins(below)[1]
     assert len(beside.figure.axes) == 3  # what was drawn again is gone
+
+
+@pytest.mark.parametrize("words", ["a", "hourglasses"])
+def test_a_map_begins_level_with_those_that_are_compared_beside_it(words):
+    one, other = plain([words] * 12), plain(["a"] * 12)
+    panels = [panel(Spec("compare", title=""), one, one), panel(Spec("map", title=""), other)]
+    with style.dressed():
+        page = composed_sheet(Sheet("icml2"), panels)
+    begins = [
+        min(image.get_extent()[3] for image in axes.images)
+        for axes in page.figure.axes if axes.images
+    ]  # fmt: skip
+    assert begins[0] == pytest.approx(begins[1])

@@ -12,10 +12,8 @@ from hgviz.figures.content.charts import Row
 from hgviz.figures.files import export
 from hgviz.figures.paper.sheet import widths
 from hgviz.figures.pictures import DRAWINGS
-from hgviz.figures.spec import FORMATS
+from hgviz.figures.spec import TABLE, WORDS, name_beside
 from hgviz.figures.words import spoken, tables
-
-TABLE, WORDS = ".csv", ".txt"
 
 
 def words(panel: Panel) -> str:
@@ -46,22 +44,15 @@ def rows_of_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Iterable[Row]:
     return tables.beside(list(zip(ascii_lowercase, each, strict=False)))
 
 
-def name_of(path: Path, ending: str) -> str:
-    """What a file beside a figure is called."""
-    lower = path.name.lower()
-    form = next((f".{one}" for one in FORMATS if lower.endswith(f".{one}")), path.suffix)
-    return path.name[: len(path.name) - len(form)] + ending
-
-
 def files(
     path: Path, numbers: Iterable[Row] | None = None, said: str | None = None
 ) -> dict[str, bytes]:
     """The files beside a figure: name -> content."""
     found: dict[str, bytes] = {}
     if numbers is not None:
-        found[name_of(path, TABLE)] = export.table(numbers)
+        found[name_beside(path, TABLE)] = export.table(numbers)
     if said is not None:
-        found[name_of(path, WORDS)] = f"{said}\n".encode()
+        found[name_beside(path, WORDS)] = f"{said}\n".encode()
     return found
 
 

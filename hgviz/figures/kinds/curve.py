@@ -21,7 +21,7 @@ from hgviz.palettes import PAPER
 NARROWEST = 92.0  # of a panel, where there are many
 ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and points
 BETWEEN, ABOVE = 9.0, 11.0  # panels: across, and down for a title
-FOOT = 24.0  # numbers and name of the x axis
+FOOT, KEY = 24.0, 11.0  # numbers and name of the x axis; from there to the key
 EACH_X, EACH_Y = 22.0, 16.0  # points of room that a number on an axis takes
 NUMBER = 3.0  # half of the one at the top of the y axis
 RING, SMALLER = 5.0, 2.1  # and each within another
@@ -48,7 +48,7 @@ def compose(page: Page, spec: Spec, chart: Curves) -> None:
     page.text(style.SMALL, middle, chart.up, size=style.SMALL, across="center", turned=True)
     page.text((left + page.width) / 2, bottom + FOOT - 4, chart.across, size=style.SMALL,
               across="center")  # fmt: skip
-    _key(page, chart, looks, left, bottom + FOOT + 8)
+    _key(page, chart, looks, left, bottom + FOOT + KEY)
 
 
 # --- where all lies -------------------------------------------------------------------------------

@@ -257,9 +257,9 @@ def _words(page: Page, strip: Strip, query: int | None) -> float:
         page.lines([[(x, y - 3), (x, y - 1)]], PAPER.line)
         page.text(
             left + place, y if turned else y + size, mark.words, size=size, turned=turned,
-            middle=turned, across="right" if turned else "center", bold=mark.chosen,
+            middle=turned, across="right" if turned else "center", bold=mark.bold,
             colour=PAPER.mark_text if mark.chosen else PAPER.text,
         )  # fmt: skip
         if turned:
-            deepest = max(deepest, style.extent(mark.words, size, mark.chosen))
+            deepest = max(deepest, style.extent(mark.words, size, mark.bold))
     return y + deepest

@@ -189,7 +189,7 @@ def _corner(capture: Capture, layer: int) -> tuple[str, str]:
 
 
 def _widest(marks: list[Mark], size: float) -> float:
-    return max((style.extent(one.words, size, one.chosen) for one in marks), default=0.0)
+    return max((style.extent(one.words, size, one.bold) for one in marks), default=0.0)
 
 
 def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
@@ -211,7 +211,7 @@ def _labels(page: Page, at: Layout) -> None:
         page.lines([[(at.x - TICK, y), (at.x, y)]], PAPER.line)
         page.text(
             at.x - POINTER - 3, y, mark.words, size=at.text, across="right", middle=True,
-            bold=mark.chosen, colour=_ink(mark),
+            bold=mark.bold, colour=_ink(mark),
         )  # fmt: skip
     turned = at.level is None
     places = at.level or [mark.middle * at.cell for mark in at.across]
@@ -219,7 +219,7 @@ def _labels(page: Page, at: Layout) -> None:
         x = at.x + mark.middle * at.cell
         page.lines([[(x, at.y - TICK), (x, at.y)]], PAPER.line)
         page.text(
-            at.x + place, at.y - POINTER - 3, mark.words, size=at.text, bold=mark.chosen,
+            at.x + place, at.y - POINTER - 3, mark.words, size=at.text, bold=mark.bold,
             across="left" if turned else "center", turned=turned, middle=turned,
             colour=_ink(mark),
         )  # fmt: skip

@@ -19,6 +19,7 @@ from hgviz.palettes import PAPER, colours, suited, written
 ROW, GAP, BETWEEN = 8.4, 3.0, 7.0  # of a key; below the query; from part to part
 LEAST = 30.0  # of a raster; where there is less room, the keys themselves are left out
 NUMBER, BARE = 46.0, 28.5  # of a column of numbers, with them written out and as bars alone
+BARS, APART = (12.0, 21.0), 4.0  # of bars beside numbers, the least and the most; to the longest
 LABEL = 0.24  # of the page's width, for the names of the keys
 LEGEND = 60.0  # of the bar of colours
 NOTHING = "∅"  # what a key is called that stands for no token
@@ -97,9 +98,10 @@ def _queries(
 ) -> None:
     """The names of all parts, and the query above the keys that it meets."""
     left, base, each = at
+    bold = labels.bold_in(asks, left - 5, style.SMALL)
     page.text(
-        left - 5, base + 3 + ROW / 2, labels.elide(asks, left - 5, style.SMALL, bold=True),
-        size=style.SMALL, bold=True, across="right", middle=True, colour=PAPER.mark_text,
+        left - 5, base + 3 + ROW / 2, labels.elide(asks, left - 5, style.SMALL, bold),
+        size=style.SMALL, bold=bold, across="right", middle=True, colour=PAPER.mark_text,
     )  # fmt: skip
     for number, one in enumerate(rasters):
         x = left + number * (each + BETWEEN)
@@ -181,7 +183,9 @@ def _column(
     known = stage.values[np.isfinite(stage.values)]
     limit = float(np.abs(known).max(initial=0.0)) or 1.0
     signed = bool((known < 0).any())
-    bars = wide if wide < NUMBER else wide - 25
+    numbers = [written(float(value)) for value in stage.values] if wide >= NUMBER else []
+    longest = max((style.extent(one, style.SMALL) for one in numbers), default=0.0)
+    bars = min(max(BARS[0], wide - longest - APART), BARS[1]) if numbers else wide
     table = colours(suited("", True))
     both = [tuple(float(one) / 255 for one in table[at]) for at in (40, 215)]
     zero = x + (bars / 2 if signed else 0.0)
@@ -197,12 +201,12 @@ def _column(
         fill = both[int(value > 0)] if signed else PAPER.secondary
         if long > 0.05:
             page.box(zero if value > 0 else zero - long, y + 1.8, long, ROW - 3.6, fill=fill)
-        if bars < wide:
-            page.text(x + wide, y + ROW / 2, written(float(value)), size=style.SMALL,
-                      across="right", middle=True)  # fmt: skip
+        if numbers:
+            page.text(x + wide, y + ROW / 2, numbers[row], size=style.SMALL, across="right",
+                      middle=True)  # fmt: skip
     bottom = top + ROW * len(stage.values)
     page.lines([[(zero, top), (zero, bottom)]], PAPER.secondary, 0.5)
-    if bars == wide:
+    if not numbers:
         words = f"±{written(limit)}" if signed else written(limit)
         words = labels.elide(words, wide + 4, style.SMALL)
         page.text(x + wide, bottom + 8, words, size=style.SMALL, across="right",
@@ -212,9 +216,10 @@ def _column(
 def _labels(page: Page, chart: Neurons, names: list[str], right: float, top: float) -> None:
     for at, name in enumerate(names):
         chosen = at == chart.marked
+        bold = chosen and labels.bold_in(name, right, style.SMALL)
         page.text(
-            right, top + (at + 0.5) * ROW, labels.elide(name, right, style.SMALL, bold=chosen),
-            size=style.SMALL, across="right", middle=True, bold=chosen,
+            right, top + (at + 0.5) * ROW, labels.elide(name, right, style.SMALL, bold),
+            size=style.SMALL, across="right", middle=True, bold=bold,
             colour=PAPER.mark_text if chosen else PAPER.text,
         )  # fmt: skip
 

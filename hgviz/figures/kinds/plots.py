@@ -20,7 +20,7 @@ from hgviz.palettes import PAPER
 
 NARROWEST = 190.0  # of a pair of axes
 TALL = 0.62
-BETWEEN, ABOVE, FOOT = 14.0, 13.0, 24.0
+BETWEEN, ABOVE, FOOT, KEY = 14.0, 13.0, 24.0, 11.0
 EACH_X, EACH_Y = 26.0, 16.0
 SHADE = 0.14
 
@@ -43,7 +43,7 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
             left = number * (room + BETWEEN)
             side = max(_side(one, height) for one in chart.plots[number::columns])
             bottom = max(bottom, _plot(page, plot, looks, (left, left + side), top, room, height))
-    _key(page, chart, looks, bottom + 8)
+    _key(page, chart, looks, bottom + KEY)
 
 
 def _side(plot: Plot, height: float) -> float:

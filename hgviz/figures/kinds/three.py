@@ -52,6 +52,8 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
     chart = _reduced(chart, zoom_for(most, grid.cell * most, page.width))
     width, height = grid.cell * chart.shape[1], grid.cell * chart.shape[0]
     names = (f"A  {chart.names[0]}", f"B  {chart.names[1]}", "A − B")
+    top = max(top, page.above - ABOVE - grid.deep)
+    page.above = top + ABOVE + grid.deep
     x, y, bottom = grid.left, top, top
     for number, name in enumerate(names):
         if number == columns:

@@ -103,7 +103,9 @@ def _column(links: Links, kind: Kind, at: int, keys: set[int]) -> float:
 
 
 def _unnumbered(page: Page, kinds: list[Kind], y: float) -> float:
-    """What the strands are whose numbers have no room; gives where it ends."""
+    """What the strands are whose numbers have no room; gives where it ends. One alone is named in
+    the title."""
+    kinds = [kind for kind in kinds if kind.marked]
     x, y = 0.0, y + PITCH if kinds else y
     for kind in kinds:
         wide = style.extent(kind.name, style.SMALL) + 2 * MARK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -35,6 +35,7 @@ class Mark:
     end: int
     words: str
     chosen: bool = False
+    bold: bool = False
 
     @property
     def middle(self) -> float:
@@ -72,6 +73,11 @@ def elide(words: str, room: float, size: float, bold: bool = False, fixed: bool 
         else:
             high = middle - 1
     return words[:low] + "…"
+
+
+def bold_in(words: str, room: float, size: float) -> bool:
+    """Whether a text may be bold in this room: one that fits only in plain letters stays whole."""
+    return not style.extent(words, size) <= room < style.extent(words, size, bold=True)
 
 
 def wrapped(
@@ -112,8 +118,9 @@ def axis_marks(
             if all(abs(one.middle - other.middle) * cell >= NUMBER for other in kept)
         ]
     fitted = [
-        Mark(one.start, one.end, elide(one.words, room, size, one.chosen), one.chosen)
+        replace(one, words=elide(one.words, room, size, bold), bold=bold)
         for one in marks
+        for bold in [one.chosen and bold_in(one.words, room, size)]
     ]
     return thinned(fitted, cell, need)
 
@@ -133,7 +140,7 @@ def level(marks: Sequence[Mark], cell: float, length: float, size: float) -> lis
     places: list[float] = []
     before = -inf
     for mark in marks:
-        half = style.extent(mark.words, size, mark.chosen) / 2
+        half = style.extent(mark.words, size, mark.bold) / 2
         at = mark.middle * cell
         place = max(half - BESIDE, min(at, length - half + BESIDE))
         if abs(place - at) > ASIDE or place - half < before + APART:
