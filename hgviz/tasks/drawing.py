@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Facts = Mapping[HeadId, "HeadFacts"]
 NAMED = ("map", "links")  # kinds that say what their head does
-ROLES = 4096  # tokens up to which they do: beyond, finding it out takes longer than drawing
+ROLES = 4096  # tokens up to which figures do
 
 
 def figure(
@@ -127,7 +127,9 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
             recipe = yield from with_norms(recipe, capture, recipe.norms)
         return Looked((yield from told(capture, recipe, query if within else None)))
     if spec.kind == "levels":
-        return Looked(capture, facts or (yield from _measured(capture, _followed(spec, capture))))
+        layers = _followed(spec, capture)
+        found = facts or (yield from _measured(capture, layers))
+        return Looked(capture, {head: one for head, one in found.items() if head.layer in layers})
     if spec.kind in NAMED:
         return Looked(capture, (yield from _named(spec, capture, facts)))
     return Looked(capture)
@@ -138,7 +140,7 @@ def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
     that the same figure is drawn by the window and by the command line."""
     heads = spec.links.heads if spec.kind == "links" and spec.links.heads else ()
     heads = heads or (spec.selection.head_id,)
-    if len(heads) > 1 or max(map(len, capture.spans), default=0) > ROLES:
+    if len(heads) > 1 or long(capture):
         return {}
     head = heads[0]
     if facts and head in facts:
@@ -149,12 +151,22 @@ def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
 
 
 def _followed(spec: Spec, capture: Capture) -> set[int]:
-    """The layers that a figure of all levels speaks of: those of the heads that are chosen, and of
-    a stage where none is, all whose heads may be its clearest."""
+    """The layers of which a figure of all levels has to know what their heads do: those of the
+    heads that are chosen, and of a stage where none is, all whose heads may be its clearest."""
     from hgviz.figures.kinds.stages import stages_of  # loads matplotlib
 
     chosen = {one.layer for one in (spec.selection.head_id, *spec.heads)}
-    return {one for stage in stages_of(capture) for one in chosen.intersection(stage) or stage}
+    found: set[int] = set()
+    for stage in stages_of(capture):
+        some = chosen.intersection(stage)
+        if not some or not long(capture):
+            found |= some or set(stage)
+    return found
+
+
+def long(capture: Capture) -> bool:
+    """Whether a figure says nothing of what its heads do: to find out takes longer than to draw."""
+    return max(map(len, capture.spans), default=0) > ROLES
 
 
 def _measured(capture: Capture, layers: Collection[int]) -> Task[Facts]:
@@ -189,4 +201,4 @@ def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[
         )
 
 
-__all__ = ["draw", "figure", "panel", "preview", "sheet"]
+__all__ = ["draw", "figure", "long", "panel", "preview", "sheet"]

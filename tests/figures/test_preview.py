@@ -7,10 +7,11 @@ import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import HeadId, Selection, finish
+from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import Spec, alt, preview
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
+from hgviz.tasks import drawing
 from tests.figures.texts import SEA
 from tests.making import make_capture
 
@@ -67,3 +68,17 @@ def test_of_all_levels_only_heads_that_may_be_shown_are_measured():
     whole = finish(tasks.measure(capture))
     assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
     assert alt(ready) == alt(finish(tasks.panel(spec, capture, whole)))
+
+
+def test_of_a_long_text_only_a_stage_without_a_choice_is_measured(monkeypatch):
+    """What is known already makes no other figure."""
+    capture = make_capture(SEA)
+    monkeypatch.setattr(drawing, "ROLES", len(capture.main) - 1)
+    first, *rest = stages_of(capture)
+    chosen = [HeadId(one[0], 1) for one in rest]
+    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
+    for known in (None, finish(tasks.measure(capture))):
+        some = finish(tasks.panel(spec, capture, known)).content.facts
+        assert {one.layer for one in some} == set(first)
+        every = replace(spec, heads=(*spec.heads, HeadId(first[0], 0)))
+        assert finish(tasks.panel(every, capture, known)).content.facts == {}

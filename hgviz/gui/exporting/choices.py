@@ -13,7 +13,7 @@ from hgviz.core import Display, replace
 from hgviz.figures.spec import FORMATS, WIDTHS
 from hgviz.gui.controls import Check, Picker, Segments, label
 from hgviz.gui.exporting import saying
-from hgviz.gui.exporting.offers import coloured
+from hgviz.gui.exporting.offers import coloured, signed
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -202,7 +202,8 @@ class Choices(QWidget):
         maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
         shown = self._display if self.colours.isChecked() else Display()
-        self.coloured.setText(saying.colours(shown) if maps else "It has colours of its own")
+        words = saying.colours(shown, signed(self.offer))
+        self.coloured.setText(words if maps else "It has colours of its own")
 
 
 __all__ = ["Choices"]

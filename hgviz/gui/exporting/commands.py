@@ -54,7 +54,7 @@ class ExportCommands:
         if view is not None and shown[0] is None:
             said = f"{_lacking(view)} {OTHERS}"
         elif view is not None and view.zoomed:
-            said = f"{view.title} shows a part on screen, its figure all of it."
+            said = f"{view.title} is zoomed in on screen; its figure shows all of it."
         dialog = ExportDialog(
             self.window, self.session, self.lanes, [one for one in shown if one], said,
             (kept.figure_width, kept.figure_format),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, Display, finish, replace
 from hgviz.gui.exporting.answers import LABELS, NO_ANSWER, Answered, answered, answers
+from hgviz.gui.views.stages import followed
 from hgviz.tasks.charting import activations_of
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _usual(session: Session, kind: str) -> Spec:
     """A figure that no pane shows now: of the head and the letter at hand."""
     from hgviz.figures import Spec
 
-    heads = tuple(session.opened.values()) if kind == "levels" else ()
+    heads = followed(session) if kind == "levels" else ()
     methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
     display = session.display if coloured(kind) else Display()
     return Spec(kind, session.selection, display, heads=heads, methods=methods)
@@ -149,6 +150,18 @@ def coloured(kind: str) -> bool:
     from hgviz.figures.options import used
 
     return kind != "attribution" and "palette" in used(kind)
+
+
+def signed(offer: Offer) -> bool:
+    """Whether what a figure colours may be below zero: queries and keys always may."""
+    if isinstance(offer.of, Answered):
+        return False
+    layer = offer.spec.selection.layer if offer.spec.kind in ("map", "compare") else None
+    maps = [one.maps for one in offer.of if isinstance(one, Capture)]
+    return offer.spec.kind == "neurons" or any(
+        one is not None and one.signed
+        for each in maps for at, one in enumerate(each) if layer in (None, at)
+    )  # fmt: skip
 
 
 def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
@@ -172,5 +185,5 @@ def _traced(session: Session) -> bool:
 
 __all__ = [
     "Command", "Offer", "coloured", "command_for", "drawn_of", "file_name", "name_of", "offer_of",
-    "offers", "why_not",
+    "offers", "signed", "why_not",
 ]  # fmt: skip

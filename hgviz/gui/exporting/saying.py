@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hgviz.core import Display, HgvizError
 from hgviz.figures.spec import UNITS, WIDTHS, points
 from hgviz.gui.views.words import counted
-from hgviz.palettes import PALETTES
+from hgviz.palettes import PALETTES, suited
 
 if TYPE_CHECKING:
     from hgviz.gui.exporting.offers import Command
@@ -75,10 +75,9 @@ def wrong_width(width: str) -> str:
     return ""
 
 
-def colours(display: Display) -> str:
-    """Viridis, square root, top 0.8."""
-    row = PALETTES.get(display.palette)
-    parts = [row.label if row is not None else display.palette, SCALES[display.scale]]
+def colours(display: Display, signed: bool) -> str:
+    """Viridis, square root, up to 0.8; signed: whether weights may be below zero."""
+    parts = [PALETTES[suited(display.palette, signed)].label, SCALES[display.scale]]
     if display.limits is not None:
         parts.append(f"up to {display.limits[1]:g}")
     return ", ".join(parts)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hgviz.core import ModelSpec
+from hgviz.core import HeadId, ModelSpec
 from hgviz.gui.views import words
 from hgviz.gui.views.silhouette import visits
+from hgviz.tasks.drawing import long
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
 
 Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "text", "slots"]
 
@@ -98,6 +102,26 @@ def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
         Stage(n + 1, level, layers, before, _kind(n, strides, waist))
         for n, (level, layers, before) in enumerate(stays)
     )
+
+
+def followed(session: Session) -> tuple[HeadId, ...]:
+    """The heads that a figure of all levels shows: those last opened, one at a level.
+
+    A stage that has none of them shows its clearest, which in a long text is named here, as far as
+    it is known: to find it for the figure alone takes minutes.
+    """
+    opened, capture = tuple(session.opened.values()), session.capture
+    if capture is None or not long(capture):
+        return opened
+    chosen = {one.layer for one in (session.selection.head_id, *opened)}
+    found = list(opened)
+    for stage in stages(capture.spec):
+        if not stage.beside and chosen.isdisjoint(stage.layers):
+            heads = [HeadId(n, h) for n in stage.layers for h in capture.spec.layers[n].heads]
+            on = [one for one in heads if one not in capture.off] or heads
+            facts = session.facts
+            found.append(max(on, key=lambda one: facts[one].score if one in facts else -1.0))
+    return tuple(found)
 
 
 def _apart(spec: ModelSpec, level: int) -> tuple[Stage, ...]:

@@ -18,6 +18,7 @@ from hgviz.gui.views import verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
+from hgviz.gui.views.stages import followed
 from hgviz.gui.views.strip import LEFT, Strip
 from hgviz.session import Session, step_item
 
@@ -187,7 +188,7 @@ class TextStrip(View):
             kind="levels",
             selection=session.selection,
             display=session.display,
-            heads=tuple(session.opened.values()),
+            heads=followed(session),
         )
 
     def as_text(self) -> str:

@@ -346,6 +346,20 @@ def test_colours_are_those_on_screen_unless_the_usual_are_wanted(quick):
     dialog.finish()
 
 
+def test_colours_are_named_as_they_are_drawn(quick):
+    """A map with weights below zero is never in viridis, whatever is chosen for the others."""
+    quick.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3, signed=True))
+    dialog = exporting(quick)
+    assert "Viridis" not in dialog.choices.coloured.text()
+    quick.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
+    dialog.finish()
+    dialog = exporting(quick)
+    assert "Viridis" in dialog.choices.coloured.text()
+    choose(dialog.choices.kind, "neurons")
+    assert "Viridis" not in dialog.choices.coloured.text()
+    dialog.finish()
+
+
 def test_a_wrong_width_is_said_and_nothing_is_exported(quick, until):
     dialog = exporting(quick)
     choose(dialog.choices.width_, "")

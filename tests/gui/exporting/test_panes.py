@@ -18,15 +18,18 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from hgviz import settings, tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, Step, finish, replace
+from hgviz.figures.kinds.stages import stages_of
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.exporting.offers import command_for, offer_of, offers
 from hgviz.gui.views.base import View
+from hgviz.gui.views.stages import followed
 from hgviz.gui.working import GOING
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
+from hgviz.tasks import drawing
 from tests.making import make_capture
 from tests.studying import make_study
 
@@ -133,13 +136,13 @@ def test_the_pane_with_the_keyboard_is_drawn(drawn):
 
 def test_a_map_that_is_zoomed_in_is_exported_whole_and_says_so(drawn):
     drawn.commands.run_for(drawn.inspect.map, "export")
-    assert "a part on screen" not in said(dialog_of(drawn))
+    assert "zoomed in" not in said(dialog_of(drawn))
     dialog_of(drawn).finish()
     canvas = drawn.inspect.map.canvas
     canvas._look(canvas.view.zoomed(4, 10, 10))
     assert drawn.inspect.map.zoomed
     drawn.commands.run_for(drawn.inspect.map, "export")
-    assert "Map shows a part on screen, its figure all of it." in said(dialog_of(drawn))
+    assert "Map is zoomed in on screen; its figure shows all of it." in said(dialog_of(drawn))
     dialog_of(drawn).finish()
     drawn.inspect.map.fit()
     assert not drawn.inspect.map.zoomed
@@ -170,6 +173,24 @@ def test_a_study_without_a_model_can_be_drawn(program, until):
     dialog.copy.click()
     assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
     dialog.finish()
+
+
+def test_of_a_long_text_every_stage_is_named(short, monkeypatch):
+    """So that nobody waits until all heads are measured: the clearest that is known, else one."""
+    facts = finish(tasks.measure(short))
+    session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
+    assert followed(session) == tuple(session.opened.values())
+    monkeypatch.setattr(drawing, "ROLES", 10)
+    every = followed(session)
+    layers = {one.layer for one in every}
+    assert all(layers.intersection(stage) for stage in stages_of(short))
+    added = [one for one in every if one not in session.opened.values()]
+    for one in added:
+        (stage,) = [some for some in stages_of(short) if one.layer in some]
+        assert facts[one].score == max(f.score for f in facts.values() if f.head.layer in stage)
+    assert added and offers(session, ())[3].spec.heads == every
+    session.put(facts={})
+    assert len(followed(session)) == len(every)
 
 
 # --- the command ----------------------------------------------------------------------------------
