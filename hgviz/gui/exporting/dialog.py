@@ -128,6 +128,7 @@ class ExportDialog(Overlay):
         self.size_.chosen.connect(self._sized)
         head.addWidget(self.size_)
         self.preview = PreviewPane()
+        self.preview.aged.connect(self._age)
         self.measures = Words(kind="secondary")
         self.measures.setAccessibleName("Size of the figure")
         self.sign = QLabel()
@@ -227,6 +228,11 @@ class ExportDialog(Overlay):
         self.preview.show_error(error)
         self._tell("")
         self.default.setEnabled(False)
+        self._say_of(None)
+
+    def _age(self) -> None:
+        """Say no more of a page that another takes the place of."""
+        self._tell("")
         self._say_of(None)
 
     def _nothing(self, offer: Offer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent, QScreen
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 
@@ -146,7 +146,12 @@ class Sheet(QWidget):
 
 
 class PreviewPane(QWidget):
-    """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern."""
+    """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern.
+
+    aged: what is there is of another choice, and what was said of it too.
+    """
+
+    aged = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -243,6 +248,7 @@ class PreviewPane(QWidget):
         """What is there is of another choice: a page fades, an error goes."""
         self.sheet.age()
         self._stack.setCurrentWidget(self.room)
+        self.aged.emit()
 
     def _say(self, notice: Notice) -> None:
         if self._notice is not None:

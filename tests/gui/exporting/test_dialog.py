@@ -523,10 +523,12 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
     monkeypatch.setattr(tasks, "preview", held)
     dialog = exporting(drawn)
     until(lambda: threads)
+    dialog.measures.say("5 × 4 in")  # of another page
     choose(dialog.choices.form, "svg")
     assert dialog.choices.use.text() == saying.USES["svg"]
     assert isinstance(dialog.preview, QWidget) and dialog.preview.sheet.picture is None
     until(lambda: dialog.preview.sheet.old)  # whatever was there before is of another choice
+    assert not dialog.measures.full and not dialog.notes.isVisible()
     go.set()
     until(lambda: shown(dialog))
     assert main_thread() not in threads and not dialog.preview.sheet.old
