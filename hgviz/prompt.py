@@ -31,6 +31,8 @@ class Prompt:
     spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
     label by offsets, never by token strings. attention_mask: True where a token is real.
     states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
+    boundaries: True where a token closes a segment, for models that read segments: given, or what
+    the model found itself; None where nobody has said.
     """
 
     text: str
@@ -40,6 +42,7 @@ class Prompt:
     attention_mask: NDArray[np.bool_] | None = None
     token_type_ids: Integers | None = None
     states: Floats | None = None
+    boundaries: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,6 +70,8 @@ class Prompt:
             parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
         if self.states is not None:
             parts.append(np.asarray(self.states, np.float32).tobytes())
+        if self.boundaries is not None:
+            parts.append(b"boundaries" + np.asarray(self.boundaries, np.uint8).tobytes())
         return hashlib.sha256(b"|".join(parts)).hexdigest()
 
     def continues(self, other: Prompt) -> bool:

@@ -46,6 +46,7 @@ class Tokens:
     """A batch of texts: ids (B, n); keep (B, n), False where padded; segments (B, n), the token
     types; or an encoder's states (B, n, d) in place of ids. source: the texts a decoder looks at.
     embedded (B, n, d): token embeddings in place of those of ids, which then only count.
+    boundaries (B, n): what closes a segment, in place of what a model of segments finds itself.
     """
 
     ids: Tensor | None = None
@@ -54,6 +55,7 @@ class Tokens:
     states: Tensor | None = None
     source: Tokens | None = None
     embedded: Tensor | None = None
+    boundaries: Tensor | None = None
 
 
 @dataclass(slots=True)

@@ -72,8 +72,10 @@ class Writing:
 
     @property
     def text(self) -> Prompt:
-        """The text so far, with its characters."""
-        return continued(self.model.tokenizer, self.given, self.added)
+        """The text so far, with its characters, and the ends of its segments where it has some."""
+        text = continued(self.model.tokenizer, self.given, self.added)
+        ends = [one.cpu().numpy() for one in self._past.boundaries]
+        return replace(text, boundaries=readonly(np.concatenate(ends))) if ends else text
 
     def factors(self, layer: int) -> Factors:
         """What a layer attended with so far, as views: rows that come change nothing in them."""

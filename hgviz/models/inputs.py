@@ -30,13 +30,24 @@ def ids_and_mask(
 
 def mask_of(values: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A mask of 0 and 1 as booleans of that shape. Errors: HgvizError."""
-    mask = _integers(values, "attention_mask")
-    if mask.shape != shape or not np.isin(mask, (0, 1)).all():
+    return _bits(values, shape, "attention_mask")
+
+
+def boundaries_of(values: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Boundaries, 1 where a token closes a segment, as booleans of that shape. Errors:
+    HgvizError."""
+    return _bits(values, shape, "boundaries")
+
+
+def _bits(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.bool_]:
+    bits = _integers(values, name)
+    if bits.shape != shape or not np.isin(bits, (0, 1)).all():
         raise HgvizError(
-            "the attention_mask does not fit the ids",
-            f"it needs one 0 or 1 for each: ids {shape}, mask {mask.shape}",
-        )
-    return mask.astype(bool)
+            f"the {name} does not fit the ids" if name == "attention_mask" else
+            f"the {name} do not fit the ids",
+            f"it needs one 0 or 1 for each: ids {shape}, {name.rpartition('_')[2]} {bits.shape}",
+        )  # fmt: skip
+    return bits.astype(bool)
 
 
 def token_types(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -28,21 +26,23 @@ from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
 from hgviz.models.cache import called
 from hgviz.models.checkpoint import outline
-from hgviz.models.config import Config, TransformerConfig
+from hgviz.models.config import Config, DynamicConfig, TransformerConfig
 from hgviz.models.continuing import ends_of
-from hgviz.models.inputs import encoder_states, ids_and_mask, mask_of, require_none, token_types
+from hgviz.models.devices import device_of, dtype_of, room
+from hgviz.models.families.dynamic import Dynamic
+from hgviz.models.inputs import (
+    boundaries_of,
+    encoder_states,
+    ids_and_mask,
+    mask_of,
+    require_none,
+    token_types,
+)
 from hgviz.models.past import Past
 from hgviz.models.readers import plain, read
 from hgviz.models.replacement import replaced
 from hgviz.models.text import Tokenizer, require_room, tokenizer_of
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
-DTYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 MASKINGS = ("compat", "strict")
 
 Trace = Generator[int, None, NDArray[Any]]
@@ -82,6 +82,11 @@ class Model:
         return getattr(self.config, "masking", "strict")
 
     @property
+    def shortens(self) -> bool:
+        """Whether it reads segments of unequal length, and can be told where they end."""
+        return isinstance(self.module, Dynamic) and self.module.config.shortens
+
+    @property
     def takes_states(self) -> bool:
         """Whether it is a decoder alone, which attends to given states of an encoder."""
         return isinstance(self.config, TransformerConfig) and self.config.cross
@@ -101,17 +106,46 @@ class Model:
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 
-    def from_ids(self, ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Prompt:
+    def from_ids(
+        self,
+        ids: Any,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        boundaries: Any = None,
+    ) -> Prompt:
         """The prompt of ids (n,), with as much text as they stand for. Errors as run."""
         found, mask = ids_and_mask(self.spec, ids, attention_mask)
         if found.ndim != 1:
             raise HgvizError("a prompt is one text", f"these ids have the shape {found.shape}")
         kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
-        return replace(
+        prompt = replace(
             self.tokenizer.decode(found),
             attention_mask=None if mask is None else readonly(mask),
             token_type_ids=None if kinds is None else readonly(kinds),
         )
+        return prompt if boundaries is None else self.cut(prompt, boundaries)
+
+    def cut(self, prompt: Prompt, boundaries: Any) -> Prompt:
+        """A prompt whose segments end where boundaries (n,) are 1, whatever the model thinks.
+
+        Errors: HgvizError where they do not fit, and for models that read no segments.
+        """
+        if not self.shortens:
+            require_none({"boundaries": boundaries}, self.spec.family)
+        ends = boundaries_of(boundaries, prompt.ids.shape)
+        if prompt.attention_mask is not None:
+            ends = ends & prompt.attention_mask
+        return replace(prompt, boundaries=readonly(ends))
+
+    def segmented(self, prompt: Prompt, off: Collection[HeadId] = frozenset()) -> Prompt:
+        """A prompt with the boundaries between which this model reads it, heads of off off: its
+        own where it has none yet. Of models that read no segments, the prompt itself."""
+        if not self.shortens or prompt.boundaries is not None:
+            return prompt
+        module = cast(Dynamic, self.module)
+        with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
+            found = module.boundaries(self.tokens(prompt), Pass(self._off(off)))
+        return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
 
     def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
         """What stands for the text behind an encoder's states (n, width). Errors as run."""
@@ -125,7 +159,9 @@ class Model:
         return replace(blank, pieces=pieces, attention_mask=kept, states=readonly(found))
 
     def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level."""
+        """The tokens behind every position of every level; see segmented for whose boundaries."""
+        if isinstance(self.config, DynamicConfig):
+            return self.config.spans(len(prompt), boundaries=self.segmented(prompt).boundaries)
         return self.config.spans(len(prompt), 0 if target is None else len(target))
 
     def run(
@@ -138,8 +174,11 @@ class Model:
         encoder_mask: Any = None,
         off: Collection[HeadId] = frozenset(),
         decoder_mask: Any = None,
+        boundaries: Any = None,
     ) -> Result:
         """Logits of ids (n,) or (batch, n); attention_mask of the same shape, True where real.
+
+        boundaries, of the same shape: 1 where a token closes a segment, None for the model's own.
 
         decoder_ids, decoder_mask: the second text of an encoder-decoder. encoder_states (m, width)
         or (batch, m, width), encoder_mask: what a decoder alone attends to. off: heads whose part
@@ -153,9 +192,10 @@ class Model:
             "decoder_mask": None if both else decoder_mask,
             "encoder_states": None if self.takes_states else encoder_states,
             "encoder_mask": None if self.takes_states else encoder_mask,
+            "boundaries": None if self.shortens else boundaries,
         }
         require_none(foreign, self.spec.family)
-        given = self._tokens(ids, attention_mask, token_type_ids)
+        given = self._tokens(ids, attention_mask, token_type_ids, boundaries)
         if both and decoder_ids is not None:
             given = replace(self._tokens(decoder_ids, decoder_mask, None), source=given)
         elif both:
@@ -197,7 +237,7 @@ class Model:
             part.ids.shape[-1] for part in (given, given.source) if part and part.ids is not None
         ]
         while True:
-            with _room(self.device, f"the text has {max(texts):,} tokens"):
+            with room(self.device, f"the text has {max(texts):,} tokens"):
                 found = _advance(steps)
             if isinstance(found, Tensor):
                 return _logits(found)
@@ -216,13 +256,20 @@ class Model:
     def _of(self, prompt: Prompt) -> Tokens:
         if prompt.states is not None:
             return self._given_states(prompt.states, prompt.attention_mask)
-        return self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids)
+        ends = prompt.boundaries if self.shortens else None  # those of a text of another model
+        return self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
 
-    def _tokens(self, ids: Any, attention_mask: Any, token_type_ids: Any) -> Tokens:
+    def _tokens(
+        self, ids: Any, attention_mask: Any, token_type_ids: Any, boundaries: Any = None
+    ) -> Tokens:
         found, mask = ids_and_mask(self.spec, ids, attention_mask)
         kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
         keep = None if mask is None else self._tensor(mask)
-        return Tokens(self._tensor(found), keep, None if kinds is None else self._tensor(kinds))
+        segments = None if kinds is None else self._tensor(kinds)
+        ends = None
+        if boundaries is not None:
+            ends = self._tensor(boundaries_of(boundaries, found.shape))
+        return Tokens(self._tensor(found), keep, segments, boundaries=ends)
 
     def _given_states(self, states: Any, mask: Any) -> Tokens:
         found = encoder_states(self.spec, states)
@@ -267,7 +314,7 @@ def open_model(
     activation: another one for all heads, as replacement.with_activation reads it; the spec then
     has another name and digest. Errors: HgvizError.
     """
-    place, kind = device_of(device), _dtype(dtype)
+    place, kind = device_of(device), dtype_of(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
     found, name = read(path), ""
@@ -287,7 +334,7 @@ def module_of(
 ) -> Network:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     module = outline(config)
-    with _room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
+    with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
@@ -299,28 +346,6 @@ def module_of(
 def _aligned(tensor: Tensor) -> Tensor:
     """The same numbers where torch itself would put them: elsewhere products have other bits."""
     return tensor.clone() if tensor.data_ptr() % 64 or not tensor.is_contiguous() else tensor
-
-
-def device_of(name: str) -> str:
-    """The device that a name stands for here. Errors: HgvizError for none, or one not there."""
-    asked = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
-    source = "HGVIZ_DEVICE" if name == "auto" else "device"
-    if asked not in DEVICES:
-        raise HgvizError(f"there is no {source} {asked!r}", f"it is one of {', '.join(DEVICES)}")
-    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if asked == "auto":
-        return next((one for one, there in here.items() if there), "cpu")
-    if not here.get(asked, True):
-        raise HgvizError(
-            f"this machine has no {asked}", f"torch {torch.__version__} finds none", "Use cpu"
-        )
-    return asked
-
-
-def _dtype(name: str) -> torch.dtype:
-    if name not in DTYPES:
-        raise HgvizError(f"there is no dtype {name!r}", f"it is one of {', '.join(DTYPES)}")
-    return DTYPES[name]
 
 
 def _masked(config: Config, masking: str | None) -> Config:
@@ -370,15 +395,3 @@ def require_one_batch(given: Tokens) -> None:
             "the two texts differ in number",
             f"there are {len(held)} on the encoder's side and {len(given.ids)} on the decoder's",
         )
-
-
-@contextmanager
-def _room(device: str, why: str) -> Iterator[None]:
-    """Turn each library's way of running out of memory into one error."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
-            raise
-        do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
-        raise HgvizError(f"the {device} has too little memory", why, do) from None

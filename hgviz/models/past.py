@@ -208,7 +208,7 @@ def _tensor(values: NDArray[Any], dtype: str) -> Tensor:
 @dataclass(slots=True)
 class Waiting:
     """A level of an Hourglass between two tokens: how many rows it has had, the last of them that
-    fill no group yet (B, < k, d), and the newest group from the level below (B, 1, d)."""
+    fill no group yet (B, open, d), and the newest group from the level below (B, 1, d)."""
 
     rest: Tensor
     newest: Tensor
@@ -227,6 +227,7 @@ class Past:
     read_once: dict[int, Factors] = field(default_factory=dict)
     recurrent: tuple[Tensor, Tensor] | None = None
     windows: dict[int, Tensor] = field(default_factory=dict)
+    boundaries: list[Tensor] = field(default_factory=list)  # bool (n,) of every pass, of segments
     _layers: dict[int, LayerPast] = field(default_factory=dict)
 
     def layer(self, index: int) -> LayerPast:

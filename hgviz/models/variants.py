@@ -270,5 +270,5 @@ def times_of(tokens: Tokens, times: int) -> Tokens:
     source = None if tokens.source is None else times_of(tokens.source, times)
     return replace(
         tokens, ids=of(tokens.ids), keep=of(tokens.keep), segments=of(tokens.segments),
-        states=of(tokens.states), source=source,
+        states=of(tokens.states), source=source, boundaries=of(tokens.boundaries),
     )  # fmt: skip

@@ -67,7 +67,9 @@ def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
     store_json(group, "pieces", prompt.pieces)
     store(group, "ids", np.asarray(prompt.ids, "<i8"))
     store(group, "spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
-    optional = {"attention_mask": "u1", "token_type_ids": "<i8", "states": "<f4"}
+    optional = {
+        "attention_mask": "u1", "token_type_ids": "<i8", "states": "<f4", "boundaries": "u1",
+    }  # fmt: skip
     for name, dtype in optional.items():
         if (values := getattr(prompt, name)) is not None:
             store(group, name, np.asarray(values, dtype), axis=0)

@@ -168,7 +168,8 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
     good = isinstance(pieces, list) and all(isinstance(one, str) for one in pieces)
     require(good and len(pieces) == sizes["tokens"], "it does not name every token")
     spans = _spans(values["spans"], len(content))
-    mask, types, states = (values[one] for one in ("attention_mask", "token_type_ids", "states"))
+    optional = ("attention_mask", "token_type_ids", "states", "boundaries")
+    mask, types, states, ends = (values[one] for one in optional)
     return Prompt(
         text=content,
         ids=readonly(values["ids"]),
@@ -177,6 +178,7 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
         attention_mask=None if mask is None else readonly(mask, bool),
         token_type_ids=None if types is None else readonly(types),
         states=None if states is None else readonly(states),
+        boundaries=None if ends is None else readonly(ends, bool),
     )
 
 

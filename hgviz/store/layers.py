@@ -77,7 +77,9 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
     relative = None
     if terms:
         weight, bias, content, position = (parts[name] for name in terms)
-        relative = Relative(weight, bias, content, position, _positive(group, "unit"))
+        backwards = attribute(group, "unit", 1) == -1  # since 1.5
+        unit = -1 if backwards else _positive(group, "unit")
+        relative = Relative(weight, bias, content, position, unit)
     keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
     kept, norms = data.get("kept"), data.get("value_norms")
     return Factors(

@@ -17,6 +17,7 @@ refuses a higher major version and ignores names it does not know.
     /prompt/attention_mask   (tokens,) uint8, optional
     /prompt/token_type_ids   (tokens,) int64, optional
     /prompt/states    (tokens, width) float32, optional: an encoder's states in place of a text
+    /prompt/boundaries       (tokens,) uint8, since 1.5, optional: 1 where a token closes a segment
     /target           the decoder's text, with the same names, where there are two texts
     /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...; of the
                       prompt, of the target, or slots, as the level's sequence in the spec says
@@ -40,7 +41,7 @@ A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
 for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), unit
-(relative positions), verify_max_abs (the largest difference between the proof rows and the tiles
+(relative positions; -1, since 1.5, for distances backwards), verify_max_abs (the largest difference between the proof rows and the tiles
 of the program that wrote the file), crc32 (one per head: over q, k, stat, norm, threshold and the
 relative terms of that head, in this order, those that are there), summary32 (the same over thumb,
 rowmax, entropy and hist; optional).
@@ -123,6 +124,7 @@ PROMPT: dict[str, Row] = {
     "attention_mask": (("tokens",), ("u1",), False),
     "token_type_ids": (("tokens",), ("i8",), False),
     "states": (("tokens", "width"), ("f4",), False),
+    "boundaries": (("tokens",), ("u1",), False),
 }
 # by head, in the order in which their checksum is taken
 SUMMED = ("q", "k", "stat", "norm", "threshold")

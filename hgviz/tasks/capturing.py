@@ -42,6 +42,7 @@ def capture(
     are computed from. Errors: HgvizError, for dense also where maps would not fit the memory.
     """
     started = time.perf_counter()
+    prompt = model.segmented(prompt, off)
     blank = Capture(
         spec=model.spec,
         prompt=prompt,

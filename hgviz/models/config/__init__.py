@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hgviz.errors import no_attention
+from hgviz.models.config.dynamic import DynamicConfig, DynamicKeys
 from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
 from hgviz.models.config.shared import Sizes, head_width, norms_of, spread
 from hgviz.models.config.transformer import PRESETS, TransformerConfig, TransformerKeys
@@ -18,7 +19,7 @@ from hgviz.models.config.unattending import (
     WindowKeys,
 )
 
-Attending = HourglassConfig | TransformerConfig
+Attending = HourglassConfig | TransformerConfig | DynamicConfig
 Config = Attending | LSTMConfig | WindowConfig
 
 
@@ -43,13 +44,14 @@ def attending(config: Config) -> Attending:
 # families.MODULES has the module that each configuration builds
 FAMILIES: dict[str, Family] = {
     "hourglass": Family(HourglassConfig, HourglassKeys),
+    "dynamic": Family(DynamicConfig, DynamicKeys),
     **{name: Family(TransformerConfig, TransformerKeys, keys) for name, keys in PRESETS.items()},
     "lstm": Family(LSTMConfig, LSTMKeys),
     "window": Family(WindowConfig, WindowKeys),
 }
 
 __all__ = [
-    "FAMILIES", "PRESETS", "Attending", "Config", "Family", "HourglassConfig", "LSTMConfig",
-    "TransformerConfig", "Unattending", "WindowConfig", "attending", "head_width", "norms_of",
+    "FAMILIES", "PRESETS", "Attending", "Config", "DynamicConfig", "Family", "HourglassConfig",
+    "LSTMConfig", "TransformerConfig", "Unattending", "WindowConfig", "attending", "head_width", "norms_of",
     "spread",
 ]  # fmt: skip

@@ -5,11 +5,13 @@ from __future__ import annotations
 from hgviz.models.blocks import Network
 from hgviz.models.config import (
     Config,
+    DynamicConfig,
     HourglassConfig,
     LSTMConfig,
     TransformerConfig,
     WindowConfig,
 )
+from hgviz.models.families.dynamic import Dynamic
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.families.lstm import LSTM
 from hgviz.models.families.transformer import Transformer
@@ -17,6 +19,7 @@ from hgviz.models.families.window import Window
 
 MODULES: dict[type[Config], type[Network]] = {
     HourglassConfig: Hourglass,
+    DynamicConfig: Dynamic,
     TransformerConfig: Transformer,
     LSTMConfig: LSTM,
     WindowConfig: Window,

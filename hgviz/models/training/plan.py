@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.models.model import device_of
+from hgviz.models.devices import device_of
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

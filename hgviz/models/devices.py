@@ -1,0 +1,54 @@
+"""Where a model computes, and in what numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from hgviz.core import HgvizError
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+def device_of(name: str) -> str:
+    """The device that a name stands for here. Errors: HgvizError for none, or one not there."""
+    asked = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
+    source = "HGVIZ_DEVICE" if name == "auto" else "device"
+    if asked not in DEVICES:
+        raise HgvizError(f"there is no {source} {asked!r}", f"it is one of {', '.join(DEVICES)}")
+    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if asked == "auto":
+        return next((one for one, there in here.items() if there), "cpu")
+    if not here.get(asked, True):
+        raise HgvizError(
+            f"this machine has no {asked}", f"torch {torch.__version__} finds none", "Use cpu"
+        )
+    return asked
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """The numbers of a name. Errors: HgvizError for an unknown one."""
+    if name not in DTYPES:
+        raise HgvizError(f"there is no dtype {name!r}", f"it is one of {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+@contextmanager
+def room(device: str, why: str) -> Iterator[None]:
+    """Turn each library's way of running out of memory into one error."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+            raise
+        do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
+        raise HgvizError(f"the {device} has too little memory", why, do) from None

@@ -1,0 +1,298 @@
+"""The dynamic-pooling Hourglass: segments of unequal length, whose ends the model may find itself.
+
+Nawrot et al. 2023 (arXiv 2211.09761), models.md A.6. A token that closes a segment is a boundary;
+the mean of a segment is read from its last token on, and what comes after the last boundary by
+nobody. Post-norm, Transformer-XL positions of distance i - j at either level. Every parameter bears
+its neutral name of models.md D. Shapes: B batch, n tokens, S segments, d width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgviz.core import HgvizError, Layer
+from hgviz.models.attention import Bias
+from hgviz.models.blocks import (
+    NON_LINEARITIES,
+    Attention,
+    Fed,
+    FeedForward,
+    Network,
+    Pass,
+    Relative,
+    Steps,
+    Tokens,
+    finish_steps,
+    too_long,
+)
+from hgviz.models.config import DynamicConfig
+from hgviz.models.past import Waiting
+
+SMALLEST = 1e-9  # beside the size of a segment
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class LookingBack(Attention):
+    """Attention with relative positions that count distances i - j, backwards from the query."""
+
+    def _bias(self, rel: Relative) -> Bias:
+        return replace(super()._bias(rel), unit=-1)
+
+
+class Block(nn.Module):
+    """Self-attention and feed-forward, each followed by a norm of the sum."""
+
+    def __init__(self, config: DynamicConfig, layer: Layer) -> None:
+        super().__init__()
+        rule, width = config.rule(layer), config.d_model
+        self.attn = LookingBack(layer, rule, width, config.d_head, "relative")
+        self.ln_attn, self.ln_ff = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
+        self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
+        self.drop = nn.Dropout(0.0)  # training sets it
+
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative, run: Pass) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
+        number = self.attn.layer.index
+        found = run.skipped(number)
+        if found is not None:
+            return found
+        x = self.ln_attn(run.summed(number, x + self.drop(self.attn(x, x, keep, rel, run))))
+        return run.left(number, self.ln_ff(x + self.drop(self.ff(x, run.hidden(number)))))
+
+    @property
+    def fed(self) -> Fed:
+        """What its feed-forward begins with."""
+        return Fed(self.attn.layer.index, self.ln_attn, self.ff)
+
+
+class Boundary(nn.ModuleDict):
+    """What says of a token whether it closes a segment: in, a non-linearity, out."""
+
+    def __init__(self, config: DynamicConfig) -> None:
+        width, inner = config.d_model, config.d_ff
+        super().__init__({"in": nn.Linear(width, inner), "out": nn.Linear(inner, 1)})
+        self.kind = config.feed_forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (B, n) of states (B, n, d)"""
+        return self["out"](NON_LINEARITIES[self.kind](self["in"](x)))[..., 0]
+
+
+class Down(nn.Module):
+    """Shorten (B, n, d) to a group that nothing is behind, and the mean of each segment."""
+
+    def __init__(self, config: DynamicConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.null = nn.Parameter(torch.randn(config.d_model))
+        self.ln = nn.LayerNorm(config.d_model)
+        if config.predicts:
+            self.boundary = Boundary(config)
+
+    def decided(self, ids: Tensor, scores: Tensor | None, first: int) -> Tensor:
+        """What closes a segment, 1 or 0 (B, n), of tokens numbered from first.
+
+        scores (B, n): logits of the predictor, where there is one. While "learned" boundaries are
+        trained they are drawn, and their gradient is that of what was drawn from, relaxed
+        (Maddison et al. 2017; straight through, Bengio et al. 2013).
+        """
+        kind = self.null.dtype
+        if self.config.boundaries == "whitespace":
+            return (ids == self.config.whitespace_id).to(kind)
+        if scores is None:
+            numbers = torch.arange(first, first + ids.shape[1], device=ids.device)
+            return (numbers % self.config.shorten_factor == 0).to(kind).expand(ids.shape)
+        if not (self.training and self.config.boundaries == "learned"):
+            return (scores > 0).to(kind)  # p > 1/2
+        noise = torch.rand_like(scores).clamp(1e-6, 1 - 1e-6).logit()
+        soft = torch.sigmoid((scores + noise) / self.config.temperature)
+        return (soft > 0.5).to(kind) + (soft - soft.detach())
+
+    def forward(self, x: Tensor, closes: Tensor, keep: Tensor | None, begun: bool) -> Tensor:
+        """x (B, n, d), closes (B, n), keep (B, n) -> (B, S, d), after the null group unless begun.
+
+        S is the most of any text; what others have beyond their own is never read.
+        """
+        means = segment_means(x, closes, keep)
+        if not begun:
+            means = torch.cat([self.null.expand(len(x), 1, -1), means], dim=1)
+        return self.ln(means)
+
+
+def segment_means(x: Tensor, closes: Tensor, keep: Tensor | None = None) -> Tensor:
+    """(B, S, d): the mean of each segment of x (B, n, d); closes (B, n) is 1 where one ends.
+
+    Tokens after the last boundary of a text take part in none that is read.
+    """
+    behind = closes.cumsum(1) - closes  # the number of the segment of each token
+    number = behind.detach().round().long()
+    count = int(closes.detach().sum(1).max().round()) if closes.numel() else 0
+    inside = number < count
+    if keep is not None:
+        inside = inside & keep
+    # a share of 1, whose gradient is that of 1 - (s - number)
+    exact = torch.promote_types(x.dtype, torch.float32)
+    share = (1 + (behind - behind.detach())).to(exact) * inside
+    place = number.clamp(max=count)
+    sizes = share.new_zeros(len(x), count + 1).scatter_add(1, place, share)
+    sums = share.new_zeros(len(x), count + 1, x.shape[2]).scatter_add(
+        1, place[..., None].expand(x.shape), x.to(exact) * share[..., None]
+    )
+    return (sums / (sizes + SMALLEST)[..., None])[:, :count].to(x.dtype)
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+class Dynamic(Network):
+    """ids (B, n) to logits (B, n, vocabulary); logits at i speak of what follows token i."""
+
+    config: DynamicConfig
+
+    def __init__(self, config: DynamicConfig) -> None:
+        super().__init__(config)
+        self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
+        self.drop = nn.Dropout(0.0)  # training sets it
+        self.rel = Relative(config.n_heads, config.d_head)
+
+        def stack(name: str) -> nn.ModuleList:
+            mine = [one for one in config.layers if one.name.startswith(name)]
+            return nn.ModuleList(Block(config, layer) for layer in mine)
+
+        self.pre = nn.ModuleList([stack("pre.0")] if config.shortens else [])
+        self.down = nn.ModuleList([Down(config)] if config.shortens else [])
+        self.middle = stack("middle")
+        self.post = nn.ModuleList([stack("post.0")] if config.shortens else [])
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size)
+
+    def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
+        """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
+        return finish_steps(self.steps(Tokens(ids, keep), run))
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        return cast(nn.Embedding, self.embed["token"])
+
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """As forward, yielding the index of each layer when it is done."""
+        run = run or Pass()
+        x = yield from self._before(tokens, run)
+        if not self.config.shortens:
+            return self.lm_head(x)
+        closes = self._closes(tokens, self._scores(tokens, x), run)
+        return (yield from self._after(x, closes, tokens.keep, run))
+
+    def boundaries(self, tokens: Tokens, run: Pass | None = None) -> Tensor:
+        """bool (B, n): what closes a segment, as far as that has to be computed."""
+        run, scores = run or Pass(), None
+        if self.config.predicts and tokens.boundaries is None:
+            scores = self._scores(tokens, finish_steps(self._before(tokens, run)))
+        return self._closes(tokens, scores, run) > 0.5
+
+    def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (B, n, vocabulary), and what the predictor's boundaries cost beside their loss.
+
+        "learned": -log P of how many there are, of n drawings of chance `prior`, over n (eq. 8 of
+        the paper). "entropy": how unlike they are to the rises of entropy in the answers. Errors:
+        HgvizError for "unigram", which is learned from a tokenizer that is not part of the model.
+        """
+        tokens, run, config = Tokens(ids), Pass(), self.config
+        x = finish_steps(self._before(tokens, run))
+        if not config.shortens:
+            return self.lm_head(x), x.new_zeros(())
+        scores = self._scores(tokens, x)
+        closes = self._closes(tokens, scores, run)
+        logits = finish_steps(self._after(x, closes, None, run))
+        if scores is None:
+            return logits, x.new_zeros(())
+        if config.boundaries == "entropy":
+            with torch.no_grad():
+                found = torch.distributions.Categorical(logits=logits.float()).entropy()
+            wanted = rises(found, config.spikes_left).to(scores.dtype)
+            return logits, F.binary_cross_entropy_with_logits(scores, wanted)
+        if config.boundaries == "unigram":
+            raise HgvizError(
+                "boundaries of a unigram tokenizer cannot be learned here",
+                "they are learned from a tokenizer that the model does not have",
+                'Choose boundaries = "learned", "entropy", "whitespace" or "fixed"',
+            )
+        count = ids.shape[1]
+        chance = torch.distributions.Binomial(
+            count, torch.tensor(config.prior, device=x.device), validate_args=False
+        )
+        return logits, -chance.log_prob(closes.sum(1).float()).mean() / count
+
+    # --- the ways down and up ---------------------------------------------------------------------
+
+    def _before(self, tokens: Tokens, run: Pass) -> Steps:
+        """(B, n, d): tokens as the layers leave them that come before any segment."""
+        x = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
+        limit = self.config.max_positions
+        if limit is not None and run.first + x.shape[1] > limit:
+            raise too_long(run.first + x.shape[1], limit)
+        stack = self.pre[0] if self.config.shortens else self.middle
+        return (yield from self._stack(stack, self.drop(x), tokens.keep, run))
+
+    def _scores(self, tokens: Tokens, x: Tensor) -> Tensor | None:
+        if not self.config.predicts or tokens.boundaries is not None:
+            return None
+        return cast(Tensor, self._down.boundary(x))
+
+    def _closes(self, tokens: Tokens, scores: Tensor | None, run: Pass) -> Tensor:
+        """1 or 0 (B, n): given, or decided; a token that is masked closes nothing."""
+        assert tokens.ids is not None
+        if tokens.boundaries is None:
+            closes = self._down.decided(tokens.ids, scores, run.first)
+        else:
+            closes = tokens.boundaries.to(self._down.null.dtype)
+        return closes if tokens.keep is None else closes * tokens.keep
+
+    def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Pass) -> Steps:
+        """Down, up and to logits; of a text that goes on, the segments that are closed now."""
+        past = run.past
+        held = (
+            Waiting(x[:, :0], x[:, :0])
+            if past is None
+            else past.levels.setdefault(0, Waiting(x[:, :0], x[:, :0]))
+        )
+        open_, begun = held.rest.shape[1], held.rows > 0
+        whole, ends = torch.cat([held.rest, x], dim=1), F.pad(closes, (open_, 0))
+        kept = None if keep is None else F.pad(keep, (open_, 0), value=True)
+        known, y = held.newest, self._down(whole, ends, kept, begun)
+        if y.shape[1]:
+            y = yield from self._stack(self.middle, y, None, run)
+            known = torch.cat([known, y], dim=1)
+        if past is not None:
+            last = int(ends[0].nonzero().max()) + 1 if bool(ends.any()) else 0
+            held.rest, held.newest = whole[:, last:], known[:, -1:]
+            held.rows += x.shape[1]
+            past.boundaries.append(closes[0] > 0.5)
+        row = closes.detach().cumsum(1).round().long()  # c_t: segments closed by then
+        x = x + known.gather(1, row[..., None].expand(x.shape))
+        x = yield from self._stack(self.post[0], x, keep, run)
+        return self.lm_head(x)
+
+    def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
+        for block in cast("nn.ModuleList", blocks):
+            x = block(x, keep, self.rel, run)
+            yield block.attn.layer.index
+        return x
+
+    @property
+    def _down(self) -> Down:
+        return cast(Down, self.down[0])
+
+
+def rises(values: Tensor, left: int) -> Tensor:
+    """bool (B, n): values (B, n) above each of so many before them, as far as there are any."""
+    found = torch.ones_like(values, dtype=torch.bool)
+    for back in range(1, min(left, values.shape[1] - 1) + 1):
+        found[:, back:] &= values[:, back:] > values[:, :-back]
+    return found
