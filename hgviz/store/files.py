@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import h5py
@@ -29,7 +32,7 @@ class Sink(io.RawIOBase):
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         self._file = os.open(path, flags, 0o666)
         self._at = self._end = 0
-        self.error: OSError | None = None
+        self.error: BaseException | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to an offset."""
@@ -41,12 +44,18 @@ class Sink(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Read what was written."""
-        os.lseek(self._file, self._at, os.SEEK_SET)
-        found = os.read(self._file, len(buffer))
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        """Read what was written, and zeros where nothing was: HDF5 takes all of the buffer."""
+        room = memoryview(buffer).cast("B")
+        found = b""
+        try:
+            os.lseek(self._file, self._at, os.SEEK_SET)
+            found = os.read(self._file, len(room))
+        except BaseException as error:
+            self.keep(error)
+        room[: len(found)] = found
+        room[len(found) :] = bytes(len(room) - len(found))
+        self._at += len(room)
+        return len(room)
 
     def write(self, data: Any) -> int:
         """Write all of data, or drop it after an error."""
@@ -56,8 +65,8 @@ class Sink(io.RawIOBase):
             os.lseek(self._file, self._at, os.SEEK_SET)
             while len(left) and self.error is None:
                 left = left[os.write(self._file, left) :]
-        except OSError as error:
-            self.error = error
+        except BaseException as error:
+            self.keep(error)
         self._at += size
         self._end = max(self._end, self._at)
         return size
@@ -67,12 +76,16 @@ class Sink(io.RawIOBase):
         self._end = self._at if size is None else size
         try:
             os.ftruncate(self._file, self._end)
-        except OSError as error:
-            self.error = self.error or error
+        except BaseException as error:
+            self.keep(error)
         return self._end
 
+    def keep(self, error: BaseException) -> None:
+        """An error for the owner, unless there was one before it."""
+        self.error = self.error or error
+
     def sync(self) -> None:
-        """All of it is on the disk afterwards. Raises the first OSError there was."""
+        """All of it is on the disk afterwards. Raises the first error there was."""
         if self.error is None:
             os.fsync(self._file)
         if self.error is not None:
@@ -85,6 +98,36 @@ class Sink(io.RawIOBase):
         super().close()
 
 
+CALLED = {one.__code__ for one in (Sink.seek, Sink.tell, Sink.readinto, Sink.write, Sink.truncate)}
+
+
+@contextmanager
+def _interrupted_outside(sink: Sink) -> Iterator[None]:
+    """Ctrl+C that Python notices while HDF5 calls the sink is kept by it, like a full disk.
+
+    Raised there, it went on through HDF5 and came out as an AttributeError. Most of those of a long
+    merge are noticed there, before the first line of a method, where no `try` of its own helps.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if not callable(usual) or threading.current_thread() is not threading.main_thread():
+        yield  # it ends the process, is ignored, or is raised in another thread
+        return
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        try:
+            usual(number, frame)
+        except BaseException as error:
+            if frame is None or frame.f_code not in CALLED:
+                raise
+            sink.keep(error)
+
+    signal.signal(signal.SIGINT, heard)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
 @contextmanager
 def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
     """An HDF5 file to write; it gets its name at the end, or leaves nothing behind.
@@ -95,7 +138,7 @@ def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
     sink = None
     try:
         sink = Sink(temporary)
-        with h5py.File(sink, "w") as file:
+        with _interrupted_outside(sink), h5py.File(sink, "w") as file:
             yield file
             if sink.error is not None:
                 raise sink.error
@@ -109,7 +152,7 @@ def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
         with suppress(OSError):
             temporary.unlink()
         # HDF5 may complain about what it reads back after a write was dropped
-        if sink is not None and sink.error is not None:
+        if sink is not None and sink.error not in (None, failure):
             raise sink.error from failure
         raise
 
