@@ -23,7 +23,7 @@ test: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
 
 soak: $(READY)
-	$(BIN)/pytest -m soak tests/soak tests/analysis
+	$(BIN)/pytest -m soak -o faulthandler_timeout=0 tests/soak tests/analysis
 
 bench: $(READY)
 	$(BIN)/python benchmarks/table.py
