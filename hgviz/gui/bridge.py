@@ -53,3 +53,5 @@ class Lanes:
         self.bridge.close()
         for lane in (self.engine, self.files, self.map, self.facts):
             lane.shutdown()
+        # else Python would delete it, in whatever thread it happens to look for garbage
+        self.bridge.deleteLater()

@@ -144,7 +144,7 @@ class Finder(Overlay):
         self.body.addSpacing(6)
         self._session = session
         session.changed.connect(self._changed)
-        self.model = _Lines(entries(session))
+        self.model = _Lines(entries(session), self)
         self.list = QListView()
         self.list.setModel(self.model)
         self.list.setItemDelegate(_Painter(self.list))
@@ -214,8 +214,8 @@ class Finder(Overlay):
 class _Lines(QAbstractListModel):
     """The entries that match, best first."""
 
-    def __init__(self, every: list[Entry]) -> None:
-        super().__init__()
+    def __init__(self, every: list[Entry], parent: QObject) -> None:
+        super().__init__(parent)
         self.all = every
         self.shown: list[tuple[Entry, tuple[int, ...]]] = []
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -63,7 +72,7 @@ class Deeds(QWidget):
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
         self.examples = Examples()
-        self.rows = Rows()
+        self.rows = Rows(self)
         self.examples.setModel(self.rows)
         self.examples.setItemDelegate(RowPainter(self.examples))
         self.examples.setUniformItemSizes(True)
@@ -140,8 +149,8 @@ class Examples(QListView):
 class Rows(QAbstractListModel):
     """The examples of a head."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
         self.examples: tuple[Example, ...] = ()
         self.many = False
 

@@ -23,7 +23,7 @@ from hgviz.gui.panels.heads import measured
 from hgviz.gui.views import words
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QPersistentModelIndex
+    from PySide6.QtCore import QObject, QPersistentModelIndex
 
     Index = QModelIndex | QPersistentModelIndex
 
@@ -50,7 +50,7 @@ class HeadsTable(QTableView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows = Heads()
+        self.rows = Heads(self)
         self._sorted = QSortFilterProxyModel(self)
         self._sorted.setSourceModel(self.rows)
         self._sorted.setSortRole(SORT)
@@ -139,8 +139,8 @@ class HeadsTable(QTableView):
 class Heads(QAbstractTableModel):
     """One row per head: name, level, kind, role, score, then every metric of any of them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
         self.heads: list[HeadId] = []
         self.titles: tuple[str, ...] = FIXED
         self._facts: Mapping[HeadId, HeadFacts] = {}

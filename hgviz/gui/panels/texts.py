@@ -52,7 +52,7 @@ class TextsPanel(View):
         self.field.textChanged.connect(self._narrow)
         self.count = Words(factor=0.92, kind="secondary")
         self.unit = label(factor=0.92, kind="secondary")
-        self.model = Texts()
+        self.model = Texts(self)
         self.list = TextList()
         self.list.setModel(self.model)
         self.list.setItemDelegate(RowPainter(self.list))

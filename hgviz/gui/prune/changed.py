@@ -42,7 +42,7 @@ class ChangedView(View):
         self.which = Segments(tuple((name, f"{words} 8,888", "") for name, words in KINDS), wide=72)
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
-        self.model = ChangeTable()
+        self.model = ChangeTable(self)
         self.table = ChangedTable()
         self.table.setModel(self.model)
         self.table.setItemDelegate(ChangePainter(self.table))

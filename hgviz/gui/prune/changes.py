@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from hgviz.analysis.trial import Trial, Which
 from hgviz.core import Step, Task
@@ -127,8 +127,8 @@ def _row(trial: Trial, place: int, say: Callable[[int], str]) -> Change:
 class ChangeTable(QAbstractTableModel):
     """The rows for Qt: words for screen readers, a Change for the painter."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
         self.found = Changes(
             (), {}, ("Text", "Label", "Whole model", "", "More loss", "Loss, bits")
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from PySide6.QtCore import QAbstractTableModel, Qt
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 
 from hgviz.analysis.slices import By, Ends, Part
 from hgviz.gui.prune.rows import LEFT, RIGHT, Index
@@ -53,8 +53,8 @@ def row_of(part: Part, measure: Measure) -> Row:
 class PartTable(QAbstractTableModel):
     """All places in the first row, then the slices, as they come or sorted by a column."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
         self.rows: tuple[Row, ...] = ()
         self.measure: Measure = "right"
         self.by, self.falling = 0, True  # column 0: as they come

@@ -44,7 +44,7 @@ class SlicesView(View):
         self.which = Segments((("right", "Right", ""), ("loss", "Loss", "")), wide=72)
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
-        self.model = PartTable()
+        self.model = PartTable(self)
         self.table = SliceTable(self.model)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
