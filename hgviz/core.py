@@ -53,7 +53,8 @@ class Layer:
     level is the level of its queries, key_level that of its keys; heads are the head numbers it
     has (a sliced checkpoint keeps the old numbers); activations has one name per head;
     window is the number of positions of the finer side that meet in one window of windowed
-    resampling, None elsewhere.
+    resampling, None elsewhere. scores: what they are of, "dot" for queries and keys that are made
+    of tokens, else as models.synthesis names them, those of a mixture joined by "+".
     """
 
     index: int
@@ -65,6 +66,7 @@ class Layer:
     activations: tuple[str, ...]
     causal: bool
     window: int | None = None
+    scores: str = "dot"
 
 
 @dataclass(frozen=True, slots=True)

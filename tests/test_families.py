@@ -53,6 +53,22 @@ FAMILIES = {
         ("--text", "the film was bad"),
         (6, 5),
     ),
+    "linformer": (
+        {"family": "bert", "goal": "classes", "labels": ["bad", "good"], "slots": 5,
+         "slots_sharing": "none", "slots_bias": True, **LEARNED},
+        ("--text", "the film was bad"),
+        (6, 5),
+    ),
+    "synthesizer": (
+        {"family": "gpt2", "scores": ["dense", "dot+random"], **LEARNED},
+        ("--text", "the film was bad"),
+        (6, 6),
+    ),
+    "places alone": (
+        {"form": "decoder", "scores": ["fixed", "factorised"], "rank": 2, **LEARNED},
+        ("--text", "the film was bad"),
+        (6, 6),
+    ),
     "both": (
         {"form": "encoder-decoder", "vocab_size": 90},
         ("--text", "그 영화는 나쁘지 않았다", "--target", "the film was bad"),
@@ -67,6 +83,9 @@ FAMILIES = {
     "one token": ({"form": "decoder", "vocab_size": 90}, {"input_ids": [4]}, (1, 1)),
     "hourglass": (None, ("--text", "the film was bad"), (16, 16)),
 }  # fmt: skip
+
+
+PROJECTED = ("slots", "linformer")
 
 
 def write_pieces(folder):
@@ -202,7 +221,7 @@ def test_logits_maps_and_rollouts_are_those_of_the_model(made, run, family, tmp_
     np.testing.assert_array_equal(weights, held.maps[last].read(1))
 
     code, _, error = run("rollout", out, "-o", tmp_path / "r.npy")
-    if family == "slots":
+    if family in PROJECTED:
         assert code == 1 and "projected sequence" in error and len(error.splitlines()) == 1
         return
     assert (code, error) == (0, "")
@@ -250,7 +269,7 @@ def test_every_kind_of_figure_is_drawn_of_every_family(made, run, family, kind, 
     files = (out, out) if FIGURES[kind].of == "pair" else (out,)
     code, said, error = run("figure", *files, "--kind", kind, "--layer", last, "--head", 1,
                             "--query", 0, "--width", "acl", "-o", file)  # fmt: skip
-    if (family, kind) == ("slots", "rollout"):  # maps of places that are no tokens
+    if family in PROJECTED and kind == "rollout":  # maps of places that are no tokens
         assert code == 1 and len(error.splitlines()) == 1 and not file.exists()
         return
     assert (code, error) == (0, "") and str(file) in said

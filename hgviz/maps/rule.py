@@ -125,7 +125,9 @@ class Factors:
     magnitudes below it; -inf where all keys weigh, +inf for rows whose keys are listed in kept
     (pairs, 3), head place, row and column, since a score too near the threshold would fall on
     the other side when it is computed again. value_norms (heads, keys) float32: the length of what
-    a key adds to the stream at weight 1, |v_j W_O|; None where nobody measured it.
+    a key adds to the stream at weight 1, |v_j W_O|; None where nobody measured it. mixture (heads,
+    keys, tokens) float32, where keys are slots: the part of the value of each token in that of each
+    slot; (1, keys, tokens) where it is the same in all heads.
     """
 
     q: NDArray[Any]
@@ -139,6 +141,7 @@ class Factors:
     threshold: NDArray[Any] | None = None
     kept: NDArray[Any] | None = None
     value_norms: NDArray[Any] | None = None
+    mixture: NDArray[Any] | None = None
 
 
 __all__ = ["Factors", "Norm", "Relative", "Rule", "replace"]

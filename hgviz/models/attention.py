@@ -98,7 +98,7 @@ def _attend(
     parts = []
     for one in alike(q, k, rule, relative):
         form = _form(one)
-        if sums is not None and form is _fused and _gives_sums(one, keep):
+        if sums is not None and form is _fused and _gives_sums(one, v, keep):
             context, sums[one.places] = _fused_and_summed(one, one.of(v), keep)
             parts.append(context)
         else:
@@ -192,11 +192,12 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=2)  # which would copy one
 
 
-def _gives_sums(one: Alike, keep: Tensor | None) -> bool:
+def _gives_sums(one: Alike, v: Tensor, keep: Tensor | None) -> bool:
     """Whether the kernel's log-sum-exp is that of the scores; in half precision not of those that
-    come as a mask.
+    come as a mask. It takes keys as wide as values.
     """
-    return one.q.device.type == "cpu" and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
+    alike = one.q.device.type == "cpu" and one.q.shape[-1] == v.shape[-1]
+    return alike and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
 
 
 def _calls(one: Alike, keep: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Tensor | None, bool]]:

@@ -21,6 +21,8 @@ from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
 from hgviz.models.past import Past
+from hgviz.models.slots import Mixtures, Projection
+from hgviz.models.synthesis import Side, Synthesis
 from hgviz.models.tap import to_numpy, value_norms
 
 EMBEDDED = -1  # in place of a layer's number, before the first
@@ -163,6 +165,8 @@ class Attention(nn.Module):
     """Queries, keys and values of one layer around the one function that attends.
 
     shift: how many zeros the keys were shifted by (a shifted key keeps its rotary position).
+    synthesis: what makes queries and keys in place of tokens, or beside them. mixtures: what its
+    heads project their keys and values by, each head by its own.
     """
 
     def __init__(
@@ -174,14 +178,19 @@ class Attention(nn.Module):
         positions: str,
         bias: bool = True,
         shift: int = 0,
+        synthesis: Synthesis | None = None,
+        mixtures: Mixtures | None = None,
     ) -> None:
         super().__init__()
         inner = len(layer.heads) * d_head
         self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
+        self.synthesis, self.mixtures = synthesis, mixtures
+        self.meets = synthesis is None or "dot" in synthesis.forms
         with warnings.catch_warnings():  # a layer may have no heads, and so weights of no numbers
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
-            self.q = nn.Linear(width, inner, bias=bias)
-            self.k = nn.Linear(width, inner, bias=bias)
+            if self.meets:
+                self.q = nn.Linear(width, inner, bias=bias)
+                self.k = nn.Linear(width, inner, bias=bias)
             self.v = nn.Linear(width, inner, bias=bias)
             self.o = nn.Linear(inner, width)
             # windows are as the package computes them: no positions inside
@@ -194,10 +203,21 @@ class Attention(nn.Module):
         self.direct = not (self.rotary or self.relative or layer.window or featured)
 
     def forward(
-        self, x: Tensor, context: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass
+        self,
+        x: Tensor,
+        context: Tensor,
+        keep: Tensor | None,
+        rel: Relative | None,
+        run: Pass,
+        slots: Projection | Mixtures | None = None,
     ) -> Tensor:
-        """x (B, Q, d) attends over context (B, K, d); keep (B, K) or None -> (B, Q, d)"""
+        """x (B, Q, d) attends over context (B, K, d), or over what slots makes of it; keep (B, K)
+        or None -> (B, Q, d)"""
         layer, tap = self.layer, run.tap
+        slots = self.mixtures or slots
+        mixture = None if slots is None or tap is None else slots.mixture(context.shape[1], keep)
+        if isinstance(slots, Projection):
+            context, keep = slots(context, keep), None
         if run.known is not None and layer.index in run.known.attended:
             return run.known.attended[layer.index]
         past = None if run.past is None else run.past.layer(layer.index)
@@ -205,13 +225,12 @@ class Attention(nn.Module):
         if row and layer.role == "cross":  # the other text does not grow
             context, keep = context[:, :0], None
         off = [layer.heads.index(one.head) for one in run.off if one.layer == layer.index]
-        q = self._split(self.q(x))
-        few = run.readout and past is None and tap is None and self._spares(x, context)
+        q = self._side("q", x, row)
+        few = run.readout and past is None and tap is None and self._spares(x, context, slots)
         if not few:
-            k, v = self._split(self.k(context)), self._split(self.v(context))
-        if self.rotary:
-            q = rotate(q, self._tokens(q, row, self.rule.stride_q))
-            k = rotate(k, self._tokens(k, key - self.shift, self.rule.stride_k))
+            k, v = self._side("k", context, key), self._split(self.v(context))
+            if isinstance(slots, Mixtures):
+                (k, v), keep = slots(k, v, keep), None
         relative = self._bias(rel) if self.relative and rel is not None else None
         if run.met is not None:
             run.met[layer.index] = Met(q, k, v, keep, relative)
@@ -221,7 +240,7 @@ class Attention(nn.Module):
             out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
             past.add_value_norms(value_norms(v, self.o.weight))
         else:
-            given = None if tap is None else partial(self._tapped, tap, v)
+            given = None if tap is None else partial(self._tapped, tap, v, mixture)
             out = attend(
                 q, k, v, self.rule, keep=keep, relative=relative, off=off,
                 **{"maps" if run.dense else "tap": given},
@@ -234,15 +253,28 @@ class Attention(nn.Module):
             run.record.attended[layer.index] = attended
         return attended
 
-    def _tapped(self, tap: Tap, v: Tensor, found: Any) -> None:
-        """Hand on what was attended with, and how much every key has to give."""
-        norms = to_numpy(value_norms(v, self.o.weight))
-        tap(self.layer.index, replace(found, value_norms=norms))
+    def _side(self, name: Side, x: Tensor, first: int) -> Tensor:
+        """Queries or keys (B, H, n, D) of tokens (B, n, d), the first of them in row first."""
+        part, own = self.synthesis, None
+        if self.meets:
+            own = self._split(getattr(self, name)(x))
+        if self.rotary and own is not None:
+            stride, shift = (self.rule.stride_q, 0) if name == "q" else (
+                self.rule.stride_k, self.shift)  # fmt: skip
+            own = rotate(own, self._tokens(own, first - shift, stride))
+        return cast(Tensor, own) if part is None else part.side(name, x, first, own)
 
-    def _spares(self, x: Tensor, context: Tensor) -> bool:
+    def _tapped(self, tap: Tap, v: Tensor, mixture: Tensor | None, found: Any) -> None:
+        """Hand on what was attended with, how much every key has to give, and what it is of."""
+        norms = to_numpy(value_norms(v, self.o.weight))
+        of = None if mixture is None else to_numpy(mixture.detach().float())
+        tap(self.layer.index, replace(found, value_norms=norms, mixture=of))
+
+    def _spares(self, x: Tensor, context: Tensor, slots: Projection | Mixtures | None) -> bool:
         """Whether queries are so few that keys and values cost more to make than to go without."""
         queries, keys = x.shape[1], context.shape[1]
-        return self.direct and queries * (self.d_head + keys) < keys * self.d_head
+        direct = self.direct and self.synthesis is None and not isinstance(slots, Mixtures)
+        return direct and queries * (self.d_head + keys) < keys * self.d_head
 
     def _met(self, q: Tensor, context: Tensor, keep: Tensor | None, off: Collection[int]) -> Tensor:
         """(B, H, Q, D) of queries that meet the tokens themselves: q . W_K x = (W_K^T q) . x, and

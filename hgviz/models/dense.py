@@ -23,13 +23,14 @@ CELLS = 1 << 20  # of all heads, weighed at a time
 @dataclass(frozen=True, slots=True)
 class Weights:
     """The maps of one layer: values (heads, queries, keys) in the dtype of the model, bfloat16 as
-    its bits; causal: row i has none right of column i; value_norms as in Factors.
+    its bits; causal: row i has none right of column i; value_norms and mixture as in Factors.
     """
 
     values: NDArray[Any]
     signed: bool
     causal: bool
     value_norms: NDArray[Any] | None = None
+    mixture: NDArray[Any] | None = None
 
 
 def attend_by_maps(

@@ -31,8 +31,8 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     for layer, name in _layers(found.config, off):
         places = [i for i, head in enumerate(layer.heads) if HeadId(layer.index, head) not in off]
         kept.append(tuple(layer.heads[i] for i in places))
-        for part in (f"{name}.{one}.{kind}" for one in IN for kind in ("weight", "bias")):
-            if part in tensors:
+        for part in found.tensors:  # all but what comes after the heads goes by heads
+            if part.startswith(f"{name}.") and not part.startswith(f"{name}.o."):
                 tensors[part] = _of_heads(tensors[part], len(layer.heads), places)
         output = tensors[f"{name}.{OUT}"]
         tensors[f"{name}.{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()

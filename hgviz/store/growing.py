@@ -35,13 +35,22 @@ def identity_of(spec: ModelSpec, off: Off, made: Provenance, **of: Any) -> Ident
     return {
         "format": schema.FORMAT,
         VERSION: list(schema.VERSION),
-        "model": hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest(),
+        "model": hashlib.sha256(json.dumps(_told(spec), sort_keys=True).encode()).hexdigest(),
         "set of heads switched off": sorted(map(str, off)),
         "masking": made.masking,
         "number format": made.dtype,
         "kind of maps": "weights" if made.dense else "factors",
         **of,
     }
+
+
+def _told(spec: ModelSpec) -> dict[str, Any]:
+    """A spec as the versions before 1.5 tell it too, wherever they could."""
+    data = asdict(spec)
+    for layer in data["layers"]:
+        if layer["scores"] == "dot":
+            del layer["scores"]
+    return data
 
 
 def refuse_existing(path: Path, force: bool) -> None:

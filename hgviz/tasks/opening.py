@@ -115,11 +115,13 @@ def _of_spec(spec: ModelSpec) -> dict[str, Any]:
         {"index": one.index, "stride": one.stride, "key_shift": one.shift, "sequence": one.sequence}
         for one in spec.levels
     ]
+    synthesised = any(one.scores != "dot" for one in spec.layers)
     layers = [
         {
             "index": one.index, "name": one.name, "role": one.role, "level": one.level,
             "key_level": one.key_level, "heads": len(one.heads), "queries": None, "keys": None,
             "activations": list(one.activations),
+            **({"scores": one.scores} if synthesised else {}),
         }
         for one in spec.layers
     ]  # fmt: skip

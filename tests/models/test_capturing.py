@@ -39,7 +39,11 @@ FAMILIES = {
     "both": {"family": "transformer", "n_layers": 1},
     "cross": {"family": "transformer", "form": "decoder", "cross": True},
     "slots": {"family": "yubert", "labels": ["no", "yes"], "slots": 5, "max_positions": 40},
-}
+    "linformer": {
+        "family": "bert", "goal": "states", "slots": 5, "max_positions": 40, "slots_bias": True,
+        "slots_sharing": "headwise", "transform": False,
+    },
+}  # fmt: skip
 
 
 def build(name, activation):

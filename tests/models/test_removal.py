@@ -40,6 +40,14 @@ KINDS = {
     "slots": lambda at: write_transformer(
         at, family="yubert", labels=["a", "b"], slots=4, max_positions=20, vocab_size=23
     ),
+    "linformer": lambda at: write_transformer(
+        at, form="encoder", goal="masked", slots=4, max_positions=20, slots_sharing="none",
+        slots_bias=True,
+    ),
+    "synthesizer": lambda at: write_transformer(
+        at, form="decoder", max_positions=20, rank=3,
+        scores=["dense+random", "dot+factorised+fixed"],
+    ),
     "encoder-decoder": write_transformer,
     "rotary": lambda at: write_transformer(at, positions="rotary"),
     "decoder with cross": lambda at: write_transformer(at, form="decoder", cross=True),

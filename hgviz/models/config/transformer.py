@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.core import Goal, HgvizError, Integers, Layer, Level, ModelSpec, readonly
 from hgviz.maps.rule import Rule
 from hgviz.models.config.shared import (
     Chosen,
+    Count,
     Depth,
     Keys,
     head_width,
@@ -23,6 +26,7 @@ from hgviz.models.config.shared import (
 )
 
 Stacks = Literal["encoder", "decoder", "encoder-decoder"]
+SCORES = ("dot", "dense", "random", "fixed", "factorised")  # models.synthesis has all but the first
 
 
 class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +52,16 @@ class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     pooler: Literal["none", "shared", "separate"] = "shared"
     slots: Chosen = 0
     slots_shared: bool = True
+    slots_sharing: Literal["tokens", "none", "headwise", "kv", "layerwise"] = "tokens"
+    slots_bias: bool = False
+    scores: str | list[str] = "dot"
+    rank: Count = 8
     kept: list[list[int]] = []
+
+    def arguments(self) -> dict[str, Any]:
+        """As the shared keys, one form of scores for all layers as a list."""
+        one = (self.scores,) if isinstance(self.scores, str) else tuple(self.scores)
+        return {**super().arguments(), "scores": one}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +78,13 @@ class TransformerConfig:
     goal, labels: see ModelSpec. transform: a dense layer and a norm before the vocabulary (BERT).
     tied: the vocabulary's matrix is the embedding. cls: how many first tokens are put side by side
     into the classifier (models.md B.4); pooler: what each passes through on its way.
-    slots: a sequence projected to so many rows before the heads are split, 0 for none (B.5);
-    slots_shared: by one matrix for all layers. kept: the numbers of the heads that each layer
-    still has, all where empty.
+    slots: a sequence projected to so many rows, 0 for none. slots_sharing "tokens": before the
+    heads are split (B.5), slots_shared: by one matrix for all layers; else keys and values are
+    (Linformer, Wang et al. 2020), by two matrices of each head ("none") or layer ("headwise"), or
+    by one for both, of each layer ("kv") or of all ("layerwise"); slots_bias: a number more for
+    each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
+    layers that attend to their own text, or for each of them; see models.synthesis. rank: of
+    factorised scores. kept: the numbers of the heads that each layer still has, all where empty.
     """
 
     vocab_size: int
@@ -101,6 +118,10 @@ class TransformerConfig:
     pooler: Literal["none", "shared", "separate"] = "shared"
     slots: int = 0
     slots_shared: bool = True
+    slots_sharing: Literal["tokens", "none", "headwise", "kv", "layerwise"] = "tokens"
+    slots_bias: bool = False
+    scores: tuple[str, ...] = ("dot",)
+    rank: int = 8
     kept: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,16 +133,25 @@ class TransformerConfig:
         self._require_sound()
 
     def _require_sound(self) -> None:
-        encoder, fixed = self.form == "encoder", self.positions == "learned" or self.slots > 0
+        encoder, after = self.form == "encoder", self.slots_sharing != "tokens"
+        forms = {name for one in self.scores for name in one.split("+")}
+        synthesised = forms != {"dot"}
+        fixed = self.positions == "learned" or self.slots > 0 or synthesised
         wrong = (
             (fixed and not self.max_positions,
-             "learned positions and a projected sequence need max_positions, the longest text"),
+             "learned positions, a projected sequence and scores that are synthesised need "
+             "max_positions, the longest text"),
             (self.slots and not encoder,
              "a projected sequence mixes all tokens and is never causal: only an encoder has it"),
             (self.slots and self.positions == "rotary",
              "rotary positions have no angle for the rows of a projected sequence"),
             (self.slots > (self.max_positions or self.slots),
              "a sequence is projected to at most max_positions rows"),
+            (not self.slots and (after or self.slots_bias),
+             "slots_sharing and slots_bias say how a sequence is projected: give slots as well"),
+            (self.slots_bias and not after,
+             "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
+            *self._wrong_scores(forms, synthesised),
             (self.cross and self.form != "decoder",
              "cross belongs to a decoder alone; an encoder-decoder always has it"),
             (self.goal == "classes" and not (encoder and self.labels),
@@ -133,6 +163,25 @@ class TransformerConfig:
             if failed:
                 raise HgvizError("this model cannot be built", why, "Correct its configuration")
         require_kept(self.kept, len(self._names()), self.n_heads)
+
+    def _wrong_scores(self, forms: set[str], synthesised: bool) -> list[tuple[Any, str]]:
+        layers = sum(role == "self" for _, role in self._names())
+        unknown = sorted(forms - {*SCORES})
+        named = [name for one in self.activations for name in
+                 (one if isinstance(one, tuple) else (one,)) if name in ACTIVATIONS]  # fmt: skip
+        return [
+            (unknown, f"there are no scores {', '.join(unknown)[:40]!r}; "
+             f"scores are {', '.join(SCORES)}, or several joined by +"),
+            (any(len(set(parts)) < len(parts) for parts in (one.split("+") for one in self.scores)),
+             "a mixture names each of its scores once"),
+            (len(self.scores) not in (1, layers),
+             f"scores needs one name, or one for each of the {layers} layers that attend to their "
+             "own text"),
+            (synthesised and self.slots,
+             "a projected sequence has no places for scores that are synthesised"),
+            (synthesised and any(ACTIVATIONS[name].features for name in named),
+             "linear attention weighs features of tokens, and synthesised scores have none"),
+        ]  # fmt: skip
 
     @property
     def two_texts(self) -> bool:
@@ -153,7 +202,7 @@ class TransformerConfig:
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that attends, in order of computation."""
-        found = []
+        found, scores = [], cycle(self.scores)
         for index, (name, role) in enumerate(self._names()):
             heads = self.kept[index] if self.kept else tuple(range(self.n_heads))
             names = spread(self.activations, index, self.n_heads)
@@ -164,6 +213,7 @@ class TransformerConfig:
                 Layer(
                     index, name, role, level, key_level, heads,  # type: ignore[arg-type]
                     tuple(names[head] for head in heads), causal,
+                    scores=next(scores) if role == "self" else "dot",
                 )
             )  # fmt: skip
         return tuple(found)
@@ -175,14 +225,15 @@ class TransformerConfig:
             return Level(0), Level(1, sequence="target")
         return (Level(0), Level(1, sequence="slots")) if self.slots else (Level(0),)
 
+    def scale(self, layer: Layer) -> float:
+        """What multiplies products of queries and keys that are made of tokens."""
+        scale = self.d_head**-0.5 if self.scaled else 1.0
+        return scale / (int(layer.name.split(".")[1]) + 1) if self.depth_scaled else scale
+
     def rule(self, layer: Layer) -> Rule:
         """How scores become weights in a layer."""
-        scale = self.d_head**-0.5 if self.scaled else 1.0
-        if self.depth_scaled:
-            number = int(layer.name.split(".")[1])
-            scale /= number + 1
         return Rule(
-            scale=scale,
+            scale=self.scale(layer) if layer.scores == "dot" else 1.0,
             activations=layer.activations,
             norms=norms_of(layer.activations, self.norms),
             top_k=self.top_k,

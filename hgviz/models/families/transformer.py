@@ -7,10 +7,9 @@ source or slots, d width.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +29,10 @@ from hgviz.models.blocks import (
     too_long,
 )
 from hgviz.models.config import TransformerConfig
+from hgviz.models.slots import Mixtures, Projection
+from hgviz.models.synthesis import Synthesis
+
+Slots = Projection | Mixtures
 
 # --- parts ----------------------------------------------------------------------------------------
 
@@ -80,22 +83,6 @@ def sinusoids(numbers: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return turned.to(dtype).to(numbers.device)
 
 
-class Projection(nn.Module):
-    """A sequence mixed into r slots before the heads are split (models.md B.5)."""
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        longest = config.max_positions or 0
-        self.weight = nn.Parameter(torch.empty(config.slots, longest))
-        nn.init.normal_(self.weight, std=1 / math.sqrt(max(longest, 1)))
-
-    def forward(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """(B, n, d) -> (B, r, d); padded tokens are zero before they are mixed."""
-        if keep is not None:
-            x = x * keep[..., None]
-        return self.weight[:, : x.shape[1]] @ x
-
-
 class Block(nn.Module):
     """Self-attention, cross-attention where there is a source, and feed-forward."""
 
@@ -107,7 +94,7 @@ class Block(nn.Module):
         if cross is not None:
             self.ln_cross, self.cross = _norm(config), _attention(config, cross)
             self.layers.append(cross)
-        self.projection = Projection(config) if config.slots and not config.slots_shared else None
+        self.projection = _slots(config, "layer")
         self.ln_ff = _norm(config)
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)
@@ -117,7 +104,7 @@ class Block(nn.Module):
         x: Tensor,
         tokens: Tokens,
         memory: Tensor | None,
-        shared: Projection | None,
+        shared: Slots | None,
         run: Pass,
         rows: int | None = None,
     ) -> Steps:
@@ -130,9 +117,7 @@ class Block(nn.Module):
             return found
 
         def attend(y: Tensor) -> Tensor:
-            if projection is None:
-                return self.attn(y[:, :rows], y, tokens.keep, None, run)
-            return self.attn(y[:, :rows], projection(y, tokens.keep), None, None, run)
+            return self.attn(y[:, :rows], y, tokens.keep, None, run, projection)
 
         x = self._attended(self.layers[0].index, x, self.ln_attn, attend, run, rows)
         yield self.layers[0].index
@@ -232,7 +217,7 @@ class Transformer(Network):
             self.decoder = stack("decoder", config.decoder_layers)
         else:
             self.middle = stack("middle", config.n_layers)
-        self.projection = Projection(config) if config.slots and config.slots_shared else None
+        self.projection = _slots(config, "model")
         if config.final_norm:
             self.ln_f = _norm(config)
         speaks = config.goal in ("next", "masked")
@@ -328,8 +313,32 @@ class Transformer(Network):
 
 def _attention(config: TransformerConfig, layer: Layer) -> Attention:
     # in cross-attention the two texts' positions have nothing to do with each other
-    positions = "none" if layer.role == "cross" else config.positions
-    return Attention(layer, config.rule(layer), config.d_model, config.d_head, positions)
+    positions, width, longest = config.positions, config.d_head, config.max_positions or 0
+    synthesis = mixtures = None
+    if layer.role == "cross":
+        positions = "none"
+    if layer.scores != "dot":
+        forms, heads = layer.scores.split("+"), len(layer.heads)
+        synthesis = Synthesis(
+            forms, heads, config.d_model, width, longest, config.rank, config.scale(layer)
+        )
+    if config.slots_sharing == "none":
+        mixtures = Mixtures(len(layer.heads), config.slots, longest, config.slots_bias, one=False)
+    return Attention(
+        layer, config.rule(layer), config.d_model, width, positions,
+        synthesis=synthesis, mixtures=mixtures,
+    )  # fmt: skip
+
+
+def _slots(config: TransformerConfig, whose: Literal["layer", "model"]) -> Slots | None:
+    """What a layer projects its text by in all heads, or all layers do; None for neither."""
+    sharing, longest = config.slots_sharing, config.max_positions or 0
+    if sharing == "tokens":
+        mine = config.slots_shared == (whose == "model")
+        return Projection(config.slots, longest) if config.slots and mine else None
+    if whose != ("model" if sharing == "layerwise" else "layer") or sharing == "none":
+        return None
+    return Mixtures(1, config.slots, longest, config.slots_bias, one=sharing != "headwise")
 
 
 def _norm(config: TransformerConfig) -> nn.LayerNorm:

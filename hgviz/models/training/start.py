@@ -47,6 +47,7 @@ from hgviz.models.training.vocabulary import (
 EXCHANGED = ("activations", "norms", "top_k")
 CHANGED = (*EXCHANGED, "goal", "labels", "cls", "pooler")
 BESIDE = ("from", "off")  # of [model], and no keys of a configuration
+MIXED = {"projection", "mixtures"}  # parts of names: mixtures of tokens have their own scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def initialise(model: Network, std: float = 0.02) -> None:
             continue  # a layer without heads
         if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
             nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
-        elif name.endswith("projection.weight") or name.startswith("lstm."):
+        elif MIXED.intersection(name.split(".")) or name.startswith("lstm."):
             continue  # a mixture of tokens has its own scale, and so has a state that returns
         elif parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)
