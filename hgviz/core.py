@@ -302,7 +302,9 @@ class Capture:
         stride = self.spec.levels[level].stride
         if stride is not None:
             return token // stride
-        closed = np.flatnonzero((self.spans[level][:, 0] >= 0) & (self.spans[level][:, 0] <= token))
+        # the last that is closed by then: what the model gives the token from below
+        ends = self.spans[level][:, 1]
+        closed = np.flatnonzero((ends > 0) & (ends <= token + 1))
         return int(closed[-1]) if len(closed) else 0
 
     def _fitted(self, spans: Integers, layer: int, axis: int) -> Integers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
-from hgviz.analysis.operators import Array, pool, shifted, spread, unpooled, unshifted, unspread
+from hgviz.analysis.operators import Array, Between, Groups, Segments, shifted, unshifted
 from hgviz.core import Capture, Task
 from hgviz.recipe import Recipe
 
@@ -46,14 +46,12 @@ class Level:
         self.pre, self.post = net.stacks(level)
         self.scales: dict[str, Array] = {}
         self.inner: Level | None = None
-        if level + 1 < len(net.strides):
-            self.factor = net.strides[level + 1] // net.strides[level]
-            self.shift = net.shifts[level + 1]
-            self.parts = net.parts(level, self.factor)
-            self.padded = -(-length // self.factor) * self.factor
+        if level + 1 < len(net.levels):
+            self.way = net.way(level, length)
+            self.padded = self.way.padded
             self.down, self.up = net.between(level)
             self.official, self.spreads = net.official, net.spreads
-            self.inner = Level(net, level + 1, self.padded // self.factor)
+            self.inner = Level(net, level + 1, self.way.count)
 
     def measure(self) -> Task[None]:
         """Find the scales, from the innermost level out; before anything is sent through."""
@@ -91,14 +89,14 @@ class Level:
         assert self.inner is not None
         keep, look = self.recipe.keep, self.recipe.look
         skip = np.pad(values, (0, self.padded - self.length))  # E v
-        short = pool(skip, self.factor, self.shift, self.parts)
+        short = self.way.pool(skip)
         if self.down is not None:
-            looked = yield from self.down.right(shifted(skip, self.shift))
+            looked = yield from self.down.right(shifted(skip, self.way.shift))
             short = keep * short + look * looked
         inner = yield from self.inner.right(self._rn("short", short))
         if "spread" not in self.scales:
             self.inner_mass = inner
-        out = self._rn("spread", spread(inner, self.factor))
+        out = self._rn("spread", self.way.spread(inner))
         if not self.official:
             out = self._rn("joined", keep * skip + look * out)
         elif self.up is not None:
@@ -146,16 +144,17 @@ class Level:
         elif self.up is not None:
             skip += keep * out if self.spreads else out
             out = look * out if self.spreads else np.zeros_like(out)
-        return skip, unspread(out * self.scales["spread"], self.factor), looked
+        return skip, self.way.unspread(out * self.scales["spread"]), looked
 
     def _lengthened(self, short: Array) -> Task[tuple[Array, Array]]:
         """Rows (r, m) over the shortened level as rows (r, N): by pooling, and by attention."""
         short = short * self.scales["short"]
         attended = np.zeros((len(short), self.padded))
         if self.down is not None:
-            attended = unshifted((yield from self.down.left(self.recipe.look * short)), self.shift)
+            looked = yield from self.down.left(self.recipe.look * short)
+            attended = unshifted(looked, self.way.shift)
             short = self.recipe.keep * short
-        return unpooled(short, self.factor, self.shift, self.parts), attended
+        return self.way.unpooled(short), attended
 
     def apart(self, rows: Array) -> Task[list[Array]]:
         """X R as a sum: for each level from this one in, (r, n), what went no further than it."""
@@ -227,11 +226,10 @@ class Net:
 
     def __init__(self, capture: Capture, recipe: Recipe) -> None:
         spec, self.recipe = capture.spec, recipe
-        self.official = spec.form != "windowed"
+        self.official = spec.form not in ("windowed", "dynamic")
         self.spreads = spec.upsampling != "none"
-        self.strides = [level.stride or 0 for level in spec.levels]
-        self.shifts = [level.shift for level in spec.levels]
-        self.layers = spec.layers
+        self.levels, self.layers = spec.levels, spec.layers
+        self.spans, self.keep = capture.spans, capture.prompt.attention_mask
         # a layer that has no heads, or none that is on, adds nothing that looks anywhere
         self.fused = {
             layer.index: Fused(capture, layer, recipe)
@@ -250,11 +248,15 @@ class Net:
         for one in self.fused.values() if cells <= HELD else ():
             yield from one.hold()
 
-    def parts(self, level: int, factor: int) -> Array | None:
-        """The part of each place of a group in what a level is pooled to; None: all alike."""
+    def way(self, level: int, length: int) -> Between:
+        """Between so many positions of a level and those of the one below it."""
+        above, below = self.levels[level].stride, self.levels[level + 1].stride
+        if above is None or below is None:
+            return Segments(length, self.spans[level + 1], self.keep)
         pooling = self.recipe.pooling
         found = pooling[level] if level < len(pooling) else None
-        return None if found is None else np.array(found, np.float64)
+        parts = None if found is None else np.array(found, np.float64)
+        return Groups(length, below // above, self.levels[level + 1].shift, parts)
 
     def of_level(self, level: int) -> list[Fused]:
         """The layers whose queries lie on a level, in order."""

@@ -12,7 +12,7 @@ import numpy as np
 from hgviz.analysis.composition import Net
 from hgviz.analysis.flow import Edges, Graph, flow
 from hgviz.analysis.fusion import Fused, inverse
-from hgviz.analysis.operators import Array, pool, spread
+from hgviz.analysis.operators import Array
 from hgviz.analysis.resolution import bounds, require_composable
 from hgviz.core import Capture, Floats, HgvizError, Step, Task, readonly
 from hgviz.recipe import Recipe
@@ -121,26 +121,26 @@ class Network:
         """The layers of a level and all below it; gives the group of its answers."""
         before, after = self.net.stacks(level)
         group = self._stack(before, group)
-        if level + 1 < len(self.net.strides):
+        if level + 1 < len(self.net.levels):
             group = self._through(level, group)
         return self._stack(after, group)
 
     def _through(self, level: int, skip: int) -> int:
         net, keep, look = self.net, self.keep, self.look
-        factor, shift = net.strides[level + 1] // net.strides[level], net.shifts[level + 1]
         length = self.sizes[skip]
-        padded = -(-length // factor) * factor
+        way = net.way(level, length)
+        padded, count = way.padded, way.count
         down, up = net.between(level)
         own = np.eye(padded, length)
-        short = pool(own, factor, shift, net.parts(level, factor))
+        short = way.pool(own)
         if down is not None:
-            moved = np.eye(padded, length, k=-shift)  # S E
-            short = keep * short + look * down.corner(padded // factor, padded) @ moved
+            moved = np.eye(padded, length, k=-way.shift)  # S E
+            short = keep * short + look * down.corner(count, padded) @ moved
         if self.divides:
             short = short * inverse(short.sum(axis=1))[:, None]
-        inner = self._level(level + 1, self._sum(padded // factor, (1.0, skip, short)))
-        wide = spread(np.eye(padded // factor), factor)
-        looked = None if up is None else up.corner(padded, padded // factor)
+        inner = self._level(level + 1, self._sum(count, (1.0, skip, short)))
+        wide = way.spread(np.eye(count))
+        looked = None if up is None else up.corner(padded, count)
         return self._joined(skip, inner, own[:length], wide[:length],
                             None if looked is None else looked[:length])  # fmt: skip
 
@@ -182,7 +182,10 @@ def _needed(capture: Capture, last: int) -> int:
     side = len(capture.main)
     own = [one for one in spec.layers if capture.prompt_of(one.level) is capture.main]
     causal = all(one.causal for one in own if one.window is None and one.role != "cross")
-    shifted = all(one.shift for one in spec.levels[1:] if one.sequence == "source")
+    # a segment is read after its end
+    shifted = all(
+        one.shift or one.stride is None for one in spec.levels[1:] if one.sequence == "source"
+    )
     if not (causal and (shifted or spec.two_texts)):
         return side
     widest = max((one.stride or 1) for one in spec.levels)

@@ -5,10 +5,13 @@ P, S and U are the matrices of models.md A.3.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hgviz.core import Integers
 
 Array = NDArray[Any]
 
@@ -53,3 +56,120 @@ def unpooled(rows: Array, factor: int, shift: int, parts: Array | None = None) -
 def unspread(rows: Array, factor: int) -> Array:
     """X U for rows X (r, N) -> (r, m)."""
     return rows.reshape(len(rows), -1, factor).sum(axis=2)  # type: ignore[no-any-return]
+
+
+# --- between two levels ---------------------------------------------------------------------------
+
+
+class Between(Protocol):
+    """How the n positions of a level become the m of the one below it, and again n: D and U of
+    models.md A.8. padded: N positions, those included that fill the last group up; shift: of the
+    keys of the layer that attends from one to the other."""
+
+    @property
+    def padded(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def shift(self) -> int: ...
+
+    def pool(self, values: Array) -> Array:
+        """(N, ...) -> (m, ...)"""
+        ...
+
+    def unpooled(self, rows: Array) -> Array:
+        """X D of rows X, (r, m) -> (r, N)"""
+        ...
+
+    def spread(self, values: Array) -> Array:
+        """(m, ...) -> (N, ...)"""
+        ...
+
+    def unspread(self, rows: Array) -> Array:
+        """X U of rows X, (r, N) -> (r, m)"""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Groups of equal size; parts as in pool."""
+
+    length: int
+    factor: int
+    shift: int
+    parts: Array | None = None
+
+    @property
+    def padded(self) -> int:
+        """N"""
+        return self.count * self.factor
+
+    @property
+    def count(self) -> int:
+        """m"""
+        return -(-self.length // self.factor)
+
+    def pool(self, values: Array) -> Array:
+        """P S v"""
+        return pool(values, self.factor, self.shift, self.parts)
+
+    def unpooled(self, rows: Array) -> Array:
+        """X P S"""
+        return unpooled(rows, self.factor, self.shift, self.parts)
+
+    def spread(self, values: Array) -> Array:
+        """U v"""
+        return spread(values, self.factor)
+
+    def unspread(self, rows: Array) -> Array:
+        """X U"""
+        return unspread(rows, self.factor)
+
+
+class Segments:
+    """Segments of unequal length behind a null group: the mean of a segment is read from its last
+    token on (models.md A.8, Nawrot). Nothing is padded.
+
+    spans (m, 2) of tokens, the null group's (-1, -1); keep (n,): the tokens that are in a mean.
+    """
+
+    shift = 0
+
+    def __init__(self, length: int, spans: Integers, keep: NDArray[np.bool_] | None = None) -> None:
+        own = spans[1:][spans[1:, 1] <= length]
+        self.padded, self.count = length, len(own) + 1
+        self._starts, self._sizes = own[:, 0], own[:, 1] - own[:, 0]
+        self._inside = int(own[-1, 1]) if len(own) else 0
+        kept = np.ones(self._inside) if keep is None else keep[: self._inside].astype(np.float64)
+        sums = np.add.reduceat(kept, self._starts) if len(own) else kept
+        self._share = kept / np.repeat(sums, self._sizes)  # of a token in its segment
+        # the position below that is read by each token: of the last segment that is closed by then
+        self._read = np.searchsorted(own[:, 1], np.arange(length) + 1, side="right")
+
+    def pool(self, values: Array) -> Array:
+        """The mean of each segment; the null group has none, so that its row is zero."""
+        out = np.zeros((self.count, *values.shape[1:]))
+        if self._inside:
+            share = self._share.reshape(-1, *[1] * (values.ndim - 1))
+            out[1:] = np.add.reduceat(values[: self._inside] * share, self._starts, axis=0)
+        return out
+
+    def unpooled(self, rows: Array) -> Array:
+        """The transpose of pool, of rows (r, m)."""
+        out = np.zeros((len(rows), self.padded))
+        out[:, : self._inside] = np.repeat(rows[:, 1:], self._sizes, axis=1) * self._share
+        return out
+
+    def spread(self, values: Array) -> Array:
+        """Row c_t of values (m, ...) for every token t."""
+        return values[self._read]  # type: ignore[no-any-return]
+
+    def unspread(self, rows: Array) -> Array:
+        """The transpose of spread, of rows (r, n)."""
+        out = np.zeros((len(rows), self.count))
+        there, first = np.unique(self._read, return_index=True)
+        if len(there):
+            out[:, there] = np.add.reduceat(rows, first, axis=1)
+        return out

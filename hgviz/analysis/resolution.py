@@ -99,7 +99,7 @@ def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = Non
     models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
     by their row sums. recipe chooses otherwise; with nothing, one column more says what comes from
     no token, and rows add up to 1 with it. Errors: HgvizError for a partial capture, a projected
-    sequence, levels of unequal segments, rows outside the text, more than 8,192 rows at once, and
+    sequence, levels of unknown form, rows outside the text, more than 8,192 rows at once, and
     heads that the capture does not have.
     """
     require_composable(capture, recipe or Recipe())  # before any map is read
@@ -167,10 +167,11 @@ def require_composable(capture: Capture, recipe: Recipe) -> None:
             "their keys are mixtures of all tokens, which the capture does not hold",
             "Look at its layers one by one",
         )
-    if len(spec.levels) > 1 and not spec.two_texts and spec.form not in ("official", "windowed"):
+    forms = ("official", "windowed", "dynamic")
+    if len(spec.levels) > 1 and not spec.two_texts and spec.form not in forms:
         raise HgvizError(
             f"the levels of a {spec.form or spec.family} model cannot be composed",
-            "only the official and the windowed form of the Hourglass can",
+            f"only the {', '.join(forms[:-1])} and {forms[-1]} forms of the Hourglass can",
             "Look at its layers one by one",
         )
 

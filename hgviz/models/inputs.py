@@ -42,11 +42,12 @@ def boundaries_of(values: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 def _bits(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.bool_]:
     bits = _integers(values, name)
     if bits.shape != shape or not np.isin(bits, (0, 1)).all():
+        short, several = name.rpartition("_")[2], name.endswith("s")
         raise HgvizError(
-            f"the {name} does not fit the ids" if name == "attention_mask" else
-            f"the {name} do not fit the ids",
-            f"it needs one 0 or 1 for each: ids {shape}, {name.rpartition('_')[2]} {bits.shape}",
-        )  # fmt: skip
+            f"the {name} {'do' if several else 'does'} not fit the ids",
+            f"{'they need' if several else 'it needs'} one 0 or 1 for each: "
+            f"ids {shape}, {short} {bits.shape}",
+        )
     return bits.astype(bool)
 
 

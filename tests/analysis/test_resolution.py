@@ -280,8 +280,8 @@ def test_what_cannot_be_composed_is_said():
         rollout(capture, (4, 13))
     with pytest.raises(HgvizError, match="rows"):
         rollout(capture, (4, 4))
-    with pytest.raises(HgvizError, match="dynamic"):
-        rollout(replace(capture, spec=replace(capture.spec, form="dynamic")))
+    with pytest.raises(HgvizError, match="levels of a strange model"):
+        rollout(replace(capture, spec=replace(capture.spec, form="strange")))
     levels = (capture.spec.levels[0], replace(capture.spec.levels[1], sequence="slots"))
     with pytest.raises(HgvizError, match="projected sequence"):
         rollout(replace(capture, spec=replace(capture.spec, levels=levels)))

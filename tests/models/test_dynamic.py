@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.models.building import make_transformer
-from tests.models.segments import forward
 
 from hgviz.core import HgvizError
 from hgviz.models.blocks import Pass, Tokens, finish_steps
@@ -14,6 +12,8 @@ from hgviz.models.checkpoint import save
 from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.model import open_model
 from hgviz.models.own import config_json, parse_config
+from tests.models.building import make_transformer, write_checkpoint, write_transformer
+from tests.models.segments import forward
 
 SMALL = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3}
 KINDS = {
@@ -282,8 +282,6 @@ def test_boundaries_that_do_not_fit_are_one_error(opened, wrong):
 
 
 def test_other_models_take_no_boundaries(tmp_path):
-    from tests.models.building import write_checkpoint, write_transformer
-
     for folder in (
         write_checkpoint(tmp_path / "a"),
         write_transformer(tmp_path / "b", form="encoder", goal="states"),
