@@ -59,9 +59,11 @@ def table(rows: Iterable[tuple[Any, ...]]) -> bytes:
 
 def require_folder(path: Path) -> None:
     """Errors: HgvizError where a file of this name cannot be."""
-    if path.is_dir():
-        raise HgvizError(f"{path.name} is a folder", "", "Give the figure another name")
-    if not path.absolute().parent.is_dir():
+    if os.path.isdir(path):  # False also for names that no system takes
+        raise HgvizError(
+            f"{path.name} is a folder", "a figure is a file", "Give the figure another name"
+        )
+    if not os.path.isdir(path.absolute().parent):
         raise HgvizError(
             f"there is no folder {path.parent}",
             "a figure is written into a folder that exists",
@@ -97,6 +99,10 @@ def _said(path: Path, error: OSError) -> HgvizError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HgvizError(
             f"{path.name} could not be written", "the disk is full", "Make room and try again"
+        )
+    if error.errno == errno.ENAMETOOLONG:
+        return HgvizError(
+            "the figure could not be written", "its name is too long", "Give it a shorter one"
         )
     return HgvizError(
         f"{path.name} could not be written",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hgviz.core import HgvizError
@@ -24,10 +25,10 @@ def require_free(path: str, numbers: bool, words: bool, ended: bool) -> None:
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
-    beside = [name_beside(figure, ending) for ending, wanted in ((TABLE, numbers), (WORDS, words))
-              if wanted]  # fmt: skip
-    others = [] if figure.exists() else beside
-    taken = [one for one in (*[figure.name] * ended, *others) if figure.with_name(one).exists()]
+    names = [figure.name] if ended else []
+    if not os.path.exists(path):
+        names += [name_beside(figure, TABLE)] * numbers + [name_beside(figure, WORDS)] * words
+    taken = [one for one in names if os.path.exists(figure.with_name(one))]
     if taken:
         several = len(taken) > 1
         raise HgvizError(

@@ -134,7 +134,7 @@ def test_files_that_nobody_was_asked_about_stay(drawn, until, tmp_path):
 
 
 def test_a_figure_has_the_ending_of_one(drawn, until, tmp_path):
-    names = ["fig1.2", "map", "map.txt"]
+    names = ["fig1.2", "map.txt"]
     for name in names:
         drawn.commands._export_to(a_wish(drawn), str(tmp_path / name))
     until(lambda: quiet(drawn))
@@ -142,4 +142,8 @@ def test_a_figure_has_the_ending_of_one(drawn, until, tmp_path):
     drawn.commands._export_to(a_wish(drawn), str(tmp_path / "fig1.2"))
     wrong = refused(drawn, until)
     assert wrong.error.what == "fig1.2.svg is there already"
+    wrong.finish()
+    drawn.commands._export_to(a_wish(drawn, words=True), str(tmp_path / f"{'a' * 300}.svg"))
+    wrong = refused(drawn, until)
+    assert wrong.error.why == "its name is too long" and not wrong.error.details
     wrong.finish()
