@@ -31,8 +31,8 @@ class Prompt:
     spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
     label by offsets, never by token strings. attention_mask: True where a token is real.
     states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
-    boundaries: True where a token closes a segment, for models that read segments: given, or what
-    the model found itself; None where nobody has said.
+    boundaries: True where a token closes a segment, whatever a model that reads segments thinks;
+    None: it finds them itself.
     """
 
     text: str

@@ -41,7 +41,7 @@ def capture(
             metavar="F.json",
             help='{"input_ids": [...]}, and where they apply "attention_mask", "token_type_ids", '
             '"decoder_input_ids", "decoder_attention_mask", "encoder_hidden_states", '
-            '"encoder_attention_mask".',
+            '"encoder_attention_mask", "boundaries".',
         ),
     ] = None,
     corpus: Annotated[
@@ -62,6 +62,14 @@ def capture(
     temperature: Annotated[
         float | None, typer.Option(metavar="T", help="Divides the logits, with --seed; else 1.")
     ] = None,
+    boundaries: Annotated[
+        str,
+        typer.Option(
+            metavar="B",
+            help="Where segments end, in place of what the model finds: fixed:K, whitespace, "
+            "unigram:TOKENIZER.json, entropy:MODEL, or a file of a 0 or 1 for each token.",
+        ),
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Off = "",
     dense: Annotated[
@@ -95,6 +103,8 @@ def capture(
         raise typer.BadParameter(
             "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
         )
+    if corpus is not None and boundaries:
+        raise typer.BadParameter("--boundaries go with one text.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     if generate is None and (seed, temperature) != (None, None):
@@ -113,7 +123,7 @@ def capture(
         many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept)))
         return
-    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
+    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target, boundaries)
     if generate is None:
         task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)
         terminal.say(_closing(out, terminal.run(task, "Capturing", kept)))

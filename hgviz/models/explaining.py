@@ -84,7 +84,8 @@ class Path:
         require_answer(model, answer, len(prompt if target is None else target))
         self.model, self.answer, self.off = model, answer, off
         self._length = len(prompt if target is None else target)
-        given = model.tokens(*_read(model, prompt, target, answer))
+        text, other = _read(model, prompt, target, answer)
+        given = model.tokens(model.segmented(text, off), other)  # segments stay along the way
         self.passes = Embedded(model.module, given, answer, off)
         parts = [one for one in (given, given.source) if one is not None]
         texts = [target, prompt] if target is not None else [prompt]
@@ -264,6 +265,7 @@ def _read(
         spans=prompt.spans[:stop],
         attention_mask=None if mask is None else mask[:stop],
         token_type_ids=None if kinds is None else kinds[:stop],
+        boundaries=None if prompt.boundaries is None else prompt.boundaries[:stop],
     )
     return cut, None
 

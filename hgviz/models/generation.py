@@ -72,8 +72,12 @@ class Writing:
 
     @property
     def text(self) -> Prompt:
-        """The text so far, with its characters, and the ends of its segments where it has some."""
+        """The text so far, with its characters; boundaries where some were given."""
         text = continued(self.model.tokenizer, self.given, self.added)
+        return text if self.given.boundaries is None else self.segmented(text)
+
+    def segmented(self, text: Prompt) -> Prompt:
+        """The text so far with the boundaries between which it was read, where there are any."""
         ends = [one.cpu().numpy() for one in self._past.boundaries]
         return replace(text, boundaries=readonly(np.concatenate(ends))) if ends else text
 

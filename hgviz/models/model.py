@@ -159,7 +159,7 @@ class Model:
         return replace(blank, pieces=pieces, attention_mask=kept, states=readonly(found))
 
     def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level; see segmented for whose boundaries."""
+        """The tokens behind every position of every level; boundaries as segmented has them."""
         if isinstance(self.config, DynamicConfig):
             return self.config.spans(len(prompt), boundaries=self.segmented(prompt).boundaries)
         return self.config.spans(len(prompt), 0 if target is None else len(target))

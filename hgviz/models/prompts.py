@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz.core import HgvizError, Prompt
+from hgviz.models.boundaries import cut
 from hgviz.models.inputs import require_none
 from hgviz.models.model import Model
 from hgviz.models.text import Ids, read_ids, read_text
@@ -66,7 +67,9 @@ def from_file(model: Model, path: str | Path) -> Given:
         "encoder_hidden_states": None if model.takes_states else given.encoder_hidden_states,
     }
     require_none(foreign, model.spec.family)
-    own = model.from_ids(given.input_ids, given.attention_mask, given.token_type_ids)
+    own = model.from_ids(
+        given.input_ids, given.attention_mask, given.token_type_ids, given.boundaries
+    )
     if model.takes_states:
         return _states(model, given), own
     if not both:
@@ -98,12 +101,18 @@ def given(
     ids_file: str | Path | None = None,
     pair: str | None = None,
     target: str | None = None,
+    boundaries: str = "",
 ) -> Given:
-    """The prompts of whichever of the three is given; pair and target belong to a text."""
+    """The prompts of whichever of the three is given; pair and target belong to a text.
+
+    boundaries: as boundaries.given reads them, "" for the model's own.
+    """
     if ids_file is not None:
-        return from_file(model, ids_file)
-    found = read_text(text_file) if text_file is not None else text or ""
-    return from_text(model, found, pair, target)
+        own, other = from_file(model, ids_file)
+    else:
+        found = read_text(text_file) if text_file is not None else text or ""
+        own, other = from_text(model, found, pair, target)
+    return (cut(model, own, boundaries) if boundaries else own), other
 
 
 __all__ = ["Given", "from_file", "from_text", "given"]

@@ -250,7 +250,8 @@ class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One sequence as --ids gives it, and what else a model may take with it.
 
     Token ids, 1 for each real token, token types; the decoder's ids where input_ids are an
-    encoder's; an encoder's states (positions, width) where input_ids are a decoder's own.
+    encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
+    boundaries, 1 for each token that closes a segment.
     """
 
     input_ids: list[_Id]
@@ -268,6 +269,7 @@ _BESIDE = (  # each has one entry for each entry of another
     ("token_type_ids", "input_ids"),
     ("decoder_attention_mask", "decoder_input_ids"),
     ("encoder_attention_mask", "encoder_hidden_states"),
+    ("boundaries", "input_ids"),
 )
 
 
@@ -290,12 +292,6 @@ def read_ids(path: str | Path) -> Ids:
     if len({len(row) for row in ids.encoder_hidden_states or ()}) > 1:
         raise HgvizError(
             f"the encoder_hidden_states in {path.name} are no matrix", "their rows differ in length"
-        )
-    if ids.boundaries is not None:
-        raise HgvizError(
-            f"the boundaries in {path.name} cannot be used",
-            "no model that hgviz reads yet has segments of unequal length",
-            "Leave boundaries out",
         )
     return ids
 

@@ -42,11 +42,10 @@ def capture(
     are computed from. Errors: HgvizError, for dense also where maps would not fit the memory.
     """
     started = time.perf_counter()
-    prompt = model.segmented(prompt, off)
     blank = Capture(
         spec=model.spec,
         prompt=prompt,
-        spans=model.spans(prompt, target),
+        spans=model.spans(model.segmented(prompt, off), target),
         maps=(None,) * len(model.spec.layers),
         off=off,
         made=replace(made or provenance(model), dense=dense),
@@ -106,8 +105,9 @@ class Traced:
     def __iter__(self) -> Iterator[tuple[int, Factors | DenseMap]]:
         tapped: dict[int, Any] = {}
         blank, dense = self.blank, self.blank.made.dense
+        read = self.model.segmented(blank.prompt, blank.off)  # between the spans of the capture
         steps = self.model.trace(
-            blank.prompt, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense
+            read, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense
         )
         while True:
             try:

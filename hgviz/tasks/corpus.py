@@ -73,8 +73,7 @@ def _one(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: i
 
     survey = surveyor(model.device)
     prompt, target = read.prompts(model, number)
-    prompt = model.segmented(prompt, writer.off)
-    spans = model.spans(prompt, target)
+    spans = model.spans(model.segmented(prompt, writer.off), target)
     maps = (None,) * len(model.spec.layers)
     blank = Capture(model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target)
     told = time.monotonic()

@@ -123,7 +123,7 @@ class _Shown:
         maps = tuple(
             LazyMap(writing.factors(layer.index), layer.heads) for layer in blank.spec.layers
         )
-        spans = writing.model.spans(prompt, target)
+        spans = writing.model.spans(writing.segmented(prompt), target)
         ended = time.monotonic()
         self._next = ended + max(SHOWN_EVERY, SHARE * (ended - began))
         return replace(blank, prompt=prompt, target=target, spans=spans, maps=maps)

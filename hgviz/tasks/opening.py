@@ -167,16 +167,18 @@ def prompt_from(
     ids_file: Path_ | None = None,
     pair: str | None = None,
     target: str | None = None,
+    boundaries: str = "",
 ) -> tuple[Prompt, Prompt | None]:
     """What a model is to read: the text and, where there is a decoder with a second, its text.
 
     One of text, text_file and ids_file is given; pair is a second text for the same input. For a
-    decoder over given states the first is what stands for these. Errors: HgvizError naming what
-    is wrong, and what a model of this form needs.
+    decoder over given states the first is what stands for these. boundaries: where segments end,
+    see models.boundaries.cut. Errors: HgvizError naming what is wrong, and what a model of this
+    form needs.
     """
     from hgviz.models import prompts
 
-    return prompts.given(model, text, text_file, ids_file, pair, target)
+    return prompts.given(model, text, text_file, ids_file, pair, target, boundaries)
 
 
 def heads_from(text: str, spec: ModelSpec) -> Off:

@@ -52,6 +52,6 @@ FAMILIES: dict[str, Family] = {
 
 __all__ = [
     "FAMILIES", "PRESETS", "Attending", "Config", "DynamicConfig", "Family", "HourglassConfig",
-    "LSTMConfig", "TransformerConfig", "Unattending", "WindowConfig", "attending", "head_width", "norms_of",
-    "spread",
+    "LSTMConfig", "TransformerConfig", "Unattending", "WindowConfig", "attending", "head_width",
+    "norms_of", "spread",
 ]  # fmt: skip

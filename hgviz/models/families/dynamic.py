@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Layer
-from hgviz.models.attention import Bias
 from hgviz.models.blocks import (
     NON_LINEARITIES,
     Attention,
@@ -30,8 +29,10 @@ from hgviz.models.blocks import (
     finish_steps,
     too_long,
 )
+from hgviz.models.boundaries import rises
 from hgviz.models.config import DynamicConfig
 from hgviz.models.past import Waiting
+from hgviz.models.positions import Sinusoids
 
 SMALLEST = 1e-9  # beside the size of a segment
 
@@ -41,7 +42,7 @@ SMALLEST = 1e-9  # beside the size of a segment
 class LookingBack(Attention):
     """Attention with relative positions that count distances i - j, backwards from the query."""
 
-    def _bias(self, rel: Relative) -> Bias:
+    def _bias(self, rel: Relative) -> Sinusoids:
         return replace(super()._bias(rel), unit=-1)
 
 
@@ -215,7 +216,7 @@ class Dynamic(Network):
         if config.boundaries == "entropy":
             with torch.no_grad():
                 found = torch.distributions.Categorical(logits=logits.float()).entropy()
-            wanted = rises(found, config.spikes_left).to(scores.dtype)
+            wanted = torch.from_numpy(rises(found.cpu().numpy(), config.spikes_left)).to(scores)
             return logits, F.binary_cross_entropy_with_logits(scores, wanted)
         if config.boundaries == "unigram":
             raise HgvizError(
@@ -288,11 +289,3 @@ class Dynamic(Network):
     @property
     def _down(self) -> Down:
         return cast(Down, self.down[0])
-
-
-def rises(values: Tensor, left: int) -> Tensor:
-    """bool (B, n): values (B, n) above each of so many before them, as far as there are any."""
-    found = torch.ones_like(values, dtype=torch.bool)
-    for back in range(1, min(left, values.shape[1] - 1) + 1):
-        found[:, back:] &= values[:, back:] > values[:, :-back]
-    return found

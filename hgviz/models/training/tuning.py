@@ -10,8 +10,8 @@ import numpy as np
 from hgviz.core import HgvizError
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import Config
-from hgviz.models.labelled import read_rows
 from hgviz.models.devices import device_of
+from hgviz.models.labelled import read_rows
 from hgviz.models.readers import read
 from hgviz.models.replacement import with_activation
 from hgviz.models.text import read_text
