@@ -13,14 +13,15 @@ Many = NDArray[np.float64]
 
 def shape(name: str, scores: Many) -> Many:
     """The weight (n,) that a key of such a score gets. Where rows share their weight out, beside
-    one other key of score 0, for linear attention of 1: the logistic function for softmax."""
+    one other key of score 0, for kernels over their sum of 1: the logistic function for softmax."""
     row = ACTIVATIONS[name]
     scores = np.asarray(scores, float)
     if row.statistic == "lse":
         stat = np.logaddexp(scores, 0.0)
     elif row.statistic == "sum":
-        scores = np.maximum(scores, 0.0)  # products of features are never below 0
-        stat = scores + 1.0
+        if row.features is not None:
+            scores = np.maximum(scores, 0.0)  # their products are never below 0
+        stat = scores**row.power + 1.0
     else:
         stat = None
     found: Many = np.asarray(row.apply(scores, stat, np), float)
@@ -35,9 +36,4 @@ def steepness(name: str, scores: Many) -> Many:
     return found
 
 
-def shared_out(name: str) -> bool:
-    """Whether what a key gets depends on the other keys of its row."""
-    return ACTIVATIONS[name].statistic != "none"
-
-
-__all__ = ["shape", "shared_out", "steepness"]
+__all__ = ["shape", "steepness"]

@@ -5,12 +5,13 @@ from hgviz.maps.difference import Difference
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.pooling import pool
 from hgviz.maps.projected import Axis, Projected
-from hgviz.maps.rule import Factors, Relative, Rule
+from hgviz.maps.rule import Factors, Quadratic, Relative, Rule
 from hgviz.maps.statistic import ROUNDED, measured, settled
 from hgviz.maps.summary import Summary, thumb_zoom
 from hgviz.maps.tiles import TILE, Tiled
 
 __all__ = [
     "ROUNDED", "TILE", "Axis", "DenseMap", "Difference", "Factors", "LazyMap", "Projected",
-    "Relative", "Rule", "Summary", "Tiled", "measured", "pool", "settled", "thumb_zoom",
+    "Quadratic", "Relative", "Rule", "Summary", "Tiled", "measured", "pool", "settled",
+    "thumb_zoom",
 ]  # fmt: skip

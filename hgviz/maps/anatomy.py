@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON, Activation
 from hgviz.core import Step, Task
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.operands import plain
-from hgviz.maps.relative import Distances
-from hgviz.maps.rule import Factors, Rule
+from hgviz.maps.relative import Distances, distances_of
+from hgviz.maps.rule import Factors, Rule, plain
 
 BLOCK = 4096  # keys that are multiplied at a time
 
@@ -53,49 +52,65 @@ class Elements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """One row of a head and what it meets keys with, in float64.
+    """One row of a head and what it meets keys and distances with, in float64.
 
-    q (d,): as captured, phi(q) where features are weighed; content, position (d,): the u and v that
-    are added to it, None where positions are not relative.
+    left (d,): q as captured, phi(q) where features are weighed, with u added where positions are
+    those of Transformer-XL, and a last 1 where keys add something to any product. far: what meets
+    distances, q + v or 1; None where positions are not relative.
     """
 
     row: int
     place: int
     rule: Rule
-    q: Doubles
-    content: Doubles | None
-    position: Doubles | None
+    left: Doubles
+    far: Doubles | None
+    distances: Distances | None
 
     @classmethod
     def of(cls, factors: Factors, place: int, row: int) -> Query:
         """The query of a row of the head stored at a place."""
         rule = factors.rule
-        q = plain(factors.q[place, row : row + 1], np.float64)[0]
-        relative = rule.relative
-        if relative is None or ACTIVATIONS[rule.activations[place]].features is not None:
-            return cls(row, place, rule, q, None, None)
-        content, position = (
-            plain(part[place], np.float64) for part in (relative.content, relative.position)
-        )
-        return cls(row, place, rule, q, content, position)
+        act = ACTIVATIONS[rule.activations[place]]
+        q = plain(factors.q[place, row : row + 1], np.float64)
+        distances = None if act.features is not None else distances_of(rule, np.float64)
+        left, far = q, None
+        if distances is not None:
+            left, far = distances.to_keys(place, q), distances.to_distances(place, q)[0]
+        left = left[0] if act.of_keys is None else np.append(left[0], 1.0)
+        return cls(row, place, rule, left, far, distances)
+
+    @property
+    def activation(self) -> Activation:
+        """What weighs the scores."""
+        return ACTIVATIONS[self.rule.activations[self.place]]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What queries and keys are called that meet."""
+        if self.activation.features is not None:
+            return "φ(q)", "φ(k)"
+        return ("q", "k") if self.distances is None else self.distances.names[:2]
+
+    @property
+    def far_names(self) -> tuple[str, str]:
+        """The same of what meets for the distance."""
+        return ("", "") if self.distances is None else self.distances.names[2:]
 
     def with_keys(self, keys: NDArray[Any]) -> Elements:
-        """q . k, or (q + u) . k, of some keys (keys, d)."""
-        return Elements.of(self.q if self.content is None else self.q + self.content, keys)
+        """q . k, or (q + u) . k, of some keys (keys, d), and what these add."""
+        of_keys = self.activation.of_keys
+        if of_keys is not None:
+            wide = np.asarray(keys, np.float64)
+            keys = np.column_stack([wide, of_keys(wide, np)])
+        return Elements.of(self.left, keys)
 
     def with_distances(self, columns: range) -> Elements | None:
-        """(q + v) . (W phi(delta) + b) of some columns (Dai et al. 2019, 3.3); None where there is
-        no such thing.
-        """
-        relative = self.rule.relative
-        if relative is None or self.position is None or not len(columns):
+        """What is added for the distances of some columns; None where there is no such thing."""
+        if self.distances is None or self.far is None or not len(columns):
             return None
-        distances, row = Distances(self.rule, relative), range(self.row, self.row + 1)
-        weight, bias = (
-            plain(part[self.place], np.float64) for part in (relative.weight, relative.bias)
-        )
-        band = distances.keys(weight, bias, *distances.band(row, columns))
-        return Elements.of(self.q + self.position, band[:: distances.a])
+        row = range(self.row, self.row + 1)
+        band = self.distances.keys(self.place, *self.distances.band(row, columns))
+        return Elements.of(self.far, band[:: self.distances.a])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +174,7 @@ def dissect(one: LazyMap, head: int, row: int) -> Task[Anatomy]:
             positions[start : columns.stop] = far.products.sum(axis=1)
         parts.append(part)
         yield Step(columns.stop, keys, "Multiplying the query with its keys")
-    whole = np.concatenate(parts) if parts else np.zeros((0, len(query.q)))
+    whole = np.concatenate(parts) if parts else np.zeros((0, factors.k.shape[2]))
     return _staged(factors, query, whole, products, positions)
 
 
@@ -197,13 +212,14 @@ def _staged(
         says = "Less the log-sum-exp of the row: what e is raised to"
         stages.append(Stage("exponent", "− log-sum", says, values))
     elif act.statistic == "sum":
-        values = values / (stat + SUM_EPSILON)
+        values = values / act.divisor(stat)
     weights = np.where(np.isnan(values), 0.0, _activated(act.name, values))
     filled = rule.empty_rows == "uniform" and rule.keep is not None and not seen.any()
     if filled:
         first, stop = rule.window(row, len(keys))
         weights[first:stop] = 1 / (stop - first)
-    stages.append(Stage("weight", "Weight", WEIGHED[act.statistic].format(act.label), weights))
+    kind = "squares" if act.power == 2 else act.statistic
+    stages.append(Stage("weight", "Weight", WEIGHED[kind].format(act.label), weights))
     statistic = None if act.statistic == "none" else stat
     return Anatomy(query, keys, tuple(stages), seen, length, statistic, filled)
 
@@ -211,24 +227,32 @@ def _staged(
 WEIGHED = {
     "lse": "e to that power: the weight of the map",
     "sum": "The score over the sum of the row: the weight of the map",
+    "squares": "The square of the score over the sum of those of the row: the weight of the map",
     "none": "{} of that: the weight of the map",
 }
 
 
 def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[Stage], Doubles]:
     """What the products add up to, and the scores that come of it."""
-    act = ACTIVATIONS[query.rule.activations[query.place]]
-    scale = query.rule.scale_of(query.place)
+    act, scale = query.activation, query.rule.scale_of(query.place)
     if act.features is not None:
         says = "Features of query and key, multiplied element by element and added up"
         return [Stage("product", "φ(q)·φ(k)", says, products)], products
+    left, right = query.names
+    title = f"({left})·{right}" if len(left) > 1 else f"{left}·{right}"
     says = "Query and key, multiplied element by element and added up"
-    stages = [Stage("product", "q·k", says, products)]
-    if query.position is not None:
+    if left == "q+u":
         says = "The query with the bias u, times the key, element by element, added up"
-        stages = [Stage("product", "(q+u)·k", says, products)]
-        says = "The query with the bias v, times what stands for the distance, added up"
-        stages.append(Stage("position", "(q+v)·r", says, positions))
+    if act.of_keys is not None:
+        title, says = f"{title} − ½|k|²", f"{says}; less half the square of the key's length"
+    stages = [Stage("product", title, says, products)]
+    if query.far is not None:
+        left, right = query.far_names
+        title, says = right, "What the distance from the centre takes away, by its square"
+        if left != "1":
+            title = f"({left})·{right}"
+            says = "The query with the bias v, times what stands for the distance, added up"
+        stages.append(Stage("position", title, says, positions))
         products = products + positions
     scores = products * scale
     says = f"What is added up, times {scale:.6g}: the score before the mask"

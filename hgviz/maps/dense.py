@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.maps.operands import plain
 from hgviz.maps.pyramid import Pyramid
+from hgviz.maps.rule import plain
 from hgviz.maps.summary import Summary, summarise
 from hgviz.maps.tiles import TILE, Tiled
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps.cache import Cache
-from hgviz.maps.relative import Distances
-from hgviz.maps.rule import Factors
+from hgviz.maps.relative import distances_of
+from hgviz.maps.rule import Factors, plain
 
 _READY = Cache(64 << 20)  # of all maps together
 _RIDING = 2  # the columns of the product that add a row's shift, one for each of its parts
@@ -60,8 +60,7 @@ class Operands:
         self.dtype = np.float64 if factors.dtype == "float64" else np.float32
         self._number = next(_numbers)
         self._riding = tuple(map(self._rides, range(len(rule.activations))))
-        relative = rule.relative
-        self._distances = Distances(rule, relative) if relative is not None else None
+        self._distances = distances_of(rule, self.dtype)
 
     def queries(self, place: int, i: int, rows: range) -> Queries:
         """The block of rows i of the head stored at a place."""
@@ -73,7 +72,7 @@ class Operands:
         """(d_head, keys), with a one for each column of the queries that adds to the scores."""
 
         def made() -> NDArray[Any]:
-            k = plain(self._factors.k[place, columns.start : columns.stop], self.dtype).T
+            k = self._with_more(place, self._factors.k[place, columns.start : columns.stop]).T
             if not self._riding[place]:
                 return np.ascontiguousarray(k)  # lying so, a product takes a tenth less
             ready = np.ones((len(k) + _RIDING, k.shape[1]), self.dtype)
@@ -86,15 +85,11 @@ class Operands:
         self, place: int, position: NDArray[Any], rows: range, columns: range
     ) -> NDArray[Any]:
         """(rows, columns) The scores of relative positions."""
-        distances, relative = self._distances, self._rule.relative
-        assert distances is not None and relative is not None
+        distances = self._distances
+        assert distances is not None
         lowest, count = distances.band(rows, columns)
-
-        def made() -> NDArray[Any]:
-            weight, bias = self._term(relative.weight, place), self._term(relative.bias, place)
-            return distances.keys(weight, bias, lowest, count)
-
-        band = _READY.get((self._number, place, "r", lowest, count), made)
+        key = (self._number, place, "r", lowest, count)
+        band = _READY.get(key, lambda: distances.keys(place, lowest, count))
         return distances.skewed(position @ band.T, len(rows), len(columns))
 
     def _rides(self, place: int) -> bool:
@@ -109,7 +104,7 @@ class Operands:
         return lse and abs(frexp(scale)[0]) == 0.5 and all(one is None for one in between)
 
     def _ridden(self, place: int, rows: slice) -> Queries:
-        q = plain(self._factors.q[place, rows], self.dtype)
+        q = self._with_one(place, plain(self._factors.q[place, rows], self.dtype))
         ready = np.zeros((len(q), q.shape[1] + _RIDING), self.dtype)
         np.multiply(q, self.dtype(self._rule.scale_of(place)), out=ready[:, :-_RIDING])
         stat = np.asarray(self._factors.stat[place, rows], np.float64)
@@ -118,13 +113,13 @@ class Operands:
         return Queries(ready)
 
     def _made(self, place: int, rows: slice) -> Queries:
-        relative = self._rule.relative
         q = plain(self._factors.q[place, rows], self.dtype)
         factor, least, shift = self._row_terms(place, rows)
         content, position = q, None
-        if relative is not None and self._acts[place].features is None:
-            content = q + self._term(relative.content, place)
-            position = q + self._term(relative.position, place)
+        if self._distances is not None and self._acts[place].features is None:
+            content = self._distances.to_keys(place, q)
+            position = self._distances.to_distances(place, q)
+        content = self._with_one(place, content)
         # in the model's own order: scaling q first, or a statistic rounded to float32 as one more
         # column of the product, was up to 8 times less exact
         if not (np.abs(np.frexp(factor)[0]) == 0.5).all():
@@ -132,6 +127,17 @@ class Operands:
         # powers of two, as of heads 64 wide, round nothing: the same bits, and a step less a tile
         position = None if position is None else position * factor
         return Queries(content * factor, position, None, least, shift)
+
+    def _with_more(self, place: int, k: NDArray[Any]) -> NDArray[Any]:
+        """Keys (keys, d_head), with what they add to any product as one more column."""
+        k, of_keys = plain(k, self.dtype), self._acts[place].of_keys
+        return k if of_keys is None else np.column_stack([k, of_keys(k, np)])
+
+    def _with_one(self, place: int, q: NDArray[Any]) -> NDArray[Any]:
+        """Queries (rows, d_head), with the one that meets that column."""
+        if self._acts[place].of_keys is None:
+            return q
+        return np.column_stack([q, np.ones(len(q), self.dtype)])
 
     def _row_terms(
         self, place: int, rows: slice
@@ -157,15 +163,13 @@ class Operands:
         if statistic == "lse":
             shift -= stat
         elif statistic == "sum":
-            divisor, shift = divisor * (stat + SUM_EPSILON), shift / (stat + SUM_EPSILON)
-            least = None if least is None else least / (stat + SUM_EPSILON)
+            over = self._acts[place].divisor(stat)
+            divisor, shift = divisor * over, shift / over
+            least = None if least is None else least / over
         if least is not None:
             least = None if np.isneginf(least).all() else least.astype(self.dtype)
         factor = (self._rule.scale_of(place) / divisor).astype(self.dtype)
         return factor, least, _parts(shift, self.dtype)
-
-    def _term(self, values: NDArray[Any], place: int) -> NDArray[Any]:
-        return plain(values[place], self.dtype)
 
 
 def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
@@ -176,10 +180,3 @@ def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], 
     high = shift.astype(dtype)
     rest = np.subtract(shift, high, where=np.isfinite(shift), out=np.zeros_like(shift))
     return (high, rest.astype(dtype)) if rest.any() else (high,)
-
-
-def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
-    """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
-    if values.dtype == np.uint16:
-        values = (values.astype(np.uint32) << 16).view(np.float32)
-    return np.ascontiguousarray(values, dtype)  # one layout, one way through the product

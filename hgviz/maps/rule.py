@@ -31,6 +31,18 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True)
+class Quadratic:
+    """Quadratic terms: score = [q.k - a (delta - c)^2] * scale (Cordonnier et al. 2020, 3.1).
+
+    curve (heads, 2): a and c; a * scale is what they call alpha, so that a head without content
+    weighs by exp(-alpha (delta - c)^2) over its sum, delta = j stride_k - i stride_q in tokens.
+    Heads that weigh features of q and k have none of these.
+    """
+
+    curve: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """How scores become weights in one layer.
 
@@ -53,7 +65,7 @@ class Rule:
     windowed: bool = False
     empty_rows: Literal["zeros", "uniform"] = "zeros"
     keep: NDArray[np.bool_] | None = None
-    relative: Relative | None = None
+    relative: Relative | Quadratic | None = None
     top_k: int | None = None
 
     def scale_of(self, place: int) -> float:
@@ -144,4 +156,11 @@ class Factors:
     mixture: NDArray[Any] | None = None
 
 
-__all__ = ["Factors", "Norm", "Relative", "Rule", "replace"]
+def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
+    """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
+    if values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
+
+
+__all__ = ["Factors", "Norm", "Quadratic", "Relative", "Rule", "plain", "replace"]

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS, SUM_EPSILON
+from hgviz.activations import ACTIVATIONS
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.operands import plain
-from hgviz.maps.rule import Factors, Rule
+from hgviz.maps.rule import Factors, Rule, plain
 from hgviz.maps.survey import lengths, log_sums, totals
 from hgviz.maps.tiles import Tiled
 
@@ -68,9 +67,11 @@ def measured(factors: Factors) -> Factors:
 
 def _scores(rule: Rule, place: int) -> Rule:
     """The rule under which the `logs` of a head are its scaled scores."""
-    count = len(rule.activations)
-    scale = rule.scale_of(place)
-    return replace(rule, scale=scale, activations=("softmax",) * count, norms=(None,) * count)
+    names = [
+        name if ACTIVATIONS[name].statistic == "lse" else "softmax" for name in rule.activations
+    ]
+    norms, scale = (None,) * len(names), rule.scale_of(place)
+    return replace(rule, scale=scale, activations=tuple(names), norms=norms)
 
 
 def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,11 +80,11 @@ def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDA
     """
     stat = np.array(factors.stat[place], np.float64)
     good = np.isfinite(stat) & np.isfinite(total) & (total > 0)
-    kind = ACTIVATIONS[factors.rule.activations[place]].statistic
-    if kind == "lse":
+    kind = ACTIVATIONS[factors.rule.activations[place]]
+    if kind.statistic == "lse":
         stat[good] += np.log(total[good])
-    elif kind == "sum":  # a row sums to S / (S + epsilon), S the sum of the scores in the tiles
-        stat[good] = total[good] * (stat[good] + SUM_EPSILON)
+    elif kind.statistic == "sum":  # a row sums to S / (S + epsilon), S the sum in the tiles
+        stat[good] = total[good] * (stat[good] + kind.epsilon)
     return stat
 
 
@@ -94,7 +95,8 @@ def _doubtful(factors: Factors, place: int, rounded: float) -> NDArray[np.bool_]
     """
     rule = factors.rule
     kind = ACTIVATIONS[rule.activations[place]]
-    if kind.statistic != "lse" or rule.norms[place] is not None or rule.relative is not None:
+    more = rule.norms[place], rule.relative, kind.of_keys
+    if kind.statistic != "lse" or any(one is not None for one in more):
         return None
     q, k = (np.linalg.norm(plain(one[place], np.float32), axis=1) for one in (factors.q, factors.k))
     stat: NDArray[Any] = np.asarray(factors.stat[place], np.float64)

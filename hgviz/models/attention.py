@@ -214,7 +214,7 @@ def _calls(one: Alike, keep: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Te
         if relative is not None and one.distances is not None:
             scores = rule.scale * one.distances.scores(part, rows, reach)
             mask = scores.masked_fill(~mask, -torch.inf)
-            part = part + relative.content[:, None]
+            part = relative.to_keys(part)
         yield part, k[..., :reach, :], mask, False
 
 

@@ -21,6 +21,7 @@ from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
 from hgviz.models.past import Past
+from hgviz.models.positions import Quadratics, Sinusoids
 from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Side, Synthesis
 from hgviz.models.tap import to_numpy, value_norms
@@ -166,7 +167,8 @@ class Attention(nn.Module):
 
     shift: how many zeros the keys were shifted by (a shifted key keeps its rotary position).
     synthesis: what makes queries and keys in place of tokens, or beside them. mixtures: what its
-    heads project their keys and values by, each head by its own.
+    heads project their keys and values by, each head by its own. content: whether what tokens say
+    counts beside where they stand.
     """
 
     def __init__(
@@ -180,12 +182,13 @@ class Attention(nn.Module):
         shift: int = 0,
         synthesis: Synthesis | None = None,
         mixtures: Mixtures | None = None,
+        content: bool = True,
     ) -> None:
         super().__init__()
         inner = len(layer.heads) * d_head
         self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
         self.synthesis, self.mixtures = synthesis, mixtures
-        self.meets = synthesis is None or "dot" in synthesis.forms
+        self.meets = content if synthesis is None else "dot" in synthesis.forms
         with warnings.catch_warnings():  # a layer may have no heads, and so weights of no numbers
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
             if self.meets:
@@ -198,9 +201,13 @@ class Attention(nn.Module):
             if self.relative:
                 self.r = nn.Linear(width, inner)
         self.rotary = positions == "rotary"
+        quadratic = positions == "quadratic"
+        self.places = Quadratics(len(layer.heads), layer.causal) if quadratic else None
         # nothing comes between keys and what they are made of
-        featured = any(ACTIVATIONS[name].features for name in rule.activations)
-        self.direct = not (self.rotary or self.relative or layer.window or featured)
+        kinds = [ACTIVATIONS[name] for name in rule.activations]
+        featured = any(one.features or one.of_keys for one in kinds)
+        placed = self.rotary or self.relative or quadratic
+        self.direct = not (placed or layer.window or featured)
 
     def forward(
         self,
@@ -231,7 +238,7 @@ class Attention(nn.Module):
             k, v = self._side("k", context, key), self._split(self.v(context))
             if isinstance(slots, Mixtures):
                 (k, v), keep = slots(k, v, keep), None
-        relative = self._bias(rel) if self.relative and rel is not None else None
+        relative = self._distances(rel)
         if run.met is not None:
             run.met[layer.index] = Met(q, k, v, keep, relative)
         if few:
@@ -262,7 +269,11 @@ class Attention(nn.Module):
             stride, shift = (self.rule.stride_q, 0) if name == "q" else (
                 self.rule.stride_k, self.shift)  # fmt: skip
             own = rotate(own, self._tokens(own, first - shift, stride))
-        return cast(Tensor, own) if part is None else part.side(name, x, first, own)
+        if part is not None:
+            return part.side(name, x, first, own)
+        if own is None:  # positions alone are weighed
+            return x.new_zeros(len(x), len(self.layer.heads), x.shape[1], 1)
+        return own
 
     def _tapped(self, tap: Tap, v: Tensor, mixture: Tensor | None, found: Any) -> None:
         """Hand on what was attended with, how much every key has to give, and what it is of."""
@@ -296,7 +307,12 @@ class Attention(nn.Module):
         """The token each row stands for."""
         return (torch.arange(x.shape[-2], device=x.device) + first) * stride
 
-    def _bias(self, rel: Relative) -> Bias:
+    def _distances(self, rel: Relative | None) -> Bias | None:
+        if self.places is not None:
+            return self.places(self.rule.scale)
+        return self._bias(rel) if self.relative and rel is not None else None
+
+    def _bias(self, rel: Relative) -> Sinusoids:
         heads = (len(self.layer.heads), self.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
         content: Tensor = rel.content_bias
@@ -304,7 +320,7 @@ class Attention(nn.Module):
         if len(content) > len(self.layer.heads):  # shared by the number of a head
             numbers = list(self.layer.heads)
             content, position = content[numbers], position[numbers]
-        return Bias(
+        return Sinusoids(
             self.r.weight.unflatten(0, heads), self.r.bias.view(heads), content, position, unit
         )
 

@@ -183,7 +183,10 @@ def checked(
 def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     """sha256 of a configuration and its tensors, by their neutral names."""
     # keys that came later are left out where they say nothing: captures made before them still fit
-    later: dict[str, Any] = {"norms": {}, "top_k": None}
+    later: dict[str, Any] = {
+        "norms": {}, "top_k": None, "content": True, "slots_sharing": "tokens",
+        "slots_bias": False, "scores": ("dot",), "rank": 8,
+    }  # fmt: skip
     if isinstance(config, HourglassConfig):
         later["kept"] = ()
     kept = {

@@ -17,7 +17,7 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import readonly
 from hgviz.maps.rule import Factors, Rule
-from hgviz.models.attention import Bias, attend, distance_features
+from hgviz.models.attention import Bias, attend
 from hgviz.models.tap import statistics
 from hgviz.models.weighing import alike, in_order
 
@@ -109,7 +109,7 @@ class LayerPast:
         plain = replace(rule, causal=False, windowed=False)  # what is hidden was left out
         content = q
         if relative is not None:
-            content, near = self._beside(q, near, rule, relative, row)
+            content, near, plain = self._beside(q, near, plain, relative, row)
         found = statistics(tuple(alike(content, near, plain)), content, plain, seen)
         self._extend(
             {"q": _operand(q, rule), "stat": found.stat, "norm": found.norm,
@@ -137,30 +137,41 @@ class LayerPast:
 
     def _beside(
         self, q: Tensor, near: Tensor, rule: Rule, relative: Bias, row: int
-    ) -> tuple[Tensor, Tensor]:
-        """Operands whose plain product is the score of a row: distances ride beside the keys."""
-        content, position = q + relative.content[:, None], q + relative.position[:, None]
+    ) -> tuple[Tensor, Tensor, Rule]:
+        """Operands whose plain product is the score of a row: distances ride beside the keys, and
+        so does what these add themselves; the rule that is left."""
+        content, position = relative.to_keys(q), relative.to_distances(q)
         named = [ACTIVATIONS[name].features is not None for name in rule.activations]
         if any(named):  # features take no part in distances, and those of -inf are 0
             featured = torch.tensor(named, device=q.device)[:, None, None]
             content = torch.where(featured, q, content)
             position = position.masked_fill(featured, -torch.inf)
-        r = self._by_distance(rule, relative, row, near.shape[-2])
-        return torch.cat([content, position], -1), torch.cat([near, r[None]], -1)
+        r = self._by_distance(rule, relative, row, near.shape[-2], q.device)
+        queries, keys = [content, position], [near, r[None]]
+        adding = [ACTIVATIONS[name].of_keys for name in rule.activations]
+        for of_keys in {one for one in adding if one is not None}:
+            named = [one is of_keys for one in adding]
+            one = torch.tensor(named, device=q.device, dtype=q.dtype)[:, None, None]
+            queries.append(
+                one.expand(len(q), -1, 1, 1).masked_fill(position[..., :1].isinf(), -torch.inf)
+            )
+            keys.append(of_keys(near, torch)[..., None])
+        names = ("softmax" if one else name for one, name in zip(adding, rule.activations,
+                 strict=True))  # fmt: skip
+        left = replace(rule, activations=tuple(names))
+        return torch.cat(queries, -1), torch.cat(keys, -1), left
 
-    def _by_distance(self, rule: Rule, relative: Bias, row: int, keys: int) -> Tensor:
-        """What a row meets for its distance to each key (H, K, D), as positions.Distances; those
+    def _by_distance(
+        self, rule: Rule, relative: Bias, row: int, keys: int, device: torch.device
+    ) -> Tensor:
+        """What a row meets for its distance to each key (H, K, E), as positions.Distances; those
         of earlier rows are there already, from the nearest on."""
         step = min(rule.stride_q, rule.stride_k)
         a, b = rule.stride_k // step, rule.stride_q // step
         done, needed = self._distances.size, (row + 1) * b
         if needed > done:
-            weight = relative.weight
-            steps = b - 1 - torch.arange(done, needed, device=weight.device)
-            scaled = steps * (step / relative.unit)
-            phi = distance_features(scaled, weight.shape[-1], weight.dtype)
-            more = torch.einsum("nd,hed->hne", phi, weight) + relative.bias[:, None]
-            self._distances.add(more)
+            steps = b - 1 - torch.arange(done, needed, device=device)
+            self._distances.add(relative.keys(steps * (step / relative.unit)))
         first = needed - 1  # that of key 0
         return self._distances.whole[:, first - a * (keys - 1) : first + 1 : a].flip(1)
 

@@ -13,12 +13,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.core import Floats
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.operands import plain
+from hgviz.maps.rule import plain
 from hgviz.maps.statistic import HARMLESS, ROUNDED, Totals
 from hgviz.maps.survey import (
     Survey,
@@ -30,7 +32,7 @@ from hgviz.maps.survey import (
     totals,
 )
 from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
-from hgviz.models.positions import Bias, Distances
+from hgviz.models.positions import Distances, bias_of
 from hgviz.models.weighing import visible
 
 LEAST = 1 << 20  # cells of a map that is worth starting kernels for; benchmarks/device.py tells
@@ -128,10 +130,14 @@ class _Head:
         self.q, self.k = (put(plain(one[place], dtype)) for one in (factors.q, factors.k))
         self.content, self.distances = self.q, None
         if (one := rule.relative) is not None:
-            weight, bias, u, v = map(term, (one.weight, one.bias, one.content, one.position))
-            terms = Bias(weight, bias, u, v, one.unit)
-            self.content = self.q + u
-            self.distances = Distances(terms, rule, len(self.q), len(self.k))
+            terms = bias_of(one, term)
+            self.content = terms.to_keys(self.q[None, None])[0, 0]
+            sizes = len(self.q), len(self.k)
+            self.distances = Distances(terms, rule, *sizes, self.q.device)
+        of_keys = ACTIVATIONS[rule.activations[place]].of_keys
+        if of_keys is not None:  # what keys add to any product, as one more column
+            self.content = F.pad(self.content, (0, 1), value=1.0)
+            self.k = torch.cat([self.k, of_keys(self.k, torch)[:, None]], 1)
         # a weight near 1 feels the rounding of a large statistic: the rest follows
         stat = np.asarray(factors.stat[place], np.float64)
         high = stat.astype(dtype)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.maps.rule import Factors, Relative, Rule
+from hgviz.maps.rule import Factors, Rule
 from hgviz.models.positions import Bias
 from hgviz.models.weighing import (
     Alike,
@@ -70,7 +70,7 @@ def factors(
     complete = replace(
         rule,
         keep=None if keep is None else keep[0].cpu().numpy(),
-        relative=None if relative is None else _numpy_relative(relative),
+        relative=None if relative is None else relative.kept(to_numpy),
     )
     return Factors(
         q=operands[0],
@@ -162,7 +162,8 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
             stat = torch.where(seen.any(-1), log_sum(scores, seen)[..., 0], torch.inf)
             found.stat[at] = stat.float()
         elif statistic == "sum":
-            found.stat[at] = torch.where(seen, scores, 0.0).sum(-1).float()
+            power = ACTIVATIONS[one.activation].power
+            found.stat[at] = (torch.where(seen, scores, 0.0) ** power).sum(-1).float()
 
 
 def _threshold(sizes: Tensor, seen: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -249,14 +250,9 @@ def _wider(one: Alike, dtype: torch.dtype) -> Alike:
     return replace(one, q=one.q.to(dtype), k=one.k.to(dtype), relative=terms)
 
 
-def _numpy_relative(one: Bias) -> Relative:
-    found: Any = one.each(lambda part: to_numpy(part.detach()))
-    return Relative(found.weight, found.bias, found.content, found.position, found.unit)
-
-
 def to_numpy(x: Tensor) -> Any:
     """The same on the CPU, bfloat16 as its bits."""
-    x = x.contiguous().cpu()
+    x = x.detach().contiguous().cpu()
     if x.dtype == torch.bfloat16:  # numpy has no bfloat16: its bits, named by Factors.dtype
         return x.view(torch.int16).numpy().view(np.uint16)
     return x.numpy()

@@ -61,7 +61,7 @@ def weigh(
         stat = log_sum(scores, chosen)
         scores = scores.masked_fill(~chosen, -torch.inf)  # exp(0 - stat) may be too large
     elif row.statistic == "sum":
-        stat = torch.where(chosen, scores, 0.0).sum(-1, keepdim=True)
+        stat = (torch.where(chosen, scores, 0.0) ** row.power).sum(-1, keepdim=True)
     return torch.where(chosen, row.apply(scores, stat, torch), 0.0)
 
 
@@ -124,7 +124,8 @@ class Alike:
         """Their relative positions, made once for all rows."""
         if self.relative is None:
             return None
-        return Distances(self.relative, self.rule, self.q.shape[-2], self.k.shape[-2])
+        sizes = self.q.shape[-2], self.k.shape[-2]
+        return Distances(self.relative, self.rule, *sizes, self.q.device)
 
     @property
     def activation(self) -> str:
@@ -203,8 +204,11 @@ def scored(
     """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist."""
     q, k = one.q[..., rows, :], one.k[..., :reach, :]
     keys = k.shape[-2]
-    content = q if one.relative is None else q + one.relative.content[:, None]
+    content = q if one.relative is None else one.relative.to_keys(q)
     scores = content @ k.transpose(-1, -2)
+    of_keys = ACTIVATIONS[one.activation].of_keys
+    if of_keys is not None:
+        scores = scores + of_keys(k, torch)[..., None, :]
     if one.distances is not None:
         scores = scores + one.distances.scores(q, rows, keys)
     columns = torch.arange(keys, device=q.device)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
-from hgviz.maps import DenseMap, Factors, LazyMap, Summary
+from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, Relative, Summary
 from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import overviews, schema
@@ -121,7 +121,8 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     if rule.keep is not None:
         store(group, "keep", np.asarray(rule.keep, "u1"))
     if rule.relative is not None:
-        for name in ("weight", "bias", "content", "position"):
+        quadratic = isinstance(rule.relative, Quadratic)
+        for name in ("curve",) if quadratic else ("weight", "bias", "content", "position"):
             values = getattr(rule.relative, name)
             store_heads(group, f"relative/{name}", values, len(values.shape) - 1, crc, runs)
     if lowest_zoom(factors.q.shape[1], factors.k.shape[1]) is not None:
@@ -134,7 +135,7 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
         "activations": " ".join(rule.activations),
         "norms": " ".join(norm or "-" for norm in rule.norms),
         **({} if rule.top_k is None else {"top_k": rule.top_k}),
-        "unit": rule.relative.unit if rule.relative is not None else 1,
+        "unit": rule.relative.unit if isinstance(rule.relative, Relative) else 1,
         "crc32": tuple(crc),
     }  # fmt: skip
 

@@ -107,7 +107,7 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
     if activation not in LAZY:
         why = f"{activation!r} is not computed from q and k alone; {', '.join(LAZY)} are"
         raise _wrong(index, why, "Give its weights in place of q and k")
-    norm = given.get("norm", "l2" if activation == "ymish" else None)
+    norm = given.get("norm", ACTIVATIONS[activation].norm)
     if norm not in (None, "l2", "l2-literal"):
         raise _wrong(index, f"there is no norm {norm!r}; there are l2 and l2-literal")
     keep = given.get("keep")
@@ -148,7 +148,10 @@ def _weighed(
 ) -> NDArray[np.float32]:
     """The weights (rows, keys) of some rows, computed in float64."""
     act, norm = ACTIVATIONS[rule.activations[place]], rule.norms[place]
-    scores = q[place, rows].astype(np.float64) @ k[place].astype(np.float64).T
+    keys = k[place].astype(np.float64)
+    scores = q[place, rows].astype(np.float64) @ keys.T
+    if act.of_keys is not None:
+        scores = scores + act.of_keys(keys, np)
     seen = rule.sees(rows, np.arange(k.shape[1]))
     scores = np.where(seen, scores * rule.scale_of(place), 0.0)
     length = np.linalg.norm(scores, axis=1, keepdims=True)
@@ -163,7 +166,7 @@ def _weighed(
         with np.errstate(divide="ignore"):
             stat = np.where(sums > 0, top + np.log(sums), np.inf)
     elif act.statistic == "sum":
-        stat = np.where(seen, scores, 0.0).sum(1, keepdims=True)
+        stat = (np.where(seen, scores, 0.0) ** act.power).sum(1, keepdims=True)
     else:
         stat = length if norm else np.zeros_like(length)
     return np.where(seen, act.apply(scores, stat, np), 0.0).astype(np.float32)

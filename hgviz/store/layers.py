@@ -11,7 +11,7 @@ import numpy as np
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer, Map
-from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule, Summary
+from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, Relative, Rule, Summary
 from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Norm
 from hgviz.maps.summary import THUMB, Histogram
@@ -31,8 +31,9 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         raise Refused(f"{group.name} is of the kind {kind!r:.40}, which this hgviz does not know")
     rows = schema.LAZY if kind == "lazy" else schema.DENSE
     if kind == "lazy" and has(group, "relative"):
-        rows = {**rows, **schema.RELATIVE}
-    sizes = {"heads": len(layer.heads), "three": 3, "codes": schema.CODES}
+        quadratic = has(group, "relative/curve")
+        rows = {**rows, **(schema.QUADRATIC if quadratic else schema.RELATIVE)}
+    sizes = {"heads": len(layer.heads), "two": 2, "three": 3, "codes": schema.CODES}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
     data: Found = {name: one for name, one in found.items() if one is not None}
     if sizes["queries"] < positions:
@@ -71,11 +72,13 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
     crc = attribute(group, "crc32", ())
     if len(crc) != len(layer.heads):
         raise Refused(f"{group.name} has {len(crc)} checksums for {len(layer.heads)} heads")
-    terms = [name for name in schema.RELATIVE if name in data]
+    terms = [name for name in (*schema.RELATIVE, *schema.QUADRATIC) if name in data]
     summed = [*(name for name in schema.SUMMED if name in data), *terms]
     parts = _checked(group, data, path, summed, crc)
-    relative = None
-    if terms:
+    relative: Relative | Quadratic | None = None
+    if "relative/curve" in parts:
+        relative = Quadratic(parts["relative/curve"])
+    elif terms:
         weight, bias, content, position = (parts[name] for name in terms)
         backwards = attribute(group, "unit", 1) == -1  # since 1.5
         unit = -1 if backwards else _positive(group, "unit")
@@ -119,7 +122,7 @@ def _list(kept: h5py.Dataset, path: str) -> Any:
 
 
 def _rule(
-    group: h5py.Group, layer: Layer, keep: Any, relative: Relative | None, data: Found
+    group: h5py.Group, layer: Layer, keep: Any, relative: Relative | Quadratic | None, data: Found
 ) -> Rule:
     scale, empty_rows = attribute(group, "scale", 0.0), attribute(group, "empty_rows", "")
     activations = tuple(attribute(group, "activations", "").split())

@@ -41,23 +41,25 @@ A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
 for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), unit
-(relative positions; -1, since 1.5, for distances backwards), verify_max_abs (the largest difference between the proof rows and the tiles
-of the program that wrote the file), crc32 (one per head: over q, k, stat, norm, threshold and the
-relative terms of that head, in this order, those that are there), summary32 (the same over thumb,
-rowmax, entropy and hist; optional).
+(relative positions; -1, since 1.5, for distances backwards), verify_max_abs (the largest difference
+between the proof rows and the tiles of the program that wrote the file), crc32 (one per head: over
+q, k, stat, norm, threshold and the relative terms of that head, in this order, those that are
+there), summary32 (the same over thumb, rowmax, entropy and hist; optional).
 
     q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
     k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it;
                                      for linear attention phi(q) and phi(k), phi = elu + 1
     stat  (heads, queries) float64   (or float32) log-sum-exp of the scaled scores, +inf for a row
-                                     without keys; their sum for linear attention; the norm for
-                                     other normalised activations; else 0
+                                     without keys; their sum for linear attention, that of their
+                                     squares for poly2; the norm for other normalised activations;
+                                     else 0
     norm  (heads, queries) float32   the norms where stat is another number; optional
     threshold  (heads, queries) float32      with top_k: the least scaled score that weighs, -inf
                                      where all do, +inf where the keys are listed; optional
     kept  (pairs, 3) int32           head (its place), row and column of every key of such a row
     keep  (keys,) uint8              0 for padded keys; optional
     relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
+    relative/curve (heads, 2)        since 1.5, in place of these: quadratic positions; optional
     runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
                                      that head's q, then k, and so on, in the order of crc32
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
@@ -84,11 +86,13 @@ the zoom of thumb.
 A cell of a lazy layer, row i and column j, is f((q_i . k_j) scale - stat_i) for softmax and topk,
 where f is exp, f((q_i . k_j) scale) for activations without norm, f((q_i . k_j) scale / (n_i +
 1e-9)) with norm l2, f((q_i . k_j) scale / n_i + 1e-9) with norm l2-literal, n being norm or, where
-there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. Relative positions, of
-which linear attention has none, put (q_i + content) . k_j + (q_i + position) . (weight phi(delta)
-+ bias) in place of q_i . k_j, with delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t
-f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model). Causal: j stride_k < (i + 1) stride_q. Windowed:
-both in the same group of max(stride_q, stride_k).
+there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. For rbf, as for softmax,
+q_i . k_j - |k_j|^2 / 2 stands in place of q_i . k_j; poly2 is ((q_i . k_j) scale)^2 / (stat_i +
+1e-18), stat the sum of these squares. Relative positions, of which linear attention has none, put
+(q_i + content) . k_j + (q_i + position) . (weight phi(delta) + bias) in place of q_i . k_j, with
+delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t f_c)..., cos(t f_c)...], f_c =
+10000^(-2c / model), or q_i . k_j - a (delta - c)^2, a and c being the numbers of curve. Causal:
+j stride_k < (i + 1) stride_q. Windowed: both in the same group of max(stride_q, stride_k).
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
 layers and output) and one layer-000.h5 for each layer done, with the group /layer. While a corpus
@@ -157,6 +161,7 @@ RELATIVE: dict[str, Row] = {
     "relative/content": (("heads", "d_head"), OPERANDS, True),
     "relative/position": (("heads", "d_head"), OPERANDS, True),
 }
+QUADRATIC: dict[str, Row] = {"relative/curve": (("heads", "two"), OPERANDS, True)}
 DENSE: dict[str, Row] = {
     "weights": (("heads", "queries", "keys"), OPERANDS, True),
     **VALUES,

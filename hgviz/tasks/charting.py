@@ -28,7 +28,7 @@ STRIPS = ("entropy", "near_zero", "negative", "row_sum", "rank", "apart", "slope
 def activation_chart(names: Sequence[str]) -> Plots:
     """The shapes of some activations and their derivatives, side by side."""
     from hgviz.activations import ACTIVATIONS
-    from hgviz.analysis.shapes import shape, shared_out, steepness
+    from hgviz.analysis.shapes import shape, steepness
     from hgviz.figures.content.charts import Line
     from hgviz.figures.content.laboratory import Plot, Plots
 
@@ -39,9 +39,11 @@ def activation_chart(names: Sequence[str]) -> Plots:
     lines = tuple(Line(ACTIVATIONS[name].label, x, shape(name, x)) for name in kinds)
     slopes = tuple(Line(ACTIVATIONS[name].label, x, steepness(name, x)) for name in kinds)
     notes = []
-    if shared := [ACTIVATIONS[name].label for name in kinds if shared_out(name)]:
-        beside = "1" if kinds == ["linear"] else "0"
-        notes.append(f"{', '.join(shared)}: of a row of two keys, the other of score {beside}.")
+    for statistic, beside in (("lse", 0), ("sum", 1)):
+        shared = [row.label for row in map(ACTIVATIONS.__getitem__, kinds)
+                  if row.statistic == statistic]  # fmt: skip
+        if shared:
+            notes.append(f"{', '.join(shared)}: of a row of two keys, the other of score {beside}.")
     if "ymish" in kinds:
         notes.append("ymish is applied to rows of length 1, so its scores lie between −1 and 1.")
     return Plots(

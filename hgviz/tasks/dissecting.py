@@ -78,23 +78,23 @@ def _marked(found: Anatomy, columns: Integers, asked: int | None) -> int | None:
 
 def _products(found: Anatomy, columns: Integers) -> list[Products]:
     """q and k, and, where positions are relative, what stands for the distance."""
-    from hgviz.activations import ACTIVATIONS
     from hgviz.figures.content.elements import Products
 
     query = found.query
     near = query.with_keys(found.keys[columns])
-    featured = ACTIVATIONS[found.activation].features is not None
-    names = ("φ(q)", "φ(k)", "φ(q) × φ(k)") if featured else ("q", "k", "q × k")
+    products = Products(_signs(*query.names), near.left, near.right, near.products)
     each = [query.with_distances(range(at, at + 1)) for at in columns.tolist()]
     far: list[Elements] = [one for one in each if one is not None]
     if not far:
-        return [Products(names, near.left, near.right, near.products)]
+        return [products]
     right, values = (np.concatenate(parts) for parts in
                      ([one.right for one in far], [one.products for one in far]))  # fmt: skip
-    return [
-        Products(("q+u", "k", "(q+u) × k"), near.left, near.right, near.products),
-        Products(("q+v", "r", "(q+v) × r"), far[0].left, right, values),
-    ]
+    return [products, Products(_signs(*query.far_names), far[0].left, right, values)]
+
+
+def _signs(left: str, right: str) -> tuple[str, str, str]:
+    """What is multiplied, and how the product is called."""
+    return left, right, f"({left}) × {right}" if "+" in left else f"{left} × {right}"
 
 
 # --- in words -------------------------------------------------------------------------------------

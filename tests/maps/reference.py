@@ -13,7 +13,9 @@ FORMULAS = {
     ),
     "leaky_relu": lambda x: np.maximum(x, 0.1 * x),
     "ymish": lambda x: x * np.tanh(np.abs(x)),
+    "raw": lambda x: x,
 }
+SOFTMAXES, SUMS = ("softmax", "topk", "rbf"), ("linear", "poly2")
 
 
 def visible(rule, queries: int, keys: int) -> np.ndarray:
@@ -36,10 +38,17 @@ def scores(q, k, rule, head: int, dtype) -> np.ndarray:
     q, k = np.asarray(q, dtype), np.asarray(k, dtype)
     if rule.activations[head] == "linear":
         return q @ k.T
+    # the kernel exp(-|q - k|^2 / 2), but for what all of a row have in common
+    lengths = (k**2).sum(1) / 2 if rule.activations[head] == "rbf" else dtype(0)
     if rule.relative is None:
-        return q @ k.T * dtype(rule.scale)
+        return (q @ k.T - lengths) * dtype(rule.scale)
     one = rule.relative
-    out = (q + one.content[head].astype(dtype)) @ k.T
+    if hasattr(one, "curve"):
+        far = np.arange(len(k)) * rule.stride_k - np.arange(len(q))[:, None] * rule.stride_q
+        a, c = np.asarray(one.curve[head], np.float64)
+        terms = (a * (far - c) ** 2).astype(dtype)
+        return (q @ k.T - lengths - terms) * dtype(rule.scale)
+    out = (q + one.content[head].astype(dtype)) @ k.T - lengths
     half = one.weight.shape[-1] // 2
     for i in range(len(q)):
         delta = (np.arange(len(k)) * rule.stride_k - i * rule.stride_q) / one.unit
@@ -64,7 +73,9 @@ def statistic(values, seen, activation: str, norm) -> np.ndarray:
     """The row statistic of scores, in their dtype."""
     if activation == "linear":
         return np.where(seen, values, 0).sum(1)
-    if activation in ("softmax", "topk"):
+    if activation == "poly2":
+        return np.square(np.where(seen, values, 0)).sum(1)
+    if activation in SOFTMAXES:
         masked = np.where(seen, values, -np.inf)
         top = masked.max(1, initial=-np.inf)
         safe = np.where(np.isfinite(top), top, 0)
@@ -86,14 +97,16 @@ def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
     values = scores(q, k, rule, head, np.float64)
     seen = visible(rule, *values.shape)
     activation, norm = rule.activations[head], rule.norms[head]
-    if norm and activation in ("softmax", "topk", "linear"):
+    if norm and activation in (*SOFTMAXES, *SUMS):
         values = values / (length(values, seen)[:, None] + 1e-9)
     if activation == "topk":
         seen = choose(values, seen, rule.top_k) if chosen is None else chosen
     stat = statistic(values, seen, activation, norm)
     if activation == "linear":
         out = np.where(seen, values / (stat[:, None] + 1e-6), 0.0)
-    elif activation in ("softmax", "topk"):
+    elif activation == "poly2":
+        out = np.where(seen, values**2 / (stat[:, None] + 1e-18), 0.0)
+    elif activation in SOFTMAXES:
         shift = np.where(np.isinf(stat), 0, stat)[:, None]
         out = np.where(seen, np.exp(np.where(seen, values - shift, 0)), 0.0)
     else:

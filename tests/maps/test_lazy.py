@@ -15,6 +15,8 @@ from hgviz.maps.blas import one_thread
 from hgviz.maps.statistic import ROUNDED
 from tests.maps.reference import (
     FORMULAS,
+    SOFTMAXES,
+    SUMS,
     choose,
     length,
     pooled,
@@ -74,7 +76,7 @@ def measured(factors: Factors) -> Factors:
                 if last - first < 1e-5 * np.abs(values[i][seen[i]]).max():
                     threshold[h, i] = np.inf
                     kept += [(h, i, j) for j in np.flatnonzero(chosen[i])]
-        if rule.norms[h] and name in ("softmax", "topk", "linear"):
+        if rule.norms[h] and name in (*SOFTMAXES, *SUMS):
             norm[h] = length(values, seen)
             values = values / (norm[h][:, None] + work(1e-9))
         stat[h] = statistic(values, chosen if name == "topk" else seen, name, rule.norms[h])
@@ -107,7 +109,7 @@ def layers(draw, most=600):
     keys = groups * factor if role == "down" else groups
     if role == "self" and draw(st.booleans()):
         keys = draw(st.integers(1, most))
-    kinds = ["softmax", "topk", "linear", *FORMULAS]
+    kinds = [*SOFTMAXES, *SUMS, *FORMULAS]
     names = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2))
     relative = None
     if draw(st.booleans()):

@@ -14,7 +14,8 @@ from torch.autograd import gradcheck
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps import Rule
-from hgviz.models.attention import Bias, attend, weigh, weights
+from hgviz.models.attention import attend, weigh, weights
+from hgviz.models.positions import Sinusoids
 
 NORMS = [None, "l2", "l2-literal"]
 MASKS = ["none", "padding", "causal", "both", "rows without keys"]
@@ -109,6 +110,24 @@ def test_linear_weighs_by_features_over_their_sum():
     assert torch.allclose(weights(q, k, rule), expected, atol=1e-15)  # never scaled
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_kernels_are_the_kernel_over_its_sum(causal):
+    """Tsai et al. 2019, eq. 2, with the scale of dot products in every kernel."""
+    q, k = draw(2, 3, 7, 4), draw(2, 3, 7, 4, seed=1)
+    seen = torch.ones(7, 7).tril() if causal else torch.ones(7, 7)
+    closed = {
+        "softmax": torch.exp(q @ k.mT / 2),
+        "rbf": torch.exp(-((q[..., None, :] - k[..., None, :, :]) ** 2).sum(-1) / 4),
+        "poly2": (q @ k.mT) ** 2,
+    }
+    for name, kernel in closed.items():
+        kernel = kernel * seen
+        found = weights(q, k, Rule(0.5, (name,) * 3, (None,) * 3, causal=causal))
+        assert (found - kernel / kernel.sum(-1, keepdim=True)).abs().max() < 1e-12
+    found = weights(q, k, Rule(0.5, ("raw",) * 3, (None,) * 3, causal=causal))
+    assert (found - q @ k.mT / 2 * seen).abs().max() < 1e-15 and (found < 0).any()
+
+
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_numpy_and_torch_give_the_same(name):
     row, scores = ACTIVATIONS[name], draw(1, 7, 9) * 5
@@ -119,6 +138,9 @@ def test_numpy_and_torch_give_the_same(name):
         features = row.features(scores.numpy(), np)
         assert (features > 0).all()
         np.testing.assert_allclose(features, row.features(scores, torch).numpy(), rtol=1e-14)
+    if row.of_keys is not None:
+        added = row.of_keys(scores.numpy(), np)
+        np.testing.assert_allclose(added, row.of_keys(scores, torch).numpy(), rtol=1e-14)
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -214,7 +236,7 @@ def test_k_keeps_the_largest_of_any_activation(name):
     assert kept.tolist() == [[False, True, True, False, False, True],
                              [True, False, True, False, True, False]][softmax]  # fmt: skip
     normalised, whole = (weigh(scores, None, name, "l2", k)[0] for k in (3, 6))
-    if not softmax:  # the norm is that of all keys
+    if ACTIVATIONS[name].statistic == "none":  # the norm is that of all keys
         assert torch.equal(normalised[kept], whole[kept])
 
 
@@ -244,7 +266,9 @@ def test_linear_attention_in_one_pass_is_its_map_times_values(strides, padded):
 
 
 def test_linear_heads_of_a_layer_leave_relative_positions_to_the_others():
-    bias = Bias(*(draw(2, *shape, seed=s) for s, shape in enumerate([(4, 6), (4,), (4,), (4,)])), 1)
+    bias = Sinusoids(
+        *(draw(2, *shape, seed=s) for s, shape in enumerate([(4, 6), (4,), (4,), (4,)])), 1
+    )
     q, k = draw(1, 2, 5, 4), draw(1, 2, 5, 4, seed=1)
     rule = Rule(0.5, ("linear", "softmax"), (None, None), causal=True)
     with_, without = (weights(q, k, rule, relative=one) for one in (bias, None))
@@ -264,7 +288,7 @@ def test_unlike_heads_attend_as_each_would_alone(causal, kept, terms):
     rule = Rule(0.5, names, norms, causal=causal, top_k=3)
     q, k, v = (draw(2, 8, 40, 4, seed=seed) for seed in range(3))
     keep = torch.arange(40)[None] >= torch.tensor([[0], [5]]) if kept else None
-    bias = Bias(*(draw(8, *s) for s in [(4, 6), (4,), (4,), (4,)]), 1) if terms else None
+    bias = Sinusoids(*(draw(8, *s) for s in [(4, 6), (4,), (4,), (4,)]), 1) if terms else None
     whole = attend(q, k, v, rule, keep=keep, relative=bias)
     for h in range(8):
         at = slice(h, h + 1)

@@ -24,6 +24,7 @@ SIX = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]
 MIXTURES = {
     "six": SIX,
     "unlike": ["topk", "linear", "softmax", "topk", "tanh", "linear"],
+    "kernels": ["rbf", "poly2", "softmax", "rbf", "linear", "raw"],
     "by layer": None,
 }
 WIDTHS = {"d_model": 24, "n_heads": 6, "d_ff": 20, "vocab_size": 23}

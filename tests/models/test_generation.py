@@ -27,6 +27,8 @@ PLAIN = {
     "sinusoidal": {**DECODER, "positions": "sinusoidal"},
     "rotary": {**DECODER, "positions": "rotary"},
     "none": {**DECODER, "positions": "none"},
+    "quadratic": {**DECODER, "positions": "quadratic", "activations": ["softmax", "rbf"]},
+    "quadratic alone": {**DECODER, "positions": "quadratic", "content": False},
     "without limit": {**DECODER, "positions": "rotary", "max_positions": None},
     "post-norm": {**DECODER, "norm_first": False, "embed_norm": True, "final_norm": False},
     "segments": {**DECODER, "segments": 2},
@@ -137,7 +139,7 @@ def test_a_decoder_writes_as_it_reads(tmp_path, keys, dtype):
         agree(model, begin)
 
 
-@pytest.mark.parametrize("activation", ["six", "unlike", "by layer", "topk", "linear"])
+@pytest.mark.parametrize("activation", ["six", "unlike", "kernels", "by layer", "topk", "linear"])
 @pytest.mark.parametrize("family", WRITERS)
 def test_every_activation_writes_as_it_reads(tmp_path, family, activation):
     model = opened(tmp_path, build(family, activation), "float64")

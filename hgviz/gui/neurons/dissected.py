@@ -64,9 +64,10 @@ class Dissected:
                 f"on {name}."
             )
         asks, meets = ("φ(q)", "φ(k)") if act.features else ("q", "k")
+        more = ", less half the square of k’s length," if act.of_keys else ""
         said = (
-            f"{self._asking} with {name}: {words.counted(len(one.query.q), 'product')} of "
-            f"{asks} and {meets} add up to {at('product')}"
+            f"{self._asking} with {name}: {words.counted(one.keys.shape[1], 'product')} of "
+            f"{asks} and {meets}{more} add up to {at('product')}"
         )
         if positions := at("position"):
             said += f", those with the distance to {positions}"
@@ -84,7 +85,8 @@ class Dissected:
             said += f"; less the log-sum-exp of the row, {total}, it is {exponent}"
             return f"{said}, and e to that power is {at('weight')}, the weight."
         if one.statistic is not None:
-            said += f"; over the sum of the row, {number(one.statistic)}"
+            square = "its square over the sum of squares" if act.power == 2 else "over the sum"
+            said += f"; {square} of the row, {number(one.statistic)}"
             return f"{said}, it is {at('weight')}, the weight."
         return f"{said}; {act.label} of that is {at('weight')}, the weight."
 
@@ -97,7 +99,7 @@ class Dissected:
         they are not too many; nothing where there is no number.
         """
         one = self.anatomy
-        width = len(one.query.q)
+        width = len(one.query.left)
         elements = np.zeros((len(order), 0))
         if one.keys.size <= MOST_ELEMENTS:
             elements = one.elements(range(len(one.keys))).products[order]
@@ -134,9 +136,8 @@ def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Task[
 def _reach(one: Anatomy) -> tuple[float, float]:
     """The largest product by magnitude with keys, and with distances."""
     query = one.query
-    left = query.q if query.content is None else query.q + query.content
     tallest = np.abs(np.asarray(one.keys)).max(axis=0, initial=0.0)
-    products = float((np.abs(left) * tallest).max(initial=0.0))
+    products = float((np.abs(query.left[: len(tallest)]) * tallest).max(initial=0.0))
     near = query.with_distances(range(min(len(one.keys), 256)))
     positions = 0.0 if near is None else float(np.abs(near.products).max(initial=0.0))
     return products, positions

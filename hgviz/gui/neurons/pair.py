@@ -116,11 +116,9 @@ def _lanes(found: Dissected, column: int) -> list[Lane]:
     one, query = found.anatomy, found.anatomy.query
     near = one.elements(range(column, column + 1))
     far = query.with_distances(range(column, column + 1))
-    featured = one.stages[0].title.startswith("φ")
-    left, right = ("φ(q)", "φ(k)") if featured else ("q" if far is None else "q+u", "k")
-    groups = [(left, right, near, found.products)]
+    groups = [(*query.names, near, found.products)]
     if far is not None:
-        groups.append(("q+v", "r", far, found.positions))
+        groups.append((*query.far_names, far, found.positions))
     lanes = []
     for first, second, part, limit in groups:
         for name, values in ((first, part.left), (second, part.right[0])):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Norm
 
@@ -67,8 +68,10 @@ def spread(activations: tuple[Any, ...], layer: int, heads: int) -> tuple[str, .
 
 
 def norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:
-    """The norm of each head's scores: what norms says of its activation, else "l2" for ymish."""
-    found = [norms.get(name, "l2" if name == "ymish" else "none") for name in names]
+    """The norm of each head's scores: what norms says of its activation, else what goes with it."""
+    # names nobody knows are refused later, in words
+    own = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}
+    found = [norms.get(name, own.get(name, "none")) for name in names]
     return tuple(None if norm == "none" else norm for norm in found)  # type: ignore[misc]
 
 

@@ -26,6 +26,7 @@ from hgviz.models.config.shared import (
 )
 
 Stacks = Literal["encoder", "decoder", "encoder-decoder"]
+Positions = Literal["learned", "sinusoidal", "rotary", "quadratic", "none"]
 SCORES = ("dot", "dense", "random", "fixed", "factorised")  # models.synthesis has all but the first
 
 
@@ -39,7 +40,7 @@ class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     norm_eps: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1e-5
     final_norm: bool = False
     embed_norm: bool = False
-    positions: Literal["learned", "sinusoidal", "rotary", "none"] = "sinusoidal"
+    positions: Positions = "sinusoidal"
     segments: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
     feed_forward: Literal["gelu", "gelu_tanh", "relu", "silu"] = "relu"
     scaled: bool = True
@@ -56,6 +57,7 @@ class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slots_bias: bool = False
     scores: str | list[str] = "dot"
     rank: Count = 8
+    content: bool = True
     kept: list[list[int]] = []
 
     def arguments(self) -> dict[str, Any]:
@@ -84,7 +86,9 @@ class TransformerConfig:
     by one for both, of each layer ("kv") or of all ("layerwise"); slots_bias: a number more for
     each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
     layers that attend to their own text, or for each of them; see models.synthesis. rank: of
-    factorised scores. kept: the numbers of the heads that each layer still has, all where empty.
+    factorised scores. positions "quadratic": each head looks around a distance of its own, as
+    models.positions.Quadratics; content: whether queries and keys count as well. kept: the numbers
+    of the heads that each layer still has, all where empty.
     """
 
     vocab_size: int
@@ -101,7 +105,7 @@ class TransformerConfig:
     norm_eps: float = 1e-5
     final_norm: bool = False
     embed_norm: bool = False
-    positions: Literal["learned", "sinusoidal", "rotary", "none"] = "sinusoidal"
+    positions: Positions = "sinusoidal"
     max_positions: int | None = None
     segments: int = 0
     feed_forward: Literal["gelu", "gelu_tanh", "relu", "silu"] = "relu"
@@ -122,6 +126,7 @@ class TransformerConfig:
     slots_bias: bool = False
     scores: tuple[str, ...] = ("dot",)
     rank: int = 8
+    content: bool = True
     kept: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -152,6 +157,7 @@ class TransformerConfig:
             (self.slots_bias and not after,
              "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
             *self._wrong_scores(forms, synthesised),
+            *self._wrong_places(synthesised),
             (self.cross and self.form != "decoder",
              "cross belongs to a decoder alone; an encoder-decoder always has it"),
             (self.goal == "classes" and not (encoder and self.labels),
@@ -164,11 +170,25 @@ class TransformerConfig:
                 raise HgvizError("this model cannot be built", why, "Correct its configuration")
         require_kept(self.kept, len(self._names()), self.n_heads)
 
+    def _wrong_places(self, synthesised: bool) -> list[tuple[Any, str]]:
+        quadratic = self.positions == "quadratic"
+        return [
+            (quadratic and self.slots,
+             "quadratic positions have no distance to the rows of a projected sequence"),
+            (quadratic and any(ACTIVATIONS[name].features for name in self._named()),
+             "linear attention weighs features of tokens, and quadratic positions add to scores"),
+            (not self.content and (not quadratic or synthesised),
+             "without content there are only quadratic positions to attend by"),
+        ]  # fmt: skip
+
+    def _named(self) -> set[str]:
+        """The activations that are known, wherever they are."""
+        lists = (one if isinstance(one, tuple) else (one,) for one in self.activations)
+        return {name for one in lists for name in one if name in ACTIVATIONS}
+
     def _wrong_scores(self, forms: set[str], synthesised: bool) -> list[tuple[Any, str]]:
         layers = sum(role == "self" for _, role in self._names())
         unknown = sorted(forms - {*SCORES})
-        named = [name for one in self.activations for name in
-                 (one if isinstance(one, tuple) else (one,)) if name in ACTIVATIONS]  # fmt: skip
         return [
             (unknown, f"there are no scores {', '.join(unknown)[:40]!r}; "
              f"scores are {', '.join(SCORES)}, or several joined by +"),
@@ -179,7 +199,7 @@ class TransformerConfig:
              "own text"),
             (synthesised and self.slots,
              "a projected sequence has no places for scores that are synthesised"),
-            (synthesised and any(ACTIVATIONS[name].features for name in named),
+            (synthesised and any(ACTIVATIONS[name].features for name in self._named()),
              "linear attention weighs features of tokens, and synthesised scores have none"),
         ]  # fmt: skip
 

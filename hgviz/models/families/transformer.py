@@ -327,6 +327,7 @@ def _attention(config: TransformerConfig, layer: Layer) -> Attention:
     return Attention(
         layer, config.rule(layer), config.d_model, width, positions,
         synthesis=synthesis, mixtures=mixtures,
+        content=config.content or layer.role == "cross",
     )  # fmt: skip
 
 
