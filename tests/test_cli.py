@@ -367,8 +367,9 @@ def test_what_is_not_there_is_one_line_and_exit_code_1(
 
 def test_it_works_as_a_module(saved):
     done = subprocess.run(
-        [sys.executable, "-m", "hgviz", "info", saved, "--json"], capture_output=True, text=True
-    )
+        [sys.executable, "-m", "hgviz", "info", saved, "--json"],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
     assert done.returncode == 0
     assert json.loads(done.stdout)["kind"] == "capture"
 

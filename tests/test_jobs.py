@@ -39,7 +39,7 @@ def counting(total, result="done"):
 def waiting(started, go, closed=None):
     try:
         started.set()
-        assert go.wait(10)
+        assert go.wait(60)
         yield Step(1, 2)
         yield Step(2, 2)
         return "finished"
@@ -56,7 +56,7 @@ def failing(error):
 def test_a_job_tells_its_steps_and_its_result(lane):
     steps, results = [], []
     job = lane.submit("a", "count", counting(3), steps.append, results.append)
-    assert job.wait(10)
+    assert job.wait(60)
     assert [step.done for step in steps] == [1, 2, 3]
     assert results == ["done"]
     assert job.ended and not job.cancelled
@@ -73,7 +73,7 @@ def test_jobs_of_a_lane_run_one_after_the_other_in_one_thread(lane):
             yield Step(0, 0)
 
     jobs = [lane.submit(name, name, task(name)) for name in "abc"]
-    assert all(job.wait(10) for job in jobs)
+    assert all(job.wait(60) for job in jobs)
     assert [name for name, _ in seen] == list("aaabbbccc")
     assert len({thread for _, thread in seen}) == 1
     assert seen[0][1] != threading.current_thread().name
@@ -82,13 +82,13 @@ def test_jobs_of_a_lane_run_one_after_the_other_in_one_thread(lane):
 def test_the_newest_job_of_a_key_wins_and_others_stay(lane):
     started, go, results = threading.Event(), threading.Event(), []
     running = lane.submit("map", "old", waiting(started, go), on_done=results.append)
-    assert started.wait(10)
+    assert started.wait(60)
     other = lane.submit("text", "other", counting(1, "other"), on_done=results.append)
     queued = lane.submit("map", "queued", counting(1, "queued"), on_done=results.append)
     newest = lane.submit("map", "new", counting(1, "new"), on_done=results.append)
     assert lane.jobs == (other, newest)
     go.set()
-    assert newest.wait(10)
+    assert newest.wait(60)
     assert results == ["other", "new"]
     assert running.cancelled and queued.cancelled and not newest.cancelled
 
@@ -96,11 +96,11 @@ def test_the_newest_job_of_a_key_wins_and_others_stay(lane):
 def test_cancelling_stops_between_two_steps_and_runs_the_finally(lane):
     started, go, closed, told = *(threading.Event() for _ in range(3)), []
     job = lane.submit("a", "a", waiting(started, go, closed), told.append, told.append)
-    assert started.wait(10)
+    assert started.wait(60)
     lane.cancel("a")
     assert not closed.is_set()
     go.set()
-    assert job.wait(10)
+    assert job.wait(60)
     assert closed.is_set()
     assert told == []
 
@@ -111,14 +111,14 @@ def test_a_job_cancelled_while_queued_never_starts(lane):
     job = lane.submit("b", "b", waiting(begun, go))
     job.cancel()
     go.set()
-    assert job.wait(10)
+    assert job.wait(60)
     assert not begun.is_set()
 
 
 def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
     desk, told = Desk(), []
     job = lane.submit("a", "a", counting(2), told.append, told.append, told.append, desk.post)
-    assert job.wait(10)
+    assert job.wait(60)
     assert desk.calls
     job.cancel()
     desk.read()
@@ -128,7 +128,7 @@ def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
 def test_an_error_of_a_cancelled_job_is_silent(lane):
     desk, told = Desk(), []
     job = lane.submit("a", "a", failing(ValueError("no")), on_error=told.append, post=desk.post)
-    assert job.wait(10)
+    assert job.wait(60)
     job.cancel()
     desk.read()
     assert told == []
@@ -142,14 +142,14 @@ class Panic(BaseException):
 def test_errors_are_delivered_and_the_lane_goes_on(lane, error):
     errors, results = [], []
     lane.submit("a", "a", failing(error), on_done=results.append, on_error=errors.append)
-    assert lane.submit("b", "b", counting(1), on_done=results.append).wait(10)
+    assert lane.submit("b", "b", counting(1), on_done=results.append).wait(60)
     assert errors == [error]
     assert results == ["done"]
 
 
 def test_an_error_nobody_listens_for_is_raised_where_post_leads(lane):
     desk = Desk()
-    lane.submit("a", "a", failing(ValueError("no")), post=desk.post).wait(10)
+    lane.submit("a", "a", failing(ValueError("no")), post=desk.post).wait(60)
     with pytest.raises(ValueError, match="no"):
         desk.read()
 
@@ -157,7 +157,7 @@ def test_an_error_nobody_listens_for_is_raised_where_post_leads(lane):
 def test_at_most_one_step_is_on_its_way_and_it_is_the_newest(lane):
     desk, steps, results = Desk(), [], []
     job = lane.submit("a", "a", counting(1000), steps.append, results.append, None, desk.post)
-    assert job.wait(10)
+    assert job.wait(60)
     assert len(desk.calls) == 2  # one step, one result
     desk.read()
     assert [step.done for step in steps] == [1000]
@@ -173,15 +173,15 @@ def test_steps_come_again_once_the_last_one_was_read(lane):
         for number in range(2):
             yield Step(number, 2)
             reached[number].set()
-            assert gates[number].wait(10)
+            assert gates[number].wait(60)
 
     job = lane.submit("a", "a", task(), steps.append, post=desk.post)
     for number in range(2):
-        assert reached[number].wait(10)
+        assert reached[number].wait(60)
         desk.read()
         assert steps[-1].done == number
         gates[number].set()
-    assert job.wait(10)
+    assert job.wait(60)
 
 
 def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
@@ -190,7 +190,7 @@ def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     started, go, closed = (threading.Event() for _ in range(3))
     running = runner.submit("a", "a", waiting(started, go, closed), told.append, told.append)
     queued = runner.submit("b", "b", counting(1), told.append, told.append)
-    assert started.wait(10)
+    assert started.wait(60)
     threading.Timer(0.05, go.set).start()
     runner.shutdown()
     assert running.ended and queued.ended and closed.is_set()
@@ -206,8 +206,8 @@ def test_lanes_do_not_wait_for_each_other(lane):
     started, go = threading.Event(), threading.Event()
     try:
         slow = lane.submit("a", "a", waiting(started, go))
-        assert started.wait(10)
-        assert other.submit("a", "a", counting(1)).wait(10)
+        assert started.wait(60)
+        assert other.submit("a", "a", counting(1)).wait(60)
         assert not slow.ended
     finally:
         go.set()

@@ -85,7 +85,7 @@ def test_the_first_capture_opens_without_torch():
         "open_capture(resource('sample/first.h5')).maps[0].read(0);"
         "assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
 
 
 @pytest.mark.parametrize("head", NAMED, ids=str)

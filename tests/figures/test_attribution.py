@@ -285,7 +285,9 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
     word = quoted(text)
     assert word.isprintable()
     shell = ["bash", "-c", f"printf %s {word}"]
-    told = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
+    told = subprocess.run(
+        shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}, timeout=100
+    )
     assert told.stdout.decode() == text
 
 

@@ -29,6 +29,7 @@ SOME = Selection(12, 2, 60, 29)
 
 
 def told(*command, **more):
+    more = {"timeout": 100, **more}
     return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
 
 

@@ -44,7 +44,7 @@ def twice(tmp_path_factory):
         command = [sys.executable, "-c", DRAW, TEXT, seed, DATE, str(SHORT)]
         runs.append(subprocess.Popen(command, cwd=folder, env=env))
         folders.append(folder)
-    assert [run.wait() for run in runs] == [0, 0]
+    assert [run.wait(timeout=300) for run in runs] == [0, 0]
     return folders
 
 
@@ -83,7 +83,9 @@ def test_fonts_of_a_pdf_are_embedded_truetype(twice, kind):
 @pytest.mark.parametrize("kind", EVERY)
 def test_pdffonts_finds_truetype_only(twice, kind):
     path = twice[0] / "undated" / f"{EVERY.index(kind)}.pdf"
-    fonts = subprocess.run(["pdffonts", path], capture_output=True, text=True, check=True).stdout
+    fonts = subprocess.run(
+        ["pdffonts", path], capture_output=True, text=True, check=True, timeout=100
+    ).stdout
     assert fonts.splitlines()[2:]
     for line in fonts.splitlines()[2:]:
         assert "TrueType" in line and "Type 3" not in line
@@ -94,7 +96,9 @@ def test_pdffonts_finds_truetype_only(twice, kind):
 @pytest.mark.parametrize("kind", ["map", "links", "levels", "rollout", "compare", SHEET])
 def test_the_tokens_can_be_selected(twice, kind):
     path = twice[0] / "undated" / f"{EVERY.index(kind)}.pdf"
-    words = subprocess.run(["pdftotext", "-raw", path, "-"], capture_output=True, check=True).stdout
+    words = subprocess.run(
+        ["pdftotext", "-raw", path, "-"], capture_output=True, check=True, timeout=100
+    ).stdout
     said = "".join(words.decode().split())
     assert "sand" in said or set("sand") <= set(said)
     assert "모" in said

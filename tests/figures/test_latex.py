@@ -163,7 +163,9 @@ def compiled(folder, body, program="pdflatex", preamble=""):
         "\n" + body + "\n\\end{document}"
     )
     command = [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=100
+    )
     assert run.returncode == 0, run.stdout[-2000:]
     return run.stdout
 
@@ -197,5 +199,7 @@ def test_latex_takes_any_text(program, tmp_path):
         draw(spec, make_capture(HOSTILE[:60]), tmp_path / f"f.{form}")
     compiled(tmp_path, r"\input{f.pgf}\newpage\input{f.tikz.tex}", program)
     if shutil.which("pdftotext") and program == "pdflatex":
-        words = subprocess.run(["pdftotext", "page.pdf", "-"], cwd=tmp_path, capture_output=True)
+        words = subprocess.run(
+            ["pdftotext", "page.pdf", "-"], cwd=tmp_path, capture_output=True, timeout=100
+        )
         assert words.stdout.decode().count("50 % of $x") == 2

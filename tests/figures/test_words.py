@@ -462,9 +462,13 @@ def test_a_pdf_is_tagged_as_a_figure_with_its_words(kind, tmp_path):
 @pytest.mark.skipif(not shutil.which("pdfinfo"), reason="poppler is not here")
 def test_readers_of_pdf_find_the_figure_and_draw_it_as_before(tmp_path):
     path = draw("map", tmp_path / "f.pdf")
-    told = subprocess.run(["pdfinfo", "-struct", path], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["pdfinfo", "-struct", path], capture_output=True, text=True, check=True, timeout=100
+    )
     assert not told.stderr and re.search(r"Document\s+Figure", told.stdout)
-    told = subprocess.run(["pdfinfo", path], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["pdfinfo", path], capture_output=True, text=True, check=True, timeout=100
+    )
     assert re.search(r"Tagged:\s+yes", told.stdout) and alt_of("map")[:60] in told.stdout
 
 

@@ -1,5 +1,7 @@
 """Opening, capturing, saving and exporting in a real window."""
 
+from threading import Event
+
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -103,23 +105,28 @@ def test_a_figure_is_exported_beside_the_work(opened, until, tmp_path):
     assert path.read_bytes().startswith(b"%PDF")
 
 
-def slow(capture, layers=13):
-    """A capture that takes its time."""
+def slow(capture, go, layers=13):
+    """A capture whose last layer waits until it may go on."""
     import dataclasses
     import time
 
-    maps = [None] * layers
+    maps, step = [None] * layers, Step(0, layers)
     for index in range(layers):
-        time.sleep(0.05)
         maps[index] = capture.maps[index]
-        yield Step(index + 1, layers, "", dataclasses.replace(capture, maps=tuple(maps)))
+        time.sleep(0.005)
+        while index == layers - 1 and not go.is_set():
+            time.sleep(0.005)
+            yield step
+        step = Step(index + 1, layers, "", dataclasses.replace(capture, maps=tuple(maps)))
+        yield step
     return opening.Wish("somewhere"), None, capture
 
 
 @pytest.fixture
 def capturing(opened, capture, monkeypatch, until):
-    """A slow capture under way, some layers done."""
-    monkeypatch.setattr(opening, "capture_text", lambda *_: slow(capture))
+    """A slow capture under way, some layers done; the last waits for `go`."""
+    opened.go = Event()
+    monkeypatch.setattr(opening, "capture_text", lambda *_: slow(capture, opened.go))
     opened.session.put(checkpoint="somewhere", capture=None, spec=None)
     opened.commands.run("capture")
     until(lambda: opened.session.capture is not None)
@@ -136,6 +143,7 @@ def test_finished_layers_are_there_before_the_rest(capturing, until):
     assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.map
     capturing.session.put(selection=Selection(12, 0, 5))
     assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.capturing
+    capturing.go.set()
     until(lambda: not busy(capturing))
     assert capturing.session.capture.complete
     assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.map
@@ -158,9 +166,11 @@ def test_the_loop_turns_while_a_capture_runs(capturing, until):
     timer = QTimer(interval=5)
     timer.timeout.connect(lambda: turns.append(1))
     timer.start()
-    until(lambda: not busy(capturing))
+    until(lambda: len(turns) > 10)
+    assert busy(capturing)
     timer.stop()
-    assert len(turns) > 10
+    capturing.go.set()
+    until(lambda: not busy(capturing))
 
 
 def test_a_window_closed_while_it_works_stops_its_lanes(capturing):

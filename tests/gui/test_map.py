@@ -169,7 +169,7 @@ def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
         together = view.canvas.pixels.copy()
     with shown(MapView, visible=False, capture=capture, selection=chosen) as (view, _):
         view.show()
-        qtbot.waitUntil(lambda: np.array_equal(view.canvas.pixels, together))
+        qtbot.waitUntil(lambda: np.array_equal(view.canvas.pixels, together), timeout=30_000)
 
 
 def test_a_hidden_map_does_no_work(app, small, qtbot):
@@ -376,7 +376,7 @@ def test_shift_and_drag_selects_a_block_and_says_what_is_in_it(app, small, qtbot
         assert view.canvas.block == (5, 10, 1, 5)
         share = small.maps[0].read(0)[5:10, 1:5].sum() / 5
         said = f"5 × 4 cells: a row has {share * 100:.0f} %"
-        qtbot.waitUntil(lambda: said in view.canvas.sentence.text())
+        qtbot.waitUntil(lambda: said in view.canvas.sentence.text(), timeout=30_000)
         qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
         assert view.canvas.block is None
 
@@ -562,7 +562,7 @@ def test_it_says_how_true_it_is_until_it_is_exact(app, small, qtbot):
         assert view.canvas.quality == "exact" and not note.words
         note.judge("near", signed=False)
         assert not note.words  # what is over in a moment is not worth a word
-        qtbot.waitUntil(lambda: note.words == "within 2.8 % so far")
+        qtbot.waitUntil(lambda: note.words == "within 2.8 % so far", timeout=30_000)
         note.judge("near", signed=True)
         assert note.words == "within 5.6 % so far"
         note.judge("coarse", signed=False)

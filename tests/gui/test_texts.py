@@ -1,6 +1,9 @@
 """Captures of many texts in a window: listed, searched, opened one after the other."""
 
+import time
+from contextlib import closing
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from PySide6.QtCore import Qt
@@ -264,17 +267,19 @@ def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
 # --- capturing a file of texts --------------------------------------------------------------------
 
 
-def slow(count=40):
-    """A stand-in for a long capture; what it was asked goes to `asked`."""
+def slow(go, count=40):
+    """A stand-in for a long capture, half of which waits for `go`; what it was asked is kept."""
     asked = []
 
     def capture_corpus(model, corpus, out, off=frozenset(), force=False):
-        import time
-
         asked.append((corpus, out, force))
         for number in range(1, count):
-            time.sleep(0.02)
-            yield Step(number, count, f"text {number} of {count}")
+            time.sleep(0.005)
+            step = Step(number, count, f"text {number} of {count}")
+            yield step
+            while number > count // 2 and not go.is_set():
+                time.sleep(0.005)
+                yield step
         return replace(make_capture("It was late"), items=texts(count), path=out)
 
     return capture_corpus, asked
@@ -283,7 +288,8 @@ def slow(count=40):
 @pytest.fixture
 def ready(opened, monkeypatch, checkpoint):
     """A program with a model, whose captures of files are stand-ins."""
-    stand_in, asked = slow()
+    opened.go = Event()
+    stand_in, asked = slow(opened.go)
     monkeypatch.setattr(tasks, "capture_corpus", stand_in, raising=False)
     opened.session.put(checkpoint=str(checkpoint), model=finish(tasks.load(checkpoint, "cpu")))
     opened.paths = []
@@ -299,6 +305,7 @@ def test_a_file_of_texts_is_captured_and_opened(ready, until):
     assert ready.session.work[-1].title == "Capturing in.tsv"
     assert "text" in ready.inspect.strip.head.note.full
     assert ready.inspect.strip.capture_button.text() == "Stop"
+    ready.go.set()
     until(lambda: not busy(ready))
     assert ready.asked == [("in.tsv", "out.h5", False)]
     assert ready.paths == ["out.h5"]
@@ -377,15 +384,34 @@ def test_a_file_is_captured_listed_searched_and_walked_through(
     assert not errors(with_model)
 
 
+def held(task, after, go):
+    """The same task, which waits for `go` after so many steps."""
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                return end.value
+            yield step
+            while step.done > after and not go.is_set():
+                time.sleep(0.005)
+                yield step
+
+
 def test_what_was_captured_before_stop_can_be_opened_and_gone_on_with(
-    with_model, reviews, until, tmp_path
+    with_model, reviews, until, tmp_path, monkeypatch
 ):
     session, out = with_model.session, tmp_path / "out.h5"
+    capture, go = tasks.capture_corpus, Event()
+    monkeypatch.setattr(
+        tasks, "capture_corpus", lambda *given, **more: held(capture(*given, **more), 4, go)
+    )
     with_model.commands.prompting.capture_corpus(str(reviews), str(out))
     until(lambda: session.work[-1].note.startswith("text ") and session.work[-1].done > 3)
     with_model.commands.run("stop")
     until(lambda: session.capture.path == f"{out}.part" and not busy(with_model))
     assert 3 <= len(session.capture.items) < 60  # it may stop within the fourth
+    go.set()
     with_model.commands.prompting.capture_corpus(str(reviews), str(out))
     until(lambda: session.capture.path == str(out) and not busy(with_model))
     assert len(session.capture.items) == 60

@@ -38,13 +38,17 @@ def grown(letters):
     return make_capture(GIVEN + ADDED[:letters])
 
 
-def stand_in(pause=0.02, letters=24):
-    """A model that writes a letter at a time."""
+def stand_in(pause=0.02, letters=24, shown=None):
+    """A model that writes a letter at a time, at most five more than are shown."""
 
     def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
         for number in range(letters):
             time.sleep(pause)
-            yield Step(number, letters, f"token {number} of {letters}", grown(number))
+            step = Step(number, letters, f"token {number} of {letters}", grown(number))
+            yield step
+            while shown is not None and number > shown() + 5:
+                time.sleep(pause)
+                yield step
         return grown(letters)
 
     return generate
@@ -53,7 +57,8 @@ def stand_in(pause=0.02, letters=24):
 @pytest.fixture
 def ready(program, checkpoint, monkeypatch):
     """A program with a model and a text, everything drawn; what it writes is a stand-in."""
-    monkeypatch.setattr(tasks, "generate", stand_in(), raising=False)
+    shown = lambda: len(program.session.capture.main) - len(GIVEN)  # noqa: E731
+    monkeypatch.setattr(tasks, "generate", stand_in(shown=shown), raising=False)
     model = finish(tasks.load(checkpoint, "cpu"))
     program.session.put(capture=make_capture(GIVEN))
     program.session.put(checkpoint=str(checkpoint), model=model)

@@ -306,7 +306,7 @@ def test_a_killed_capture_always_opens_and_keeps_what_was_committed(tmp_path, de
     process.send_signal(signal.SIGKILL)
     said = process.stdout.read().split()
     process.stdout.close()
-    process.wait()
+    process.wait(timeout=100)
     last = len(said) - said[::-1].index("finished") if "finished" in said else 0
     if path.exists():
         assert open_capture(path).complete

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -39,14 +38,12 @@ def path(tmp_path, written) -> Path:
 
 def refused(path, *words) -> HgvizError:
     """Opening and reading everything ends in one clear line."""
-    started = time.monotonic()
     with pytest.raises(HgvizError) as caught:
         opened = open_capture(path)
         for one in opened.maps:
             for head in one.heads:
                 one.read(head)
                 one.summary(head)
-    assert time.monotonic() - started < 10
     error = caught.value
     assert str(path) in error.what and error.why and error.do
     assert "\n" not in str(error) and "Traceback" not in str(error)

@@ -517,7 +517,7 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
     def held(ready, dots):
         threads.append(current_thread())
         yield Step(0, 1)
-        assert go.wait(20)
+        assert go.wait(60)
         return (yield from true(ready, dots))
 
     monkeypatch.setattr(tasks, "preview", held)

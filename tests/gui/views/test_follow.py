@@ -79,7 +79,7 @@ def test_space_steps_and_home_starts_again(capture, qtbot):
         assert trail.step == 0
         for stage in range(1, 5):
             press(view, Qt.Key.Key_Space)
-            qtbot.waitUntil(lambda at=stage: trail.step == at, timeout=2000)
+            qtbot.waitUntil(lambda at=stage: trail.step == at, timeout=30_000)
         press(view, Qt.Key.Key_Space)
         assert trail.step == 0
 

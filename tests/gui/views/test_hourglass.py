@@ -197,7 +197,7 @@ def test_a_hidden_view_does_not_work(capture, qtbot):
         qtbot.wait(80)
         assert view._picture is before
         view.show()
-        qtbot.waitUntil(lambda: view._picture is not before, timeout=5000)
+        qtbot.waitUntil(lambda: view._picture is not before, timeout=30_000)
 
 
 def test_the_same_question_gives_the_same_picture(capture):
