@@ -40,7 +40,9 @@ class Checkpoint:
     """A model as read: its configuration, and its weights by neutral names (models.md D).
 
     digest: sha256 of both, whatever file they came from.
-    weights: the file they came from, or the index of several; sources: where it keeps each tensor.
+    weights: the file they came from, or the index of several; sources: where it keeps each tensor,
+    empty where it cannot be written again. tokenizer: a tokenizer.json, of what the file itself
+    says of its vocabulary.
     """
 
     config: Config
@@ -48,6 +50,7 @@ class Checkpoint:
     digest: str
     weights: Path
     sources: Mapping[str, Source] = field(default_factory=dict)
+    tokenizer: bytes | None = None
 
     @property
     def folder(self) -> Path:
