@@ -46,7 +46,7 @@ def run(task: Task[Result], title: str, kept: str = "") -> Result:
             task.close()
 
 
-def write(path: Path, array: NDArray[np.float32]) -> None:
+def write(path: Path, array: NDArray[np.floating]) -> None:
     """Write an array as .npy or .csv in one move, so that a full disk leaves no half file."""
     import numpy as np
 

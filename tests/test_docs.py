@@ -12,7 +12,7 @@ import typer
 from PIL import Image
 
 from hgviz.cli import app, verbs
-from hgviz.figures import ANSWER, FIGURES
+from hgviz.figures import ANSWERS, FIGURES
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -99,12 +99,12 @@ def test_what_is_run_are_commands_of_hgviz_alone(page):
 def test_the_gallery_has_every_kind_of_figure_and_a_sheet():
     drawn = pages.written(DOCS / "gallery.md", pages.ALWAYS)
     kinds = {Path(name).stem for name in drawn}
-    assert kinds == {*FIGURES, ANSWER.name, "sheet"}
+    assert kinds == {*FIGURES, *ANSWERS, "sheet"}
     for name, words in drawn.items():
         assert asked(words).get("kind") in (None, Path(name).stem)
     assert pages.shown(DOCS / "gallery.md") == set(drawn)
     headings = re.findall(r"^## (\w+)$", (DOCS / "gallery.md").read_text("utf-8"), re.MULTILINE)
-    assert set(headings) == {*FIGURES, ANSWER.name}
+    assert set(headings) == {*FIGURES, *ANSWERS}
 
 
 def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monkeypatch):

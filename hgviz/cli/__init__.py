@@ -20,6 +20,7 @@ from hgviz.cli import (
     looking,
     making,
     pruning,
+    reaching,
     removing,
 )
 from hgviz.cli.options import Window
@@ -34,6 +35,7 @@ VERBS = (
     composing.rollout,
     habits.heads,
     explaining.attribute,
+    reaching.reach,
     making.evaluate,
     pruning.importance,
     pruning.curve,

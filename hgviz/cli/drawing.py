@@ -345,14 +345,14 @@ def _sheet(
 
 def _kind(kind: str | None, files: int) -> str:
     """The kind asked for. Errors: BadParameter for none, and for one of more or fewer files."""
-    from hgviz.figures import ANSWER, FIGURES
+    from hgviz.figures import ANSWERS, FIGURES
 
     if kind is None:
         raise typer.BadParameter(f"--kind is missing; there are {', '.join(FIGURES)}.")
-    if kind == ANSWER.name:
+    if kind in ANSWERS:
         raise typer.BadParameter(
-            "An attribution is drawn where a model is asked: "
-            "hgviz attribute MODEL --text T -o FIG.pdf."
+            f"What {kind} shows is drawn where a model is asked: "
+            f"hgviz {ANSWERS[kind].verb} MODEL --text T -o FIG.pdf."
         )
     if kind not in FIGURES:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")

@@ -27,13 +27,14 @@ class Kind:
     """One kind of figure: its name, what people call it, and what it is drawn of.
 
     of "pair": of two captures, A and B; "captures" and "studies": of one or more; "answer": of a
-    model that is asked. What draws it
+    model that is asked. verb: the command that draws it. What draws it
     stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
     """
 
     name: str
     label: str
     of: Of
+    verb: str = "figure"
 
 
 FIGURES: dict[str, Kind] = {
@@ -53,14 +54,16 @@ FIGURES: dict[str, Kind] = {
     )
 }
 
-# drawn where a model is asked, by `hgviz attribute`: no file holds what it shows
-ANSWER = Kind("attribution", "Where an answer comes from", "answer")
+# drawn where a model is asked: no file holds what they show
+ANSWER = Kind("attribution", "Where an answer comes from", "answer", "attribute")
+REACH = Kind("reach", "How far outputs depend on tokens", "answer", "reach")
+ANSWERS: dict[str, Kind] = {row.name: row for row in (ANSWER, REACH)}
 
 
 def kind_of(name: str) -> Kind:
     """The kind of this name. Errors: HgvizError where there is none."""
-    if name == ANSWER.name:
-        return ANSWER
+    if name in ANSWERS:
+        return ANSWERS[name]
     if name not in FIGURES:
         raise HgvizError(
             f"there is no kind of figure named {name!r}",
@@ -202,7 +205,7 @@ def _written(
 
 
 __all__ = [
-    "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked", "Panel", "Sheet",
-    "Spec", "alt", "alt_of_sheet", "beside", "beside_sheet", "composed", "composed_sheet", "draw",
-    "draw_sheet", "format_of", "kind_of", "points",
+    "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked",
+    "Panel", "Sheet", "Spec", "alt", "alt_of_sheet", "beside", "beside_sheet", "composed",
+    "composed_sheet", "draw", "draw_sheet", "format_of", "kind_of", "points",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from hgviz.figures.kinds import (
     plots,
     profile,
     ranges,
+    reach,
     rollout,
     scores,
     strips,
@@ -54,6 +55,8 @@ DRAWINGS: dict[str, Drawing] = {
     "compare": Drawing(three.compose, charted.of_three, tables.of_three, ranges.of_three),
     # of `hgviz attribute`, not of a capture
     "attribution": Drawing(attribution.compose, measured.of_answer),
+    # of `hgviz reach`
+    "reach": Drawing(reach.compose, charted.of_reaches),
     "neurons": Drawing(neurons.compose, measured.of_neurons),
     "profile": Drawing(profile.compose, measured.of_profile, reach=ranges.of_profile),
     "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),

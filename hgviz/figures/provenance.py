@@ -14,6 +14,7 @@ from hgviz.core import Capture, replace
 from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel, Sheet
 from hgviz.figures.content.answers import Answer
+from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
 from hgviz.resources import SAMPLE, resource
@@ -100,19 +101,20 @@ def command(panel: Panel, path: Path) -> str:
     files = [known_name(one) for one in panel.files]
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
-    if isinstance(panel.content, Answer):
-        return asking(panel, (files or [""])[0] or MISSING["answer"][0], path.name)
+    if isinstance(panel.content, Answer | Reaches):
+        return asking(panel, [one for one in files if one] or MISSING["answer"], path.name)
     spec, recipe = panel.spec, panel.spec.recipe
     spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
     return command_of(spec, files, panel.item, path.name)
 
 
-def asking(panel: Panel, model: str, out: str) -> str:
-    """The command that asks a model again where its answer comes from."""
-    assert isinstance(panel.content, Answer)
+def asking(panel: Panel, models: Sequence[str], out: str) -> str:
+    """The command that asks models again what a figure shows of them."""
+    assert isinstance(panel.content, Answer | Reaches)
     width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
     title = () if panel.spec.title is None else ("--title", _as_drawn(panel.spec.title))
-    words = ["hgviz", "attribute", model, *panel.content.asked, *width, *title, "-o", out]
+    verb = kind_of(panel.spec.kind).verb
+    words = ["hgviz", verb, *models, *panel.content.asked, *width, *title, "-o", out]
     return " ".join(map(quoted, words))
 
 

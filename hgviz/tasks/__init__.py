@@ -27,6 +27,7 @@ from hgviz.tasks.opening import (
     study_at,
 )
 from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
+from hgviz.tasks.reaching import pass_times, reach, reach_facts, reach_panel
 from hgviz.tasks.removing import heads_of_study, prune, why_not
 from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
@@ -41,7 +42,8 @@ __all__ = [
     "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
-    "panel", "preview", "prompt_from", "prune", "question_of", "report", "require_model_of",
+    "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
+    "reach_facts", "reach_panel", "report", "require_model_of",
     "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of",
     "spec_from", "study", "study_at", "together", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",

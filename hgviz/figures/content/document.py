@@ -11,8 +11,9 @@ from hgviz.figures.content.charts import Chart
 from hgviz.figures.content.elements import Neurons
 from hgviz.figures.content.laboratory import Grids, Plots, Strips, Three
 from hgviz.figures.content.profiles import Profile
+from hgviz.figures.content.reaches import Reaches
 
-Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer
+Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ Triple = tuple[float, float, float]
 class Plot:
     """One pair of axes of its own. xs: where ticks are and what they say, () for round numbers;
     least: y goes at least down to it, most: and up to it; limits: from where to where y goes, None
-    for all there is."""
+    for all there is. log: whether x and y stand on logarithmic scales."""
 
     title: str
     across: str
@@ -28,6 +28,7 @@ class Plot:
     least: float = 0.0
     most: float = 0.0
     limits: tuple[float, float] | None = None
+    log: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

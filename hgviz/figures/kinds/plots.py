@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from hgviz.figures.content.charts import Line
+from hgviz.figures.content.charts import Line, Many
 from hgviz.figures.content.laboratory import Plot, Plots
 from hgviz.figures.paper import axes as around
 from hgviz.figures.paper import style
@@ -32,6 +33,12 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
     if spec.display.limits is not None:  # of what stands first
         first = replace(chart.plots[0], limits=spec.display.limits)
         chart = replace(chart, plots=(first, *chart.plots[1:]))
+    placed(page, chart, top)
+
+
+def placed(page: Page, chart: Plots, top: float) -> None:
+    """The axes from top down, and below them what their lines are; closes the page."""
+    chart = replace(chart, plots=tuple(map(_scaled, chart.plots)))
     labels = list(dict.fromkeys(line.label for plot in chart.plots for line in plot.lines))
     looks = {label: look(number) for number, label in enumerate(labels)}
     columns = max(1, min(len(chart.plots), int(page.width // NARROWEST)))
@@ -48,10 +55,39 @@ def compose(page: Page, spec: Spec, chart: Plots) -> None:
 
 def _side(plot: Plot, height: float) -> float:
     """What the numbers and the name of the y axis take."""
-    ys = around.numbered(*ends_of(plot)[2:], height, EACH_Y)
+    ys = _ticks(plot, height)
     return (
         max((style.extent(one, style.SMALL) for _, one in ys), default=0.0) + 1.6 * style.SMALL + 6
     )
+
+
+def _scaled(plot: Plot) -> Plot:
+    """A plot whose logarithmic axes hold powers of ten; what is 0 has no place there."""
+    across, up = plot.log
+
+    def powers(values: Many, wanted: bool) -> Many:
+        with np.errstate(divide="ignore"):
+            return np.where(values > 0, np.log10(values), np.nan) if wanted else values
+
+    lines = tuple(replace(one, x=powers(one.x, across), y=powers(one.y, up)) for one in plot.lines)
+    xs = plot.xs
+    if across:
+        xs = tuple((math.log10(at), words) for at, words in plot.xs)
+    least, most, limits = plot.least, plot.most, plot.limits
+    if up:
+        values = np.concatenate([one.y for one in lines])
+        least = most = float(np.nanmax(values))  # as far as the lines go, and no further
+        if limits is not None:
+            limits = math.log10(limits[0]), math.log10(limits[1])
+    return replace(plot, lines=lines, xs=xs, least=least, most=most, limits=limits)
+
+
+def _ticks(plot: Plot, height: float) -> list[tuple[float, str]]:
+    """What stands beside the y axis."""
+    low, high = ends_of(plot)[2:]
+    if plot.log[1]:
+        return around.powers(low, high)
+    return around.numbered(low, high, height, EACH_Y)
 
 
 def _plot(
@@ -65,13 +101,13 @@ def _plot(
 ) -> float:
     """One pair of axes, its name and its own left end; gives where it ends."""
     ends, (left, inner) = ends_of(plot), lefts
-    ys = around.numbered(*ends[2:], height, EACH_Y)
+    ys = _ticks(plot, height)
     axes = Axes(inner, top + ABOVE, left + room - inner - 8, height, *ends)
     xs = plot.xs or tuple(around.numbered(axes.x0, axes.x1, axes.width, EACH_X))
-    title = elide(plot.title, room, style.TEXT, bold=True)
+    title = elide(plot.title, left + room - inner, style.TEXT, bold=True)
     page.text(inner, top + ABOVE - 5, title, size=style.TEXT, bold=True)
     around.frame(page, axes, xs, ys, numbered=True)
-    if ends[2] < 0 < ends[3]:
+    if not plot.log[1] and ends[2] < 0 < ends[3]:
         page.stroke(axes.at(np.array(ends[:2]), np.zeros(2)), PAPER.secondary, 0.6)
     for line in plot.lines:
         if line.low is not None and line.high is not None:

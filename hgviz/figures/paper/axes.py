@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 
 import numpy as np
 
@@ -166,3 +166,17 @@ def numbered(
         12,
     )
     return [(value, f"{value + 0.0:.{digits}f}".replace("-", "−")) for value in found]
+
+
+def powers(low: float, high: float) -> list[tuple[float, str]]:
+    """Ticks of a logarithmic axis from 10^low to 10^high, at their powers: 1, 10, 100 ..., of an
+    axis of few also 2, 5, 20 ..."""
+    steps = (1, 2, 5) if high - low <= 2 else (1,)
+    found = []
+    for power in range(floor(low), ceil(high) + 1):
+        for step in steps:
+            at = power + log10(step)
+            if low <= at <= high:
+                words = f"{step * 10.0**power:g}" if power >= -3 else f"{step}e−{-power}"
+                found.append((at, words))
+    return found

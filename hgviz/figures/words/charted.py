@@ -9,6 +9,7 @@ import numpy as np
 from hgviz.core import Integers
 from hgviz.figures.content.charts import Band, Curves, Line, Panel, Scores
 from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
+from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.spec import Spec
 from hgviz.figures.words import spoken
 
@@ -57,6 +58,12 @@ def of_plots(_: Spec, chart: Plots) -> str:
             ),
         ]
     )
+
+
+def of_reaches(spec: Spec, chart: Reaches) -> str:
+    """How far every model reaches, and where its lines begin and end."""
+    title = titled(chart.title, chart.more)
+    return spoken.joined([title, *chart.notes, of_plots(spec, chart.lines)])
 
 
 def of_strips(_: Spec, chart: Strips) -> str:

@@ -61,7 +61,7 @@ class Answered:
         from hgviz.figures.provenance import MISSING, asking
 
         ready = yield from self.panel(spec)
-        return asking(ready, self.checkpoint or MISSING["answer"][0], Path(out).name)
+        return asking(ready, [self.checkpoint or MISSING["answer"][0]], Path(out).name)
 
 
 def answered(session: Session) -> Answered | None:

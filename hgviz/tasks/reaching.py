@@ -1,0 +1,217 @@
+"""How far models reach and what that costs: measured, counted, timed, and as a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgviz.core import HgvizError, Prompt, Task
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.analysis.reach import Reach
+    from hgviz.figures import Panel, Spec
+    from hgviz.figures.content.laboratory import Plots
+    from hgviz.models.model import Model
+
+SEED = 0  # of tokens that are drawn
+DEEPEST = 1e-8  # share that a figure shows
+TURNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Median seconds of a forward pass: a row for each model, a column for each length."""
+
+    lengths: tuple[int, ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+    def grows(self, at: int) -> float | None:
+        """The power of the length that the times of a model grow by, at the last two lengths."""
+        if len(self.lengths) < 2:
+            return None
+        (short, long), (fast, slow) = self.lengths[-2:], self.seconds[at][-2:]
+        return math.log(slow / fast) / math.log(long / short)
+
+
+def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[Reach]:
+    """The reach matrix of a model on a text, or on two of an encoder-decoder.
+
+    A model in float64 keeps what is small apart from 0. Errors: HgvizError as reaching.measure.
+    """
+    from hgviz.analysis.reach import Reach
+    from hgviz.models.reaching import measure
+
+    found = yield from measure(model, prompt, target)
+    return Reach(model.spec, prompt, found.own, found.of, found.source, target)
+
+
+def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
+    """A text of so many tokens at random, two for an encoder-decoder; states for a decoder alone
+    that attends to given ones. Errors: HgvizError for more than the model reads."""
+    random = np.random.default_rng(SEED)
+
+    def ids() -> Prompt:
+        return model.from_ids(random.integers(0, model.spec.vocabulary, count))
+
+    if model.takes_states:
+        return model.from_states(random.normal(size=(count, model.spec.width))), ids()
+    return ids(), ids() if model.spec.two_texts else None
+
+
+def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Task[Times]:
+    """How long forward passes of several models take, by turns. Errors: HgvizError as timed."""
+    from hgviz.models.timing import timed
+
+    wanted = sorted(set(lengths))
+    if not wanted or wanted[0] < 1 or turns < 1:
+        raise HgvizError("there is nothing to time", "a length and a turn are at least 1", "Ask 1")
+    found = yield from timed(models, wanted, turns)
+    return Times(tuple(wanted), tuple(map(tuple, found)))
+
+
+# --- in numbers -----------------------------------------------------------------------------------
+
+
+def reach_facts(
+    models: Sequence[Model], found: Sequence[Reach], seconds: Times | None = None
+) -> dict[str, Any]:
+    """All that is known, fit for JSON: how far each model reaches, how its layers mix a text of
+    this length and what that costs, and times."""
+    from hgviz.models.complexity import mixings
+
+    names = names_of(found)
+    mixing = [
+        {"model": name, **one.facts()}
+        for name, model, measured in zip(names, models, found, strict=True)
+        for one in mixings(model.config, len(measured.main), len(measured.prompt))
+    ]
+    facts: dict[str, Any] = {
+        "reach": [{**one.facts(), "model": name} for name, one in zip(names, found, strict=True)],
+        "mixing": mixing,
+    }
+    if seconds is not None:
+        facts["milliseconds"] = [
+            {"model": name, **_milliseconds(seconds, at), "grows_as_n_to_the": seconds.grows(at)}
+            for at, name in enumerate(names)
+        ]
+    return facts
+
+
+def _milliseconds(seconds: Times, at: int) -> dict[str, float]:
+    pairs = zip(seconds.lengths, seconds.seconds[at], strict=True)
+    return {str(length): 1000 * one for length, one in pairs}
+
+
+def names_of(found: Sequence[Reach]) -> list[str]:
+    """What models are called, no two alike."""
+    names: list[str] = []
+    for one in found:
+        name = one.spec.name or one.spec.family
+        names.append(f"{name}, {names.count(name) + 1}" if name in names else name)
+    return names
+
+
+def told(name: str, one: Reach) -> str:
+    """How far a model reaches, in a sentence."""
+    if one.causal:
+        parts = ["no output depends on a later token, and each " + (
+            "on all up to its own" if one.whole else f"on none more than {one.farthest:,} before it"
+        )]  # fmt: skip
+    else:
+        parts = ["every output depends on " + (
+            "every token" if one.whole else f"none more than {one.farthest:,} tokens away"
+        )]  # fmt: skip
+    if one.lag:
+        parts.append(f"up to {one.lag:,} right before an output are not in it yet")
+    faded, gone = one.fades(0.01), one.fades(0.0)
+    if gone is not None:
+        parts.append(f"from {gone:,} tokens on influence is exactly 0")
+    elif faded is not None:
+        parts.append(f"from {faded:,} tokens on influence is below 1 % of the strongest")
+    else:
+        apart = one.steady - 1
+        parts.append(f"{apart:,} tokens apart influence is above 1 % of the strongest")
+    return f"{name}: {'; '.join(parts)}."
+
+
+# --- a figure -------------------------------------------------------------------------------------
+
+
+def reach_panel(
+    spec: Spec,
+    found: Sequence[Reach],
+    seconds: Times | None = None,
+    given: Sequence[str] = (),
+    models: Sequence[Path_] = (),
+) -> Panel:
+    """A figure of what was measured, ready to be drawn. given: the words of the command line for
+    the text and the lengths; models: where they lie."""
+    from hgviz.figures import Panel
+    from hgviz.figures.content.reaches import Reaches, Square
+    from hgviz.figures.provenance import bare_name
+
+    names = names_of(found)
+    squares = []
+    for name, one in zip(names, found, strict=True):
+        most = one.own.max(initial=0.0) or 1.0
+        squares.append(Square(name, one.own / most))
+        if one.source is not None:
+            most = one.source.max(initial=0.0) or 1.0
+            squares.append(Square(f"{name}, by its source", one.source / most, "Source token"))
+    tokens = dict.fromkeys(f"{len(one.main):,}" for one in found)
+    content = Reaches(
+        tuple(squares),
+        _lines(names, found, seconds),
+        tuple(given),
+        "How far outputs reach",
+        f"{' and '.join(tokens)} tokens",
+        tuple(told(name, one) for name, one in zip(names, found, strict=True)),
+        {
+            "model": ", ".join(bare_name(one.spec.name) for one in found),
+            "checkpoint": ", ".join(one.spec.digest for one in found),
+            "text": ", ".join(dict.fromkeys(one.prompt.digest for one in found)),
+        },
+    )
+    return Panel(spec, content, tuple(map(str, models)))
+
+
+def _lines(names: Sequence[str], found: Sequence[Reach], seconds: Times | None) -> Plots:
+    """Influence over distance, and times over length."""
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
+
+    faded = []
+    for name, one in zip(names, found, strict=True):
+        shares = one.shares[: one.steady]
+        faded.append(Line(name, np.arange(len(shares), dtype=float), shares))
+    every = np.concatenate([line.y for line in faded])
+    least = float(every[every > 0].min(initial=1.0))
+    plots = [
+        Plot("Influence over distance", "Tokens apart", "Gradient, share", tuple(faded),
+             limits=(DEEPEST, 2.0) if least < DEEPEST else None, log=(False, True))
+    ]  # fmt: skip
+    notes = ["Over distance: the mean gradient at each, as a share of the largest such mean."]
+    notes += ["A line ends where it is exactly 0."] if (every == 0).any() else []
+    if seconds is not None:
+        x = np.array(seconds.lengths, float)
+        xs = tuple((float(n), f"{n:,}") for n in seconds.lengths)
+        lines = tuple(
+            Line(name, x, 1000 * np.array(row))
+            for name, row in zip(names, seconds.seconds, strict=True)
+        )
+        plots.append(
+            Plot("Time of a forward pass", "Tokens", "Milliseconds", lines, xs, log=(True, True))
+        )
+        notes.append("Times are medians of passes that the models take by turns.")
+    return Plots(tuple(plots), notes=tuple(notes))
+
+
+__all__ = [
+    "Times", "drawn_tokens", "names_of", "pass_times", "reach", "reach_facts", "reach_panel",
+    "told",
+]  # fmt: skip

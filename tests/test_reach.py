@@ -1,0 +1,193 @@
+"""hgviz reach: what it says, writes and refuses, and models without attention in every command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgviz.analysis.reach import Reach
+from hgviz.cli import main
+from hgviz.core import finish
+from hgviz.figures import composed
+from hgviz.figures.paper import style
+from hgviz.figures.spec import Spec
+from hgviz.models import open_model
+from hgviz.tasks import reach, reach_panel
+from hgviz.tasks.reaching import Times, drawn_tokens, told
+from tests.figures.flaws import flaws
+from tests.models.building import write_checkpoint, write_transformer, write_unattending
+
+TEXT = "The sand runs down."
+GLASS = {"hierarchy": "1@1 1@4 1@1", "vocab_size": 256}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A model of every kind, over bytes."""
+    root = tmp_path_factory.mktemp("models")
+    write_unattending(root / "lstm", family="lstm", vocab_size=256)
+    write_unattending(root / "window", family="window", window=3, vocab_size=256)
+    write_transformer(root / "gpt", family="gpt2", max_positions=64, vocab_size=256)
+    write_checkpoint(root / "glass", **GLASS)
+    write_transformer(root / "two", form="encoder-decoder", vocab_size=256)
+    return root
+
+
+@pytest.fixture
+def run(capsys, folders, monkeypatch):
+    """Run a command where the models lie; gives its exit code and what it said on either side."""
+    monkeypatch.chdir(folders)
+
+    def call(*words):
+        code = main([str(word) for word in words], None)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def made(matrix):
+    """What would be measured of a model whose matrix this is."""
+    return Reach(None, None, np.asarray(matrix, float))
+
+
+def test_where_influence_fades_is_where_it_stays_small():
+    steps = [1.0, 0.5, 0.001, 0.2, 0.02, 0.0]
+    own = sum(np.diag(np.full(6 - at, one), -at) for at, one in enumerate(steps))
+    found = made(own)
+    np.testing.assert_allclose(found.profile, steps)
+    assert [found.fades(share) for share in (0.1, 0.01, 0.0)] == [4, 5, 5]
+    assert (found.farthest, found.causal, found.whole, found.lag) == (4, True, False, 0)
+    assert made(own + own.T).profile[3] == pytest.approx(0.2)
+    assert not made(own.T).causal and made(own.T).later == 0.5
+
+
+def test_the_lag_is_what_is_not_in_yet():
+    own = np.eye(5)
+    own[:, 0] = 1.0
+    assert made(own).lag == 3
+    assert made(np.eye(5)).lag == 0  # nothing before is heard at all
+    assert made([[1.0]]).lag == 0
+
+
+def test_the_growth_of_times_is_that_of_their_last_two():
+    found = Times((10, 100, 200), ((1.0, 5.0, 20.0), (1.0, 2.0, 4.0)))
+    assert [found.grows(at) for at in (0, 1)] == pytest.approx([2.0, 1.0])
+    assert Times((10,), ((1.0,),)).grows(0) is None
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_every_kind_of_model_is_told_beside_what_it_costs(run):
+    code, said, error = run("reach", "lstm", "window", "gpt", "glass", "--text", TEXT, "--json")
+    facts = json.loads(said)
+    assert (code, error) == (0, "")
+    assert [one["causal"] for one in facts["reach"]] == [True] * 4
+    assert [one["farthest"] for one in facts["reach"]] == [18, 4, 18, 18]
+    assert [one["zero_from"] for one in facts["reach"]] == [None, 5, None, None]
+    rows = {(one["model"], one["at"], one["order"]) for one in facts["mixing"]}
+    assert {("lstm", "1:1", "n d²"), ("window", "1:1", "n w d²"), ("gpt", "1:1", "n² d"),
+            ("glass", "1:4", "(n/4)² d")} <= rows  # fmt: skip
+    assert "milliseconds" not in facts
+    code, said, _ = run("reach", "window", "--tokens", "9", "--lengths", "4,8")
+    assert code == 0 and "each on none more than 4 before it" in said
+    assert "grows as n to the" in said and "n w d²" in said
+
+
+def test_what_is_written_is_what_was_measured(run, tmp_path):
+    model = open_model("window", dtype="float64")
+    found = finish(reach(model, model.tokenize(TEXT)))
+    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.npy")[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), found.own)
+    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.json")[0] == 0
+    assert json.loads((tmp_path / "r.json").read_text())["reach"][0]["later"] == 0.0
+    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.csv")[0] == 0
+    names, *rows = csv.reader((tmp_path / "r.csv").read_text().splitlines())
+    cells = [row for row in rows if row[1] == "output by input token"]
+    assert names == ["model", "shown", "x", "y", "value"] and len(cells) == 19 * 19
+    values = np.array([float(row[4]) for row in cells]).reshape(19, 19)
+    np.testing.assert_allclose(values, found.own / found.own.max(), rtol=1e-6)
+
+
+def test_a_figure_says_the_command_that_draws_it_again(run, tmp_path):
+    words = ["reach", "lstm", "two", "--text", TEXT, "--target", "Sand", "--width", "icml",
+             "--title", "Two", "-o", "r.png", "--alt"]  # fmt: skip
+    code, said, error = run(*words)
+    assert code == 0 and "2 models reach" in said, error
+    with Image.open("r.png") as image:
+        stored = image.info["Description"].rpartition("command: ")[2]
+    assert shlex.split(stored) == ["hgviz", *words[:-1]]
+    with open("r.txt") as file:
+        alt = file.read()
+    assert "lstm: no output depends on a later token, and each on all up to its own" in alt
+
+
+def test_a_text_of_states_and_of_two_sides_can_be_drawn_at_random(folders, tmp_path):
+    write_transformer(tmp_path, form="decoder", cross=True)
+    for path in (tmp_path, folders / "two", folders / "lstm"):
+        model = open_model(path, dtype="float64")
+        prompt, target = drawn_tokens(model, 5)
+        assert len(prompt) == 5 and (target is not None) == model.spec.two_texts
+        assert finish(reach(model, prompt, target)).own.shape == (5, 5)
+
+
+@pytest.mark.parametrize("width", ["1.6in", "acl", "neurips", "icml2"])
+@pytest.mark.parametrize(
+    "names", [("lstm",), ("two", "window"), ("lstm", "window", "gpt", "glass")]
+)
+def test_no_figure_has_a_flaw(folders, names, width):
+    found = []
+    for name in names:
+        model = open_model(folders / name, dtype="float64")
+        found.append(finish(reach(model, *drawn_tokens(model, 12))))
+    rows = tuple((0.001 * 2**at, 0.003, 0.02) for at in range(len(names)))
+    timed = Times((64, 256, 1024), rows)
+    for seconds in (None, timed):
+        panel = reach_panel(Spec("reach", width=width), found, seconds, (), names)
+        with style.dressed():
+            page = composed(panel.spec, panel.content)
+            assert flaws(page) == []
+
+
+def test_a_sentence_is_true_of_its_numbers():
+    band = np.tril(np.ones((6, 6))) - np.tril(np.ones((6, 6)), -3)
+    assert "none more than 2 before it" in told("a", made(band))
+    assert "from 3 tokens on influence is exactly 0" in told("a", made(band))
+    assert "none more than 2 tokens away" in told("a", made(np.maximum(band, band.T)))
+    assert "every output depends on every token" in told("a", made(np.ones((3, 3))))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("lstm",), 2, "exactly one of"),
+        (("lstm", "--text", "a", "--tokens", "3"), 2, "exactly one of"),
+        (("lstm", "--tokens", "0"), 2, "--tokens"),
+        (("lstm", "--tokens", "3", "--target", "a"), 2, "--target goes with a text"),
+        (("lstm", "--text", "a", "--lengths", "4,x"), 2, "no list of lengths"),
+        (("lstm", "--text", "a", "-o", "r.doc"), 2, "does not end in"),
+        (("lstm", "gpt", "--text", "a", "-o", "r.npy"), 2, "one model"),
+        (("gpt", "--text", "a", "--lengths", "4,99"), 1, "at most 64"),
+        (("lstm", "--tokens", "2000"), 1, "2,000 tokens"),
+        (("two", "--text", "a"), 1, "--target"),
+        (("nothing", "--text", "a"), 1, "no nothing"),
+        (("lstm", "--text", ""), 1, "empty"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(run, words, code, said):
+    found, shown, error = run("reach", *words)
+    assert (found, shown, len(error.splitlines())) == (code, "", 1)
+    assert said in error and "nobody foresaw" not in error
+
+
+def test_a_figure_of_this_kind_is_drawn_where_a_model_is_asked(run):
+    code, _, error = run("figure", "sample/first.h5", "--kind", "reach", "-o", "r.pdf")
+    assert code == 2 and "hgviz reach MODEL --text T" in error
