@@ -141,8 +141,7 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
             )
         named = {HeadId(int(layer), one) for one in wanted}
         if twice := sorted(named & chosen):
-            why = "one of the two may be meant otherwise"
-            raise HgvizError(f"head {twice[0]} is named twice", why, "Name each head once")
+            raise HgvizError(f"head {twice[0]} is named twice", "", "Name each head once")
         chosen |= named
     return frozenset(chosen)
 
