@@ -53,8 +53,7 @@ class Layer:
     level is the level of its queries, key_level that of its keys; heads are the head numbers it
     has (a sliced checkpoint keeps the old numbers); activations has one name per head;
     window is the number of positions of the finer side that meet in one window of windowed
-    resampling, None elsewhere. scores: what they are of, "dot" for queries and keys that are made
-    of tokens, else as models.synthesis names them, those of a mixture joined by "+".
+    resampling, None elsewhere. scores: "dot", or what makes them in place of tokens (Synthesizer).
     """
 
     index: int

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.operators import Array
 from hgviz.core import Capture, Layer, Step, Task
-from hgviz.maps import Tiled
+from hgviz.maps import Mixed, Tiled
 from hgviz.recipe import Recipe
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
@@ -114,6 +114,7 @@ class Fused:
         """Whether rows are distributions to rounding, so that the mean of heads is one, too."""
         kinds = dict(zip(layer.heads, layer.activations, strict=False))
         plain = all(kinds.get(head) == "softmax" for head in self.heads)
+        plain = plain and not isinstance(self.map, Mixed)
         return plain and not self.recipe.signed and self.recipe.fuse == "mean" and self._full(
             capture, layer
         )  # fmt: skip

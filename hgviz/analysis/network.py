@@ -13,7 +13,7 @@ from hgviz.analysis.composition import Net
 from hgviz.analysis.flow import Edges, Graph, flow
 from hgviz.analysis.fusion import Fused, inverse
 from hgviz.analysis.operators import Array
-from hgviz.analysis.resolution import bounds, require_composable
+from hgviz.analysis.resolution import bounds, composable
 from hgviz.core import Capture, Floats, HgvizError, Step, Task, readonly
 from hgviz.recipe import Recipe
 
@@ -32,7 +32,7 @@ def attention_flow(
     and more than 1,024 tokens that can have a part.
     """
     recipe = recipe or Recipe()
-    require_composable(capture, recipe)
+    capture = composable(capture, recipe)
     first, last = bounds(rows, len(capture.main))
     if recipe.signed:
         raise HgvizError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.analysis.composition import Crossing, Decoder, Level, Net
+from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
 from hgviz.core import Capture, Floats, HgvizError, Interval, Task, finish, readonly, replace
 from hgviz.recipe import Recipe
@@ -35,7 +36,7 @@ class Rollout:
 
     def __init__(self, capture: Capture, recipe: Recipe | None = None) -> None:
         self.recipe = recipe or Recipe()
-        require_composable(capture, self.recipe)
+        capture = composable(capture, self.recipe)
         self.tokens = len(capture.main)
         self.before = 0 if capture.target is None else len(capture.prompt)
         self._net = net = Net(capture, self.recipe)
@@ -94,15 +95,16 @@ def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = Non
     text, rows are tokens of the target and columns those of the source, then of the target:
     self-attention, cross-attention and the encoder behind it are composed by the same rule, and an
     encoder's given states count as source tokens. Every row adds up to 1, less where a row of a
-    map has no key at all; a causal model looks at no later token. For few rows nothing larger than
-    (rows, columns) is multiplied.
+    map has no key at all; a causal model looks at no later token. Of a projected sequence the maps
+    are those of the tokens that its slots are mixed of. For few rows nothing larger than (rows,
+    columns) is multiplied.
     models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
     by their row sums. recipe chooses otherwise; with nothing, one column more says what comes from
-    no token, and rows add up to 1 with it. Errors: HgvizError for a partial capture, a projected
-    sequence, levels of unknown form, rows outside the text, more than 8,192 rows at once, and
-    heads that the capture does not have.
+    no token, and rows add up to 1 with it. Errors: HgvizError for a partial capture, slots of
+    unknown tokens, levels of unknown form, rows outside the text, more than 8,192 rows at once,
+    and heads that the capture does not have.
     """
-    require_composable(capture, recipe or Recipe())  # before any map is read
+    composable(capture, recipe or Recipe())  # before any map is read
     bounds(rows, len(capture.main))
     return finish(Rollout(capture, recipe).rows(rows))
 
@@ -144,8 +146,11 @@ def bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     return start, stop
 
 
-def require_composable(capture: Capture, recipe: Recipe) -> None:
-    """Errors: HgvizError where all maps of a capture cannot be made one."""
+def composable(capture: Capture, recipe: Recipe) -> Capture:
+    """A capture as its maps can be made one: of tokens, where they are over slots.
+
+    Errors: HgvizError where they cannot.
+    """
     spec = capture.spec
     there = {one for one in spec.heads if one not in capture.off}
     if unknown := [one for one in recipe.heads if one not in there]:
@@ -161,12 +166,8 @@ def require_composable(capture: Capture, recipe: Recipe) -> None:
             f"layers {', '.join(missing)} are not captured yet",
             "Capture the text to its end",
         )
-    if any(level.sequence == "slots" for level in spec.levels):
-        raise HgvizError(
-            "the maps of a projected sequence cannot be composed",
-            "their keys are mixtures of all tokens, which the capture does not hold",
-            "Look at its layers one by one",
-        )
+    if has_slots(capture):
+        return of_tokens(capture)
     forms = ("official", "windowed", "dynamic")
     if len(spec.levels) > 1 and not spec.two_texts and spec.form not in forms:
         raise HgvizError(
@@ -174,9 +175,10 @@ def require_composable(capture: Capture, recipe: Recipe) -> None:
             f"only the {', '.join(forms[:-1])} and {forms[-1]} forms of the Hourglass can",
             "Look at its layers one by one",
         )
+    return capture
 
 
 __all__ = [
-    "FULL_LIMIT", "Composed", "Crossing", "Rollout", "bounds", "pool", "require_composable",
+    "FULL_LIMIT", "Composed", "Crossing", "Rollout", "bounds", "composable", "pool",
     "rollout", "spread",
 ]  # fmt: skip

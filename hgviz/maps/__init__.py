@@ -3,6 +3,7 @@
 from hgviz.maps.dense import DenseMap
 from hgviz.maps.difference import Difference
 from hgviz.maps.lazy import LazyMap
+from hgviz.maps.mixed import Mixed
 from hgviz.maps.pooling import pool
 from hgviz.maps.projected import Axis, Projected
 from hgviz.maps.rule import Factors, Quadratic, Relative, Rule
@@ -11,7 +12,7 @@ from hgviz.maps.summary import Summary, thumb_zoom
 from hgviz.maps.tiles import TILE, Tiled
 
 __all__ = [
-    "ROUNDED", "TILE", "Axis", "DenseMap", "Difference", "Factors", "LazyMap", "Projected",
-    "Quadratic", "Relative", "Rule", "Summary", "Tiled", "measured", "pool", "settled",
-    "thumb_zoom",
+    "ROUNDED", "TILE", "Axis", "DenseMap", "Difference", "Factors", "LazyMap", "Mixed",
+    "Projected", "Quadratic", "Relative", "Rule", "Summary", "Tiled", "measured", "pool",
+    "settled", "thumb_zoom",
 ]  # fmt: skip

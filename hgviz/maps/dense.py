@@ -18,8 +18,8 @@ class DenseMap(Tiled):
     """Weights (heads, queries, keys) that cannot be computed from queries and keys.
 
     array may be anything that is sliced like an array, bfloat16 as its bits in uint16; causal:
-    row i has no weights right of column i, and what is stored there is not read. value_norms as in
-    Factors.
+    row i has no weights right of column i, and what is stored there is not read. value_norms and
+    mixture as in Factors.
     """
 
     def __init__(
@@ -31,11 +31,12 @@ class DenseMap(Tiled):
         stored: Callable[[int], Summary] | None = None,
         pyramids: Callable[[int], Pyramid] | None = None,
         value_norms: NDArray[Any] | None = None,
+        mixture: NDArray[Any] | None = None,
     ) -> None:
         heads_, queries, keys = array.shape
         super().__init__((heads_, queries, keys), heads, signed, pyramids)
         self.array, self.causal, self._stored = array, causal, stored
-        self.value_norms = value_norms
+        self.value_norms, self.mixture = value_norms, mixture
 
     @property
     def summarised(self) -> bool:

@@ -77,6 +77,11 @@ class LazyMap(Tiled):
         return self.factors.value_norms
 
     @property
+    def mixture(self) -> NDArray[Any] | None:
+        """(heads or 1, keys, tokens) What slots are mixed of; see Factors."""
+        return self.factors.mixture
+
+    @property
     def verify_max_abs(self) -> float:
         """The largest difference between the proof rows and what the tiles give."""
         if self._difference is None:

@@ -102,8 +102,19 @@ def write_layer(
         _write_weights(group, maps)
     if maps.value_norms is not None:
         store(group, "value_norms", np.asarray(maps.value_norms[...], "<f4"), axis=1)
+    if maps.mixture is not None:
+        store(group, "mixture", np.asarray(maps.mixture[...], "<f4"), axis=2)
     attributes |= _write_summaries(group, maps, found.summaries)
     store_attributes(group.id, {**attributes, "committed": 1})
+
+
+def share_mixtures(layers: h5py.Group) -> None:
+    """Keep once what the slots of several layers are mixed of alike: hard links to the first's."""
+    mixed = [one for one in layers.values() if "mixture" in one]
+    for layer in mixed[1:]:
+        if np.array_equal(layer["mixture"], mixed[0]["mixture"]):
+            del layer["mixture"]
+            layer["mixture"] = mixed[0]["mixture"]
 
 
 def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from hgviz.core import HgvizError, Integers, Item, ModelSpec, Off, Prompt, Prove
 from hgviz.maps import DenseMap, Factors
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
-from hgviz.store.contents import layer_maps, write_layer, write_output, write_root, write_texts
+from hgviz.store.contents import (
+    layer_maps,
+    share_mixtures,
+    write_layer,
+    write_output,
+    write_root,
+    write_texts,
+)
 from hgviz.store.datasets import store_json
 from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
@@ -167,5 +174,6 @@ class _Short:
         """Say that all of it is there. Errors: ValueError."""
         if missing := sorted(set(self._layers) - self.committed):
             raise ValueError(f"layers {missing} were not added")
+        share_mixtures(self._file.require_group("layers"))
         write_output(self._file, logits)
         self._file.attrs["complete"] = 1

@@ -36,6 +36,8 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     sizes = {"heads": len(layer.heads), "two": 2, "three": 3, "codes": schema.CODES}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
     data: Found = {name: one for name, one in found.items() if one is not None}
+    if sizes.get("mixtures", 1) not in (1, sizes["heads"]):
+        raise Refused(f"{group.name} has {sizes['mixtures']} mixtures for {sizes['heads']} heads")
     if sizes["queries"] < positions:
         raise Refused(f"{group.name} has {sizes['queries']} rows for {positions} positions")
     if max(sizes["thumb_rows"], sizes["thumb_columns"]) > THUMB:
@@ -51,8 +53,8 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     weights: Any = Packed(data["weights"], path)
     pyramids = overviews.read(group, path, sizes, signed)
     summaries = _summaries(group, data, path, len(layer.heads), pyramids)
-    norms: Any = Whole(data["value_norms"], path) if "value_norms" in data else None
-    return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids, norms)
+    norms, mixture = (_whole(data, name, path) for name in schema.VALUES)
+    return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids, norms, mixture)
 
 
 def _agree(group: h5py.Group, layer: Layer) -> None:
@@ -84,7 +86,7 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         unit = -1 if backwards else _positive(group, "unit")
         relative = Relative(weight, bias, content, position, unit)
     keep = numbers(data["keep"]).astype(bool) if "keep" in data else None
-    kept, norms = data.get("kept"), data.get("value_norms")
+    kept = data.get("kept")
     return Factors(
         q=parts["q"],
         k=parts["k"],
@@ -96,7 +98,8 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
         norm=parts.get("norm"),
         threshold=parts.get("threshold"),
         kept=None if kept is None else _list(kept, path),
-        value_norms=None if norms is None else cast(Any, Whole(norms, path)),
+        value_norms=_whole(data, "value_norms", path),
+        mixture=_whole(data, "mixture", path),
     )
 
 
@@ -115,6 +118,10 @@ def _checked(
     return {
         name: StoredRuns(data[name], path, part) for name, part in zip(names, parts, strict=True)
     }
+
+
+def _whole(data: Found, name: str, path: str) -> Any:
+    return Whole(data[name], path) if name in data else None
 
 
 def _list(kept: h5py.Dataset, path: str) -> Any:

@@ -65,6 +65,9 @@ there), summary32 (the same over thumb, rowmax, entropy and hist; optional).
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
     value_norms (heads, keys) float32        since 1.4, optional: what a key adds to the stream at
                                      weight 1, |v_j W_O|; not in the crc32 of heads, with its own
+    mixture (heads or 1, keys, tokens) float32       since 1.5, optional: where keys are slots, the
+                                     part of the value of each token in that of each slot; 1 where
+                                     it is the same in all heads; layers may share one (hard links)
     weights (heads, queries, keys)   dense layers only: shuffle + deflate, chunks (1, 256, 256);
                                      chunks that were never written are zeros
     thumb  (heads, <= 128, <= 128) float16    the map, max-pooled by one power of two
@@ -139,7 +142,10 @@ SUMMARY: dict[str, Row] = {
     "hist": (("heads", "codes"), ("u4",), False),
 }
 CODES = 256
-VALUES: dict[str, Row] = {"value_norms": (("heads", "keys"), ("f4",), False)}
+VALUES: dict[str, Row] = {
+    "value_norms": (("heads", "keys"), ("f4",), False),
+    "mixture": (("mixtures", "keys", "queries"), ("f4",), False),
+}
 LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
     "k": (("heads", "keys", "d_head"), OPERANDS, True),

@@ -27,6 +27,7 @@ from hgviz.store import schema
 from hgviz.store.contents import (
     layer_maps,
     mark,
+    share_mixtures,
     write_layer,
     write_output,
     write_root,
@@ -137,6 +138,7 @@ class Writer:
         for index in sorted(self.committed):
             with h5py.File(self.part / schema.LAYER.format(index), "r") as part:
                 part.copy(part["layer"], layers, name=f"{index:03}")
+        share_mixtures(layers)
 
     def _kept(self) -> str:
         done = len(self.committed)

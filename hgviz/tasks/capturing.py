@@ -122,8 +122,10 @@ class Traced:
         from hgviz.maps import DenseMap
 
         heads = self.model.spec.layers[index].heads
-        norms = found.value_norms
-        return DenseMap(found.values, heads, found.signed, found.causal, value_norms=norms)
+        return DenseMap(
+            found.values, heads, found.signed, found.causal, value_norms=found.value_norms,
+            mixture=found.mixture,
+        )  # fmt: skip
 
 
 def provenance(model: Model) -> Provenance:

@@ -283,7 +283,7 @@ def test_what_cannot_be_composed_is_said():
     with pytest.raises(HgvizError, match="levels of a strange model"):
         rollout(replace(capture, spec=replace(capture.spec, form="strange")))
     levels = (capture.spec.levels[0], replace(capture.spec.levels[1], sequence="slots"))
-    with pytest.raises(HgvizError, match="projected sequence"):
+    with pytest.raises(HgvizError, match="does not say which tokens"):
         rollout(replace(capture, spec=replace(capture.spec, levels=levels)))
 
 
