@@ -277,7 +277,7 @@ def scored(q, k, count):
 
 
 def test_long_captures_are_compared_without_their_maps():
-    count = 8192
+    count = 6144
     sides = [long_capture(0, count, "softmax"), long_capture(1, count, "tanh")]
     tracemalloc.start()
     (found,) = finish(compare(*sides)).heads

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-FEW, MANY = 6, 200
+FEW, MANY = 4, 200
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes fork on POSIX systems")
 
