@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,22 +19,34 @@ class Likeness:
     """Distances between all heads of some layers whose maps have the same rows and columns.
 
     The distance of two heads is that of hgviz compare: 0 for the same rows, 1 for rows that share
-    no key; of the sizes of their weights, every row divided by its sum, the mean over at most 32
-    rows of each text.
+    no key; of the sizes of their weights, every row divided by its sum, the mean over at most so
+    many rows of each text; rows counts them all.
     """
 
-    def __init__(self, heads: Sequence[HeadId]) -> None:
-        self.heads = tuple(heads)
+    def __init__(self, heads: Sequence[HeadId], most: int = ROWS) -> None:
+        self.heads, self.rows, self._most = tuple(heads), 0, most
         self._total = np.zeros((len(heads), len(heads)))
         self._rows = np.zeros_like(self._total)
 
     def add(self, maps: Sequence[Map], layout: Layout) -> None:
         """Add a text: the maps of the layers, in the order of the heads, and how they lie."""
+        for _ in self.steps(maps, layout):
+            pass
+
+    def steps(self, maps: Sequence[Map], layout: Layout) -> Iterator[float]:
+        """The same by blocks of rows; yields the share that is done before each."""
         real = np.flatnonzero(layout.real)
         if not len(real):
             return
-        some = np.unique(real[np.linspace(0, len(real) - 1, ROWS).round().astype(int)])
-        chosen = np.stack([_rows_of(one, head, some) for one in maps for head in one.heads])
+        some = np.unique(real[np.linspace(0, len(real) - 1, self._most).round().astype(int)])
+        self.rows += len(some)
+        each = max(ROWS, _HELD // max(1, len(self.heads) * maps[0].shape[2]))
+        for start in range(0, len(some), each):
+            yield start / len(some)
+            self._compare(maps, some[start : start + each])
+
+    def _compare(self, maps: Sequence[Map], rows: Array) -> None:
+        chosen = np.stack([_rows_of(one, head, rows) for one in maps for head in one.heads])
         chosen = np.abs(chosen, dtype=float)
         total = chosen.sum(2)
         chosen /= np.where(total > 0, total, 1.0)[..., None]

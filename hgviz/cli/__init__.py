@@ -22,6 +22,7 @@ from hgviz.cli import (
     pruning,
     reaching,
     removing,
+    sharing,
 )
 from hgviz.cli.options import Window
 
@@ -34,12 +35,14 @@ VERBS = (
     looking.logits,
     composing.rollout,
     habits.heads,
+    sharing.redundancy,
     explaining.attribute,
     reaching.reach,
     making.evaluate,
     pruning.importance,
     pruning.curve,
     removing.prune,
+    sharing.collaborate,
     comparing.compare,
     making.train,
     making.convert,

@@ -97,8 +97,8 @@ def _attend(
 ) -> Tensor:
     parts = []
     for one in alike(q, k, rule, relative):
-        form = _form(one)
-        if sums is not None and form is _fused and _gives_sums(one, v, keep):
+        form = _form(one, v)
+        if sums is not None and form is _fused and _gives_sums(one, keep):
             context, sums[one.places] = _fused_and_summed(one, one.of(v), keep)
             parts.append(context)
         else:
@@ -128,8 +128,9 @@ def _empty(rule: Rule, queries: int, keep: Tensor) -> Tensor:
 Form = Callable[[Alike, Tensor, Tensor | None], Tensor]
 
 
-def _form(one: Alike) -> Form:
-    if one.norm is None and one.activation == "softmax":
+def _form(one: Alike, v: Tensor) -> Form:
+    # of keys that are wider than values the fused kernel of a CPU would hold whole maps
+    if one.norm is None and one.activation == "softmax" and one.q.shape[-1] == v.shape[-1]:
         return _fused
     if one.norm is None and ACTIVATIONS[one.activation].features is not None:
         return _linear
@@ -192,12 +193,11 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=2)  # which would copy one
 
 
-def _gives_sums(one: Alike, v: Tensor, keep: Tensor | None) -> bool:
+def _gives_sums(one: Alike, keep: Tensor | None) -> bool:
     """Whether the kernel's log-sum-exp is that of the scores; in half precision not of those that
-    come as a mask. It takes keys as wide as values.
+    come as a mask.
     """
-    alike = one.q.device.type == "cpu" and one.q.shape[-1] == v.shape[-1]
-    return alike and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
+    return one.q.device.type == "cpu" and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
 
 
 def _calls(one: Alike, keep: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Tensor | None, bool]]:

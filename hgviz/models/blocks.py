@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -168,8 +168,11 @@ class Attention(nn.Module):
     shift: how many zeros the keys were shifted by (a shifted key keeps its rotary position).
     synthesis: what makes queries and keys in place of tokens, or beside them. mixtures: what its
     heads project their keys and values by, each head by its own. content: whether what tokens say
-    counts beside where they stand.
+    counts beside where they stand. of_all: its parts that belong to all heads; the rows of all
+    others go by heads.
     """
+
+    of_all: ClassVar[tuple[str, ...]] = ("o",)
 
     def __init__(
         self,

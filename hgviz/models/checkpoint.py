@@ -188,7 +188,7 @@ def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     # keys that came later are left out where they say nothing: captures made before them still fit
     later: dict[str, Any] = {
         "norms": {}, "top_k": None, "content": True, "slots_sharing": "tokens",
-        "slots_bias": False, "scores": ("dot",), "rank": 8,
+        "slots_bias": False, "scores": ("dot",), "rank": 8, "shared_width": 0,
     }  # fmt: skip
     if isinstance(config, HourglassConfig):
         later["kept"] = ()

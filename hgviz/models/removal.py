@@ -18,7 +18,7 @@ from hgviz.models.blocks import Attention
 from hgviz.models.checkpoint import Checkpoint, digest_of, outline
 from hgviz.models.config import Config, attending
 
-IN, OUT, BIAS = ("q", "k", "v", "r"), "o.weight", "o.bias"
+OUT, BIAS = "o.weight", "o.bias"
 
 
 def smaller(found: Checkpoint, off: Off) -> Checkpoint:
@@ -28,11 +28,12 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     relative attention that all layers share stay whole. Errors: HgvizError for unknown heads.
     """
     tensors, kept = dict(found.tensors), []
-    for layer, name in _layers(found.config, off):
+    for layer, name, of_all in _layers(found.config, off):
         places = [i for i, head in enumerate(layer.heads) if HeadId(layer.index, head) not in off]
         kept.append(tuple(layer.heads[i] for i in places))
-        for part in found.tensors:  # all but what comes after the heads goes by heads
-            if part.startswith(f"{name}.") and not part.startswith(f"{name}.o."):
+        for part in found.tensors:
+            within = part.removeprefix(f"{name}.")
+            if within != part and within.split(".")[0] not in of_all:
                 tensors[part] = _of_heads(tensors[part], len(layer.heads), places)
         output = tensors[f"{name}.{OUT}"]
         tensors[f"{name}.{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()
@@ -51,7 +52,7 @@ def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
 def scaled(found: Checkpoint, gates: Mapping[HeadId, float]) -> Checkpoint:
     """The checkpoint with what these heads give multiplied, in the columns of W_O."""
     tensors = dict(found.tensors)
-    for layer, name in _layers(found.config, frozenset(gates)):
+    for layer, name, _ in _layers(found.config, frozenset(gates)):
         factors = [gates.get(HeadId(layer.index, head), 1.0) for head in layer.heads]
         if set(factors) <= {1.0}:
             continue
@@ -66,7 +67,7 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
     """The checkpoint with W_O^h m_h added to b_O for each of these heads; m (D,) is what the head
     gives on the mean, which it then says for ever once it is off."""
     tensors = dict(found.tensors)
-    for layer, name in _layers(found.config, frozenset(means)):
+    for layer, name, _ in _layers(found.config, frozenset(means)):
         weight, bias = tensors[f"{name}.{OUT}"], tensors[f"{name}.{BIAS}"]
         blocks = weight.double().unflatten(1, (len(layer.heads), -1)) if layer.heads else weight
         more = [
@@ -82,10 +83,13 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _layers(config: Config, off: Off) -> list[tuple[Layer, str]]:
-    """Every layer with the name of its attention. Errors: HgvizError for heads it lacks."""
+def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]]:
+    """Every layer with the name of its attention and what in there does not go by heads.
+
+    Errors: HgvizError for heads it lacks.
+    """
     parts = {
-        part.layer.index: name
+        part.layer.index: (name, part.of_all)
         for name, part in outline(config).named_modules()
         if isinstance(part, Attention)
     }
@@ -97,7 +101,7 @@ def _layers(config: Config, off: Off) -> list[tuple[Layer, str]]:
             f"its layers are 0 to {len(layers) - 1}",
             "Run `hgviz info` on it to see every layer",
         )
-    return [(layer, parts[layer.index]) for layer in layers]
+    return [(layer, *parts[layer.index]) for layer in layers]
 
 
 def _of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:

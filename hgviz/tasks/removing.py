@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +53,7 @@ def prune(
         found = readers.read(path)
         export.require_some(found, heads)
         yield Step(0, 1, "reading texts")
-        texts, source = _texts(model, data, text_column, label_column)
+        texts, source = proof_texts(model, data, text_column, label_column)
         changed = yield from _compensated(found, model, heads, texts, compensate)
         yield Step(0, 1, f"writing {Path(out).name}")
         weights = export.written(changed, heads, form, fresh)
@@ -123,23 +123,11 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
     return round(value)
 
 
-# --- inside ---------------------------------------------------------------------------------------
-
-
-def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
-    from hgviz.analysis.importance import METHODS, importance
-
-    measured = [name for name in (*BEST, *METHODS) if METHODS[name].measured(study)]
-    if not method and not measured:
-        raise HgvizError(
-            "the study has no score of its heads",
-            "it was stopped before it measured one",
-            "Measure them with `hgviz importance`",
-        )
-    return importance(study, method or measured[0]).least
-
-
-def _texts(model: Model, data: Path_ | None, text: str, label: str) -> tuple[list[Any], str]:
+def proof_texts(
+    model: Model, data: Path_ | None, text: str = "", label: str = ""
+) -> tuple[list[Any], str]:
+    """Batches of what a changed model is compared on, and where they are from: data, or texts of
+    the sample where none is given; text and label name its columns."""
     from hgviz import examples
     from hgviz.models import proof
     from hgviz.models.labelled import read_rows
@@ -159,6 +147,30 @@ def _texts(model: Model, data: Path_ | None, text: str, label: str) -> tuple[lis
     return [proof.drawn(spec, proof.DRAWN)], "random tokens"
 
 
+def last(parts: Iterable[Any], total: int, note: str) -> Task[Any]:
+    """The last of some values, each of which is a step."""
+    value = None
+    for done, value in enumerate(parts, 1):
+        yield Step(done, total, note, value)
+    return value
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
+    from hgviz.analysis.importance import METHODS, importance
+
+    measured = [name for name in (*BEST, *METHODS) if METHODS[name].measured(study)]
+    if not method and not measured:
+        raise HgvizError(
+            "the study has no score of its heads",
+            "it was stopped before it measured one",
+            "Measure them with `hgviz importance`",
+        )
+    return importance(study, method or measured[0]).least
+
+
 def _compensated(
     found: Checkpoint, model: Model, off: Off, texts: Sequence[Any], how: Compensation
 ) -> Task[Checkpoint]:
@@ -170,19 +182,11 @@ def _compensated(
     some = texts[: 1 + sum(one < COMPENSATION_TOKENS for one in read)]
     given = model.module, model.spec, off, some
     if how == "mean":
-        means = yield from _last(compensation.means(*given), len(some), "taking means")
+        means = yield from last(compensation.means(*given), len(some), "taking means")
         return removal.shifted(found, means or {})
     layers = len(model.spec.layers)
-    gates = yield from _last(compensation.gates(*given), layers, "fitting gates")
+    gates = yield from last(compensation.gates(*given), layers, "fitting gates")
     return removal.scaled(found, gates or {})
-
-
-def _last(parts: Iterator[Any], total: int, note: str) -> Task[Any]:
-    """The last of some values, each of which is a step."""
-    value = None
-    for done, value in enumerate(parts, 1):
-        yield Step(done, total, note, value)
-    return value
 
 
 def _proved(
@@ -202,7 +206,7 @@ def _proved(
     for dtype in ("float32", "float64"):
         other = after if dtype == "float32" else export.opened(weights, form, dtype)
         parts = proof.differences(export.masked(changed, off, dtype), other, texts)
-        agreed, largest = yield from _last(parts, len(texts), f"comparing logits in {dtype}")
+        agreed, largest = yield from last(parts, len(texts), f"comparing logits in {dtype}")
         if form == "onnx" or agreed <= proof.MOST:
             break
         rough = rough or agreed  # sums in another order

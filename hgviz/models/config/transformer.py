@@ -58,6 +58,7 @@ class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scores: str | list[str] = "dot"
     rank: Count = 8
     content: bool = True
+    shared_width: Chosen = 0
     kept: list[list[int]] = []
 
     def arguments(self) -> dict[str, Any]:
@@ -87,8 +88,9 @@ class TransformerConfig:
     each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
     layers that attend to their own text, or for each of them; see models.synthesis. rank: of
     factorised scores. positions "quadratic": each head looks around a distance of its own, as
-    models.positions.Quadratics; content: whether queries and keys count as well. kept: the numbers
-    of the heads that each layer still has, all where empty.
+    models.positions.Quadratics; content: whether queries and keys count as well. shared_width: of
+    the queries and keys that all heads of a layer share and mix, 0 where each has its own; see
+    models.collaborative. kept: the numbers of the heads that each layer still has, all where empty.
     """
 
     vocab_size: int
@@ -127,6 +129,7 @@ class TransformerConfig:
     scores: tuple[str, ...] = ("dot",)
     rank: int = 8
     content: bool = True
+    shared_width: int = 0
     kept: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -158,6 +161,7 @@ class TransformerConfig:
              "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
             *self._wrong_scores(forms, synthesised),
             *self._wrong_places(synthesised),
+            *(self._wrong_sharing(synthesised) if self.shared_width else ()),
             (self.cross and self.form != "decoder",
              "cross belongs to a decoder alone; an encoder-decoder always has it"),
             (self.goal == "classes" and not (encoder and self.labels),
@@ -201,6 +205,17 @@ class TransformerConfig:
              "a projected sequence has no places for scores that are synthesised"),
             (synthesised and any(ACTIVATIONS[name].features for name in self._named()),
              "linear attention weighs features of tokens, and synthesised scores have none"),
+        ]  # fmt: skip
+
+    def _wrong_sharing(self, synthesised: bool) -> list[tuple[Any, str]]:
+        kinds = [ACTIVATIONS[name] for name in self._named()]
+        return [
+            (self.positions == "rotary",
+             "rotary positions turn the queries and keys of each head by itself"),
+            (synthesised or not self.content, "there are layers without queries and keys to share"),
+            (any(one.features or one.of_keys for one in kinds),
+             "linear attention and the Gaussian kernel see queries and keys, not only products"),
+            (self.slots_bias, "slots_bias adds to every number of a key of each head"),
         ]  # fmt: skip
 
     @property

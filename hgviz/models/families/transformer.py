@@ -28,6 +28,7 @@ from hgviz.models.blocks import (
     finish_steps,
     too_long,
 )
+from hgviz.models.collaborative import Collaborative
 from hgviz.models.config import TransformerConfig
 from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Synthesis
@@ -324,6 +325,11 @@ def _attention(config: TransformerConfig, layer: Layer) -> Attention:
         )
     if config.slots_sharing == "none":
         mixtures = Mixtures(len(layer.heads), config.slots, longest, config.slots_bias, one=False)
+    if config.shared_width:
+        return Collaborative(
+            layer, config.rule(layer), config.d_model, width, positions, config.shared_width,
+            mixtures,
+        )  # fmt: skip
     return Attention(
         layer, config.rule(layer), config.d_model, width, positions,
         synthesis=synthesis, mixtures=mixtures,

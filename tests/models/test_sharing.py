@@ -1,0 +1,258 @@
+"""Heads that share queries and keys are the heads they were made of, in float64, in each family."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model, readers
+from hgviz.models.checkpoint import save, shapes_of
+from hgviz.models.generation import Writing
+from hgviz.models.model import module_of
+from hgviz.models.removal import smaller
+from hgviz.models.sharing import products, require_shareable, shared
+from hgviz.tasks import capture
+from tests.models.building import write_checkpoint, write_transformer
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_removal import given
+
+KINDS = {
+    "bert": lambda at: write_bert(at, architectures=["BertForMaskedLM"]),
+    "classifier": write_bert,
+    "gpt2": write_gpt2,
+    "encoder-decoder": write_transformer,
+    "decoder with cross": lambda at: write_transformer(at, form="decoder", cross=True),
+    "slots": lambda at: write_transformer(
+        at, family="yubert", labels=["a", "b"], slots=4, max_positions=20, vocab_size=23
+    ),
+    "Linformer": lambda at: write_transformer(
+        at, form="encoder", goal="masked", slots=4, max_positions=20, slots_sharing="none"
+    ),
+    "quadratic": lambda at: write_transformer(at, form="decoder", positions="quadratic"),
+    "kernels": lambda at: write_transformer(at, form="decoder", activations=["poly2", "raw"]),
+    "activations": lambda at: write_transformer(
+        at, form="encoder", goal="masked", n_heads=4, top_k=2,
+        activations=["softmax", "ymish", "tanh", "topk"],
+    ),
+}  # fmt: skip
+
+
+def without_biases(path):
+    """The same model, its queries and keys without biases."""
+    found = readers.read(path)
+    biases = [name for name in found.tensors if name.endswith((".q.bias", ".k.bias"))]
+    zeros = {name: torch.zeros_like(found.tensors[name]) for name in biases}
+    save(path, found.config, {**found.tensors, **zeros})
+    return path
+
+
+def made(path, out, width=0, terms=None):
+    """The model with heads that share, written; float64, so that nothing is rounded."""
+    found = readers.read(path)
+    wide = require_shareable(found, width)
+    found = replace(found, tensors={name: one.double() for name, one in found.tensors.items()})
+    new = shared(found, wide, terms or [None] * len(products(found)))
+    assert {name: tuple(one.shape) for name, one in new.tensors.items()} == shapes_of(new.config)
+    save(out, new.config, new.tensors)
+    return out
+
+
+def maps(model):
+    """The weights of every layer for one text, and its logits."""
+    found = {}
+    ids = {name: one[0] for name, one in given(model).items()}
+    if model.takes_states:
+        prompt = model.from_states(ids["encoder_states"])
+        target = model.from_ids(ids["ids"])
+    else:
+        prompt = model.from_ids(ids["ids"])
+        both = model.spec.form == "encoder-decoder"
+        target = model.from_ids(ids["decoder_ids"]) if both else None
+    logits = finish(model.trace(prompt, target, tap=found.__setitem__, dense=True))
+    return [found[at].values for at in sorted(found)], logits
+
+
+@pytest.mark.parametrize("biases", [True, False], ids=["biases", "none"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_and_maps_stay_what_they_were(tmp_path, kind, biases):
+    path = KINDS[kind](tmp_path / "own")
+    path = path if biases else without_biases(path)
+    own = open_model(path, dtype="float64")
+    new = open_model(made(path, tmp_path / "shared"), dtype="float64")
+    apart = own.run(**given(own)).logits - new.run(**given(new)).logits
+    assert np.abs(apart).max() < 1e-9
+    one, other = maps(own), maps(new)
+    for a, b in zip(one[0], other[0], strict=True):
+        assert np.abs(a - b).max() < 1e-9
+    assert np.abs(one[1] - other[1]).max() < 1e-9
+    assert new.spec.heads == own.spec.heads
+    assert new.spec.digest != own.spec.digest
+    assert new.spec.parameters == sum(t.numel() for t in readers.read(tmp_path / "shared")
+                                      .tensors.values())  # fmt: skip
+
+
+def test_scores_are_the_formula(tmp_path):
+    path = made(write_gpt2(tmp_path / "own"), tmp_path / "shared")
+    found = readers.read(path)
+    own = readers.read(tmp_path / "own").tensors
+    name, width = "middle.0.attn", 8
+    (one, _), tensors = products(found), found.tensors
+    for head in range(3):
+        part = slice(head * width, (head + 1) * width)
+        assert one.mix[head].tolist() == [float(part.start <= i < part.stop) for i in range(24)]
+        bias = own[f"{name}.q.bias"][part].double()
+        wanted = bias @ own[f"{name}.k.weight"][part].double()
+        assert torch.allclose(tensors[f"{name}.key_bias.weight"][head], wanted, atol=1e-15)
+    x = np.random.default_rng(0).normal(size=(5, 24))
+    q, k = (own[f"{name}.{side}.weight"].double().numpy() for side in "qk")
+    c = tensors[f"{name}.key_bias.weight"].numpy()
+    scores = [
+        x @ one.q.T @ np.diag(mix) @ one.k @ x.T + x @ at
+        for mix, at in zip(one.mix, c, strict=True)
+    ]
+    for head, score in enumerate(scores):
+        part = slice(head * width, (head + 1) * width)
+        own_bias = own[f"{name}.q.bias"][part].double().numpy()
+        wanted = (x @ q[part].T + own_bias) @ (k[part] @ x.T)  # b_K is left out: the same in a row
+        np.testing.assert_allclose(score, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["ymish", "tanh", "topk:3"])
+def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, activation):
+    path = write_bert(tmp_path / "own")
+    new = made(path, tmp_path / "shared")
+    one, other = (open_model(at, dtype="float64", activation=activation) for at in (path, new))
+    ids = np.arange(9)
+    assert np.abs(one.run(ids).logits - other.run(ids).logits).max() < 1e-9
+
+
+def test_terms_that_are_given_take_the_place_of_the_products(tmp_path):
+    path = write_gpt2(tmp_path / "own")
+    whole = products(readers.read(path))
+    random = np.random.default_rng(0)
+    turn = np.linalg.qr(random.normal(size=(24, 24)))[0]
+    # the same sum of terms in another order, and sizes that cancel
+    order, size = random.permutation(24), random.uniform(0.5, 2.0, 24)
+    terms = [
+        (one.q[order] * size[:, None], one.mix[:, order] / size, one.k[order]) for one in whole
+    ]
+    ids = np.arange(7)
+    logits = open_model(path, dtype="float64").run(ids).logits
+    same = open_model(made(path, tmp_path / "same", 24, terms), dtype="float64").run(ids).logits
+    assert np.abs(logits - same).max() < 1e-9
+    terms[1] = (turn @ terms[1][0], terms[1][1], terms[1][2])
+    other = open_model(made(path, tmp_path / "other", 24, terms), dtype="float64").run(ids).logits
+    assert np.abs(logits - other).max() > 1e-3
+
+
+def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
+    path = made(write_bert(tmp_path / "own"), tmp_path / "shared")
+    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
+    small = smaller(readers.read(path), off)
+    save(tmp_path / "small", small.config, small.tensors)
+    masked = open_model(path, dtype="float64")
+    sliced = open_model(tmp_path / "small", dtype="float64")
+    apart = masked.run(**given(masked), off=off).logits - sliced.run(**given(sliced)).logits
+    assert np.abs(apart).max() < 1e-12
+    assert [one.mix.shape for one in products(small)] == [(2, 24)]  # of the layer with heads
+    assert sliced.spec.parameters < masked.spec.parameters
+
+
+def test_heads_that_were_removed_need_no_terms(tmp_path):
+    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
+    small = smaller(readers.read(write_bert(tmp_path / "own")), off)
+    save(tmp_path / "small", small.config, small.tensors)
+    new = open_model(made(tmp_path / "small", tmp_path / "shared"), dtype="float64")
+    own = open_model(tmp_path / "small", dtype="float64")
+    assert new.config.shared_width == 16  # of the two heads that one layer has left
+    assert np.abs(own.run(**given(own)).logits - new.run(**given(new)).logits).max() < 1e-9
+
+
+def test_a_text_that_grows_is_the_text_at_once(tmp_path):
+    model = open_model(made(write_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    ids = np.arange(9)
+    writing = Writing(model, model.from_ids(ids[:4]))
+    assert list(writing.read())
+    grown = [writing.logits]
+    for one in ids[4:]:
+        writing.add(int(one))
+        grown.append(writing.logits)
+    assert np.abs(np.stack(grown) - model.run(ids).logits[3:]).max() < 1e-12
+
+
+def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
+    model = open_model(made(write_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    prompt = model.from_ids(np.arange(11))
+    captured = finish(capture(model, prompt))
+    dense = {}
+    finish(model.trace(prompt, tap=dense.__setitem__, dense=True))
+    for at, known in enumerate(captured.maps):
+        for head in range(3):
+            assert np.abs(known.read(head) - dense[at].values[head]).max() < 1e-6
+
+
+def test_gradients_flow_as_in_ordinary_heads(tmp_path):
+    own = readers.read(write_bert(tmp_path / "own"))
+    new = readers.read(made(tmp_path / "own", tmp_path / "shared"))
+    slopes = []
+    for one in (own, new):
+        module = module_of(one.config, one.tensors, "cpu", torch.float64)
+        value = module.embed.token.weight.requires_grad_()
+        module(torch.arange(9)[None])[0, 0].backward()
+        slopes.append(value.grad)
+    assert torch.allclose(slopes[0], slopes[1], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (lambda at: write_transformer(at, positions="rotary"), "rotary positions turn"),
+        (lambda at: write_transformer(at, activations=["linear"]), "linear attention and"),
+        (lambda at: write_transformer(at, activations=["softmax", "rbf"]), "the Gaussian kernel"),
+        (write_checkpoint, "the family hourglass are not built"),
+        (lambda at: write_transformer(at, scores="random", max_positions=9), "without queries"),
+    ],
+)
+def test_what_cannot_be_shared_says_why(tmp_path, write, why):
+    with pytest.raises(HgvizError, match=why):
+        require_shareable(readers.read(write(tmp_path / "own")), 0)
+
+
+def test_a_width_that_nothing_needs_is_refused(tmp_path):
+    found = readers.read(write_bert(tmp_path / "own"))
+    with pytest.raises(HgvizError, match="with 24 its heads are exactly what they were"):
+        require_shareable(found, 25)
+    new = readers.read(made(tmp_path / "own", tmp_path / "shared"))
+    with pytest.raises(HgvizError, match="share their queries and keys already"):
+        require_shareable(new, 0)
+    assert require_shareable(new, 8) == 8
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"positions": "rotary"}, "of each head by itself"),
+        ({"activations": "linear"}, "not only products"),
+    ],
+)
+def test_a_config_that_contradicts_itself_is_refused(tmp_path, keys, why):
+    path = made(write_transformer(tmp_path / "own"), tmp_path / "shared")
+    where = path / "config.json"
+    where.write_text(json.dumps({**json.loads(where.read_text()), **keys}))
+    with pytest.raises(HgvizError, match=why):
+        open_model(path)
+
+
+def test_digests_of_models_that_share_nothing_are_what_they_were(tmp_path):
+    path = write_transformer(tmp_path / "own")
+    before = open_model(path).spec.digest
+    where = path / "config.json"
+    data = json.loads(where.read_text())
+    assert data.pop("shared_width") == 0
+    where.write_text(json.dumps(data))
+    assert open_model(path).spec.digest == before
