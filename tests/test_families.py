@@ -307,7 +307,7 @@ WRONG = {
     "too few types": ("bert", {"input_ids": [2, 3], "token_type_ids": [0]}, "token_type_ids"),
     "a mask of nothing": ("bert", {"input_ids": [2], "decoder_attention_mask": [1]},
                           "decoder_input_ids"),
-    "boundaries come later": ("bert", {"input_ids": [2], "boundaries": [1]}, "boundaries"),
+    "boundaries are of segments": ("bert", {"input_ids": [2], "boundaries": [1]}, "boundaries"),
     "no ids": ("bert", {"input_ids": []}, "empty"),
     "an id too many": ("bert", {"input_ids": [90]}, "0 to 89"),
     "a key that nobody knows": ("bert", {"input_ids": [2], "ids": [1]}, "unknown field"),

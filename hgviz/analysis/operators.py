@@ -164,7 +164,7 @@ class Segments:
 
     def spread(self, values: Array) -> Array:
         """Row c_t of values (m, ...) for every token t."""
-        return values[self._read]  # type: ignore[no-any-return]
+        return values[self._read]
 
     def unspread(self, rows: Array) -> Array:
         """The transpose of spread, of rows (r, n)."""

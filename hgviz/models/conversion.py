@@ -48,7 +48,7 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
                 "converting it would overwrite it",
                 "Choose another folder",
             )
-        tokenizer = tokenizer_json(found.folder, found.config.vocab_size)
+        tokenizer = tokenizer_json(found)
         (out / CONFIG).unlink(missing_ok=True)  # killed from here on, out is no checkpoint
         while out.is_dir() and (old := tokenizer_file(out)) is not None:
             old.unlink()
@@ -57,13 +57,15 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
     return found.config.spec(called(out), found.digest, parameters)
 
 
-def tokenizer_json(folder: Path, vocabulary: int) -> bytes | None:
-    """The tokenizer of a checkpoint's folder as a tokenizer.json; None for bytes and for none.
+def tokenizer_json(found: Checkpoint) -> bytes | None:
+    """The tokenizer of a checkpoint as a tokenizer.json; None for bytes and for none.
 
     Errors: HgvizError for one that does not fit a model of so many tokens.
     """
-    tokenizer = tokenizer_of(folder, vocabulary)
+    if found.tokenizer is not None:
+        return found.tokenizer
+    tokenizer = tokenizer_of(found.folder, found.config.vocab_size)
     if not isinstance(tokenizer, Pieces):
         return None
-    file = folder / TOKENIZER
+    file = found.folder / TOKENIZER
     return read_bytes(file, MOST_TOKENIZER) if file.exists() else tokenizer.json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -113,10 +113,18 @@ def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:
 
 
 def _read_pt(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
-    _check_zip(path, size)
+    return tensors_of(path, read_pickle(path), size, skip)
+
+
+def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
+    """What a .pt file holds besides tensors, too: the only way a pickle is ever opened here.
+
+    No code runs, and no class is made but stubs, which do nothing. Errors: HgvizError.
+    """
+    _check_zip(path, path.stat().st_size)
     try:
-        # the only way a pickle is ever opened here: no code, no other classes
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals([*stubs]):
+            return torch.load(path, map_location="cpu", weights_only=True)
     except HgvizError:
         raise
     except Exception as error:  # torch raises many kinds for what it will not read
@@ -125,6 +133,12 @@ def _read_pt(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
             _refusal(error),
             "Save the state dict alone, torch.save(model.state_dict(), ...), or as safetensors",
         ) from None
+
+
+def tensors_of(path: Path, loaded: Any, size: int, skip: Skip | None = None) -> dict[str, Tensor]:
+    """The tensors of a state dict that a file of so many bytes held. Errors: HgvizError for
+    anything else, and for tensors that are larger than the file."""
+    skip = skip or _nothing
     if not isinstance(loaded, Mapping) or not loaded:
         raise _no_state_dict(path, type(loaded).__name__)
     kept = {
@@ -185,8 +199,18 @@ def _refusal(error: Exception) -> str:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def require_fit(path: Path, expected: Shapes, found: Shapes, why: str = "", do: str = "") -> None:
-    """Errors: HgvizError with a table of every tensor that is missing, left over or unlike."""
+def require_fit(
+    path: Path,
+    expected: Shapes,
+    found: Shapes,
+    why: str = "",
+    do: str = "",
+    said: str = "config.json",
+) -> None:
+    """Errors: HgvizError with a table of every tensor that is missing, left over or unlike.
+
+    said: what says how they should be.
+    """
     wrong = [
         (name, dims(expected.get(name)), dims(found.get(name)))
         for name in (*expected, *(name for name in found if name not in expected))
@@ -196,9 +220,9 @@ def require_fit(path: Path, expected: Shapes, found: Shapes, why: str = "", do: 
         return
     name, wanted, held = wrong[0]
     raise HgvizError(
-        f"{shown(path)} does not fit its config.json",
-        why or f"{name} is {held}, and config.json says {wanted}",
-        do or "Correct config.json, or choose another file",
+        f"{shown(path)} does not fit {'its ' * (said == 'config.json')}{said}",
+        why or f"{name} is {held}, and {said} says {wanted}",
+        do or f"Correct {said}, or choose another file",
         _table([("tensor", "expected", "found"), *wrong]),
     )
 

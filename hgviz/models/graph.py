@@ -84,7 +84,7 @@ def write(found: Checkpoint, out: Path) -> Path:
             made.save(str(out / FILE))
     except Exception as error:  # of every kind, from four packages
         raise _no_graph(line_of(error)[:200]) from error
-    tokenizer = tokenizer_json(found.folder, found.config.vocab_size)
+    tokenizer = tokenizer_json(found)
     if tokenizer is not None:
         (out / TOKENIZER).write_bytes(tokenizer)
     return out / FILE

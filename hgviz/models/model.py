@@ -325,7 +325,7 @@ def open_model(
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
     spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
     spec = replace(spec, labels=tuple(map(plain, spec.labels)))
-    tokenizer = tokenizer_of(found.folder, config.vocab_size)
+    tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
     return Model(module, spec, tokenizer, place, dtype, ends_of(found.folder, tokenizer))
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,8 @@ SUFFIXES = (".safetensors", ".pt", ".bin")
 INDEX = ".index.json"  # beside weights that are split over several files
 FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
 PACKAGE = "hourglass-transformer-pytorch"
+POOLING = "dynamic-pooling"
+SAVED, PARTS = "checkpoint_last.pt", (b"model_config", b"model_state")  # by its training
 MOST_CONFIG = 2**20
 MOST_WORDS = 200  # of what a stranger wrote, in an error
 
@@ -60,6 +63,12 @@ def _bert(path: Path) -> Checkpoint:
     return huggingface.read(path, bert)
 
 
+def _dynamic(path: Path) -> Checkpoint:
+    from hgviz.models import dynamic
+
+    return dynamic.read_dynamic(path)
+
+
 def _gpt2(path: Path) -> Checkpoint:
     from hgviz.models import gpt2, huggingface
 
@@ -71,6 +80,7 @@ READERS: tuple[Reader, ...] = (
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
     Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
     Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
+    Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
 )
 
 
@@ -123,12 +133,30 @@ def located(path: Path) -> tuple[Path, Path | None]:
     )
 
 
+def self_contained(path: Path) -> Path | None:
+    """The file of a path that holds its own configuration, as dynamic-pooling saves it; None where
+    a config.json lies there, which says how its weights are read."""
+    folder = path if path.is_dir() else path.parent
+    file = path / SAVED if path.is_dir() else path
+    if (folder / CONFIG).exists() or file.suffix not in SUFFIXES[1:] or not file.is_file():
+        return None
+    with suppress(OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, KeyError):
+        with zipfile.ZipFile(file) as archive:
+            name = next(one for one in archive.namelist() if one.endswith("/data.pkl"))
+            with archive.open(name) as pickle:
+                start = pickle.read(MOST_CONFIG)
+        return file if all(one in start for one in PARTS) else None
+    return None
+
+
 def _weighs(path: Path) -> bool:
     return path.suffix in SUFFIXES or path.name.endswith(INDEX)
 
 
 def _model_type(path: Path) -> Any:
     config = located(path)[0]
+    if self_contained(path):
+        return POOLING
     with path_errors(config):
         if not config.is_file():
             raise HgvizError(

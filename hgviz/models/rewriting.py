@@ -14,9 +14,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hgviz.core import HgvizError
 from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.files import read_tensors
-from hgviz.models.readers import INDEX, SUFFIXES, path_errors
+from hgviz.models.readers import INDEX, SUFFIXES, path_errors, shown
 from hgviz.models.shards import places_of
 
 BESIDE = (".json", ".txt", ".model")  # configurations, tokenizers
@@ -28,6 +29,12 @@ def write(found: Checkpoint, out: Path) -> Path:
 
     Gives the weights file (or the index) in it. Errors: HgvizError where that fails.
     """
+    if not found.sources:
+        raise HgvizError(
+            f"{shown(found.weights)} is not written again as it is",
+            "it holds more than tensors",
+            "Choose --form smaller, or convert it first with hgviz convert",
+        )
     weights, files = found.weights, _files(found)
     with path_errors(out, "could not be written"):
         out.mkdir(parents=True, exist_ok=True)

@@ -44,9 +44,12 @@ class Tokenizer(Protocol):
         ...
 
 
-def tokenizer_of(folder: Path, vocabulary: int) -> Tokenizer:
+def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
     """The tokenizer of a checkpoint's folder: tokenizer.json, else what its vocabulary files make;
-    without them, bytes for 256 ids, else none."""
+    without them, bytes for 256 ids, else none. own: the tokenizer.json of its weights themselves.
+    """
+    if own is not None:
+        return Pieces(folder / TOKENIZER, vocabulary, own)
     file = tokenizer_file(folder)
     if file is not None:
         return Pieces(file, vocabulary)
@@ -91,14 +94,14 @@ class Bytes:
 
 class Pieces:
     """A tokenizer.json, or vocabulary files; pieces are labelled by their offsets, never by their
-    token strings."""
+    token strings. data: what the file holds, where that is known."""
 
     unit = "token"
 
-    def __init__(self, file: Path, vocabulary: int) -> None:
+    def __init__(self, file: Path, vocabulary: int, data: bytes | None = None) -> None:
         self._name = file.name
         with _guarded(f"{file.name} could not be read"):
-            self._tokenizer = _opened(file)
+            self._tokenizer = _opened(file, data)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
             ids = self._tokenizer.get_vocab(with_added_tokens=True)
@@ -335,14 +338,14 @@ def read_regular(path: Path, most: int) -> bytes:
     return read_bytes(path, most)
 
 
-def _opened(file: Path) -> tokenizers.Tokenizer:
+def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
     from hgviz.models.vocabularies import made
 
-    if file.name != TOKENIZER:
+    if file.name != TOKENIZER and data is None:
         return made(file)
-    return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER))
+    return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
 
 
 def _foreign(file: Path, why: str) -> HgvizError:

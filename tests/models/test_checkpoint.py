@@ -64,6 +64,7 @@ def test_the_readers_are_listed_with_names_for_people():
         "hourglass-transformer-pytorch",
         "bert",
         "gpt2",
+        "dynamic-pooling",
     ]
     assert all(reader.label for reader in READERS)
 

@@ -270,7 +270,7 @@ def test_ids_are_read_with_their_mask(tmp_path):
     "data",
     [
         "", "[1, 2]", "{}", '{"input_ids": "abc"}', '{"input_ids": [1.5]}', '{"input_ids": [true]}',
-        '{"input_ids": [1], "boundaries": [0]}', '{"input_ids": [1], "attention_mask": [2]}',
+        '{"input_ids": [1], "boundaries": [0, 1]}', '{"input_ids": [1], "attention_mask": [2]}',
         '{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [99999999999999999999]}',
         "[" * 99_999,
     ],

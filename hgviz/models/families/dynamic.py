@@ -105,7 +105,7 @@ class Down(nn.Module):
         """
         kind = self.null.dtype
         if self.config.boundaries == "whitespace":
-            return (ids == self.config.whitespace_id).to(kind)
+            return torch.eq(ids, cast(int, self.config.whitespace_id)).to(kind)
         if scores is None:
             numbers = torch.arange(first, first + ids.shape[1], device=ids.device)
             return (numbers % self.config.shorten_factor == 0).to(kind).expand(ids.shape)
@@ -281,7 +281,7 @@ class Dynamic(Network):
         return self.lm_head(x)
 
     def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
-        for block in cast("nn.ModuleList", blocks):
+        for block in cast("list[Block]", blocks):
             x = block(x, keep, self.rel, run)
             yield block.attn.layer.index
         return x

@@ -40,6 +40,7 @@ from hgviz.models.training.vocabulary import (
     TOKENIZER,
     UNKNOWN,
     Coder,
+    coder_of,
     read_coder,
     train_coder,
 )
@@ -204,6 +205,8 @@ def _labels(config: Config, goal: str, keys: dict[str, Any], data: Material) -> 
 
 
 def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:
+    if found.tokenizer is not None:
+        return coder_of(found.tokenizer)
     if config.vocab_size == 256 and tokenizer_file(found.folder) is None:
         return Coder()
     return read_coder(found.folder, getattr(config, "cls", 1))

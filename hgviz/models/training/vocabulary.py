@@ -102,9 +102,14 @@ def read_coder(path: Path, cls: int = 1) -> Coder:
             "training needs to know how texts become ids",
             "Put the model's own tokenizer.json there",
         )
+    return coder_of(Pieces(file, ANY).json, cls)
+
+
+def coder_of(data: bytes, cls: int = 1) -> Coder:
+    """The same of what a tokenizer.json holds."""
     from tokenizers import Tokenizer
 
-    found = Tokenizer.from_buffer(Pieces(file, ANY).json)
+    found = Tokenizer.from_buffer(data)
     if cls > 1 and _leading(found) != cls:
         _begin(found, [CLS] * cls)
     return _coder(found)
