@@ -191,3 +191,87 @@ def test_wrong_use_is_one_clear_line(run, words, code, said):
 def test_a_figure_of_this_kind_is_drawn_where_a_model_is_asked(run):
     code, _, error = run("figure", "sample/first.h5", "--kind", "reach", "-o", "r.pdf")
     assert code == 2 and "hgviz reach MODEL --text T" in error
+
+
+# --- models without attention ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("capture", "lstm", "--text", TEXT, "-o", "c.h5"),
+        ("capture", "window", "--text", TEXT, "--generate", "3", "-o", "c.h5"),
+        ("capture", "lstm", "--corpus", "sample/reviews.tsv", "-o", "c.h5"),
+        ("capture", "lstm", "--text", TEXT, "--off", "0.0", "-o", "c.h5"),
+        ("capture", "window", "--text", TEXT, "--activation", "ymish", "-o", "c.h5"),
+        ("heads", "lstm", "--text", TEXT),
+        ("attribute", "window", "--text", TEXT),
+        ("importance", "lstm", "--data", "lstm/text.txt", "-o", "c.h5"),
+        ("prune", "lstm", "--off", "0.0", "-o", "pruned"),
+        ("compare", "gpt", "lstm", "--text", TEXT, "--json"),
+        ("compare", "lstm", "gpt", "--data", "lstm/text.txt", "-o", "r.html"),
+    ],
+    ids=" ".join,
+)
+def test_heads_and_maps_of_a_model_without_any_are_refused_in_one_line(run, folders, words):
+    (folders / "lstm" / "text.txt").write_text(TEXT * 20)
+    before = {path.name for path in folders.iterdir()}
+    code, shown, error = run(*words)
+    assert (code, shown, len(error.splitlines())) == (1, "", 1)
+    assert "does not attend" in error and "hgviz reach MODEL --text T" in error
+    assert {path.name for path in folders.iterdir()} == before
+
+
+def test_all_else_works(run, folders, tmp_path):
+    (folders / "lstm" / "text.txt").write_text(TEXT * 20)
+    code, said, _ = run("info", "lstm")
+    assert code == 0 and "family: lstm" in said and "This model does not attend." in said
+    facts = json.loads(run("info", "window", "--json")[1])
+    assert facts["layers"] == [] and facts["parameters"] > 0
+    for name in ("lstm", "window"):
+        assert json.loads(run("evaluate", name, "--data", "lstm/text.txt", "--json")[1])["loss"] > 0
+        assert run("convert", name, "-o", tmp_path / name)[0] == 0
+        out = tmp_path / f"{name}.npy"
+        assert run("logits", tmp_path / name, "--text", TEXT, "-o", out)[0] == 0
+        wanted = open_model(name).run(list(TEXT.encode())).logits
+        np.testing.assert_array_equal(np.load(out), wanted)
+
+
+def test_any_model_goes_on_with_a_text(run, tmp_path):
+    sizes = {}
+    for name in ("lstm", "window", "gpt", "glass"):
+        given = ("--text", "The", "--generate", "5", "--seed", "2", "-o", tmp_path / "l.npy")
+        code, said, error = run("logits", name, *given)
+        assert (code, error) == (0, ""), name
+        sizes[name] = np.load(tmp_path / "l.npy").shape
+    assert set(sizes.values()) == {(8, 256)}
+    code, _, error = run("logits", "lstm", "--generate", "5", "-o", tmp_path / "l.npy")
+    assert code == 2 and "go with a text" in error
+    code, _, error = run("logits", "lstm", "-o", tmp_path / "l.npy")
+    assert code == 2 and "--text T" in error
+
+
+TRAINED = {
+    "lstm": 'family = "lstm"\nd_model = 16\nn_layers = 1\nvocab_size = 256',
+    "window": 'family = "window"\nwindow = 3\nd_model = 16\nn_layers = 2\nvocab_size = 256',
+    "both": 'family = "window"\nwindow = 3\ncausal = false\nd_model = 16\nn_layers = 2',
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_model_without_attention_is_trained_by_a_file(run, tmp_path, name):
+    (tmp_path / "text.txt").write_text("the sand runs down and the glass is turned\n" * 60)
+    words = '[tokenizer]\nkind = "words"\nsize = 40\n' if name == "both" else ""
+    (tmp_path / "plan.toml").write_text(
+        f"[model]\n{TRAINED[name]}\n{words}"
+        '[data]\ntrain = ["text.txt"]\nvalid = "text.txt"\n'
+        "[recipe]\nsteps = 60\nrate = 2e-2\nwarmup = 5\ninitial = 0.1\nevaluate_length = 32\n"
+        "[[recipe.stages]]\nstart = 0.0\nlength = 32\nbatch = 8\n"
+    )
+    code, said, error = run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")
+    assert code == 0, error
+    last = json.loads((tmp_path / "out" / "log.jsonl").read_text().splitlines()[-1])
+    if name == "both":
+        assert last["stored_masked_accuracy"] > 0.2
+    else:
+        assert last["stored_bits_per_byte"] < 4.0

@@ -11,16 +11,19 @@ import typer
 from hgviz import terminal
 from hgviz.cli.options import (
     AsJson,
+    Device,
     Head,
     ItemNumber,
     Layer,
     Npy,
     Rows,
     Source,
+    Target,
     Window,
     ends_in,
     interval,
 )
+from hgviz.errors import no_attention
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ def info(
         print(json.dumps(facts, indent=2))
     else:
         terminal.show(facts)
+        if facts["kind"] == "checkpoint" and not facts["layers"]:
+            terminal.say(" ".join(no_attention(facts["family"]).lines))
 
 
 def map_(
@@ -84,18 +89,57 @@ def map_(
     terminal.write(out, found.read(head, rows, columns, zoom, reduce))
 
 
-def logits(source: Source, out: Npy, item: ItemNumber = 0) -> None:
-    """Write what the model gave: logits, or the last hidden states where it has no head."""
+def logits(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", parser=bundled, help="A capture (.h5), or a checkpoint."),
+    ],
+    out: Npy,
+    text: Annotated[str | None, typer.Option(metavar="T", help="Of a checkpoint: a text.")] = None,
+    target: Target = None,
+    text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
+    generate: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of a checkpoint: go on for up to N tokens first."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", min=0, help="Draw them; else the likeliest follow.")
+    ] = None,
+    item: ItemNumber = 0,
+    device: Device = "auto",
+) -> None:
+    """Write what the model gave: logits, or the last hidden states where it has no head.
+
+    Of a capture, or of any checkpoint on a text, also of one that does not attend.
+    """
+    from hgviz import tasks
     from hgviz.core import HgvizError
 
-    opened = open_item(source, item)
-    if opened.logits is None:
-        raise HgvizError(
-            f"{source} holds no logits",
-            "its capture was interrupted before the end of the model",
-            "Run the same capture again to complete it",
-        )
-    terminal.write(out, opened.logits)
+    if text is not None and text_file is not None:
+        raise typer.BadParameter("Give one of --text and --text-file.")
+    if text is None and text_file is None:
+        if generate is not None or seed is not None or target is not None:
+            raise typer.BadParameter("--generate, --seed and --target go with a text.")
+        if tasks.kind_of(source) == "checkpoint":
+            raise typer.BadParameter(f"{source.name} is a checkpoint: give it a text, --text T.")
+        opened = open_item(source, item)
+        if opened.logits is None:
+            raise HgvizError(
+                f"{source} holds no logits",
+                "its capture was interrupted before the end of the model",
+                "Run the same capture again to complete it",
+            )
+        terminal.write(out, opened.logits)
+        return
+    model = terminal.run(tasks.load(source, device), f"Opening {source.name}")
+    prompt, second = tasks.prompt_from(model, text, text_file, target=target)
+    if generate is not None:
+        given = prompt if second is None else second
+        task = tasks.write(model, prompt, generate, second, seed)
+        whole = terminal.run(task, "Writing")
+        terminal.quote(whole.words(len(given), len(whole)) or " ".join(whole.pieces[len(given) :]))
+        prompt, second = (whole, None) if second is None else (prompt, whole)
+    terminal.write(out, terminal.run(tasks.answers(model, prompt, second), "Answering"))
 
 
 def selftest(context: typer.Context) -> int:

@@ -11,10 +11,10 @@ from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
 from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.drawing import draw, figure, panel, preview, sheet
 from hgviz.tasks.explaining import explain, head_beside, question_of
-from hgviz.tasks.generating import generate
+from hgviz.tasks.generating import generate, write
 from hgviz.tasks.laboratory import laboratory, report, require_report, words_of
 from hgviz.tasks.learning import beside, learned, with_learned
-from hgviz.tasks.looking import measure, model_of, require_model_of
+from hgviz.tasks.looking import answers, measure, model_of, require_model_of
 from hgviz.tasks.observing import habits, habits_of_model, habits_of_text
 from hgviz.tasks.opening import (
     capture_at,
@@ -37,7 +37,7 @@ from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
 
 __all__ = [
-    "attention_flow", "attribution_panel", "attribution_rows", "beside", "capture",
+    "answers", "attention_flow", "attribution_panel", "attribution_rows", "beside", "capture",
     "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate",
     "compare", "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate",
     "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
@@ -48,5 +48,5 @@ __all__ = [
     "require_model_of",
     "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of",
     "spec_from", "study", "study_at", "together", "train", "trials_of",
-    "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of",
+    "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import __version__
 from hgviz.core import Capture, Map, Off, Prompt, Provenance, Step, Task
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +41,7 @@ def capture(
     the weights themselves, as the model computed them in its own precision, in place of what they
     are computed from. Errors: HgvizError, for dense also where maps would not fit the memory.
     """
+    require_attention(model.spec)
     started = time.perf_counter()
     blank = Capture(
         spec=model.spec,

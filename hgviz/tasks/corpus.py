@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HgvizError, Item, Off, Step, Task
 from hgviz.tasks.capturing import Traced, provenance
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from hgviz.models.corpora import Corpus
@@ -37,6 +37,7 @@ def capture_corpus(
     from hgviz.store import CorpusWriter, open_capture
     from hgviz.store.growing import refuse_existing
 
+    require_attention(model.spec)
     started = time.perf_counter()
     refuse_existing(Path(out), force)  # before anything is read
     yield Step(0, 1, f"reading {Path(corpus).name}")

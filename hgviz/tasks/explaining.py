@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Step, Task
+from hgviz.tasks.opening import require_attention
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside, Question
@@ -37,6 +38,7 @@ def explain(
     from hgviz.models import gradients
     from hgviz.models.explaining import Answer, Path
 
+    require_attention(model.spec)
     yield Step(0, 1, "Placing the text")
     answer = Answer(question.number, question.position)
     path = Path(model, prompt, answer, target, question.baseline, off)

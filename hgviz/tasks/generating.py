@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task
 from hgviz.tasks.capturing import capture, provenance
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from hgviz.models.generation import Writing
@@ -43,16 +43,8 @@ def generate(
     exactness and going on after an interruption are the same. Errors: HgvizError for a model that
     cannot write, a count below 1, a temperature that is not above 0, and as capture.
     """
-    if count < 1:
-        raise HgvizError("there is nothing to generate", f"{count} tokens were asked for", "Ask 1")
-    if not (temperature > 0 and isfinite(temperature)):
-        raise HgvizError(
-            f"there is no temperature {temperature:g}",
-            "it divides the logits",
-            "Give a number above 0",
-        )
-    if seed is not None and seed < 0:
-        raise HgvizError(f"there is no seed {seed}", "it counts from 0", "Give 0 or more")
+    require_attention(model.spec)
+    _require_sound(count, seed, temperature)
     if out is not None:
         from hgviz.store.growing import refuse_existing
 
@@ -69,6 +61,37 @@ def generate(
     texts = (text, None) if target is None else (prompt, text)
     task = capture(model, texts[0], out, off, force, texts[1], made=made, dense=dense)
     return (yield from _after(task, written))
+
+
+def write(
+    model: Model,
+    prompt: Prompt,
+    count: int,
+    target: Prompt | None = None,
+    seed: int | None = None,
+    temperature: float = 1.0,
+) -> Task[Prompt]:
+    """The text that a model goes on with, its beginning included, as generate writes it; of any
+    model that says the next token, also of those that do not attend. Errors as generate."""
+    _require_sound(count, seed, temperature)
+    from hgviz.models.generation import Writing
+
+    writing = Writing(model, prompt, target)
+    yield from _written(writing, count, seed, temperature)
+    return writing.text
+
+
+def _require_sound(count: int, seed: int | None, temperature: float) -> None:
+    if count < 1:
+        raise HgvizError("there is nothing to generate", f"{count} tokens were asked for", "Ask 1")
+    if not (temperature > 0 and isfinite(temperature)):
+        raise HgvizError(
+            f"there is no temperature {temperature:g}",
+            "it divides the logits",
+            "Give a number above 0",
+        )
+    if seed is not None and seed < 0:
+        raise HgvizError(f"there is no seed {seed}", "it counts from 0", "Give 0 or more")
 
 
 def _written(writing: Writing, count: int, seed: int | None, temperature: float) -> Task[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Selection, Step, Task
 from hgviz.tasks.capturing import capture
 from hgviz.tasks.comparing import compare, compare_answers
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_attention
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def laboratory(
     from hgviz.analysis.bench import changes
     from hgviz.tasks.charting import pair_chart
 
+    for model in (a, b):
+        require_attention(model.spec)
     answers = yield from _share(
         "answers", compare_answers(a, b, data, text_column, label_column, off, limit)
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hgviz.core import Capture, HeadId, HgvizError, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, Prompt, Step, Task
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hgviz.analysis.heads import HeadFacts
+    from hgviz.models.model import Model
     from hgviz.study import Study
 
 
@@ -19,6 +22,18 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
     from hgviz.analysis import heads
 
     return (yield from heads.measure(capture))
+
+
+def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[NDArray[Any]]:
+    """What a model gives: logits of tokens or classes, or its last states. Errors: HgvizError."""
+    steps, total = model.trace(prompt, target), max(len(model.spec.layers), 1)
+    while True:
+        try:
+            index = next(steps)
+        except StopIteration as end:
+            found: NDArray[Any] = end.value
+            return found
+        yield Step(index + 1, total, f"layer {index}")
 
 
 def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:

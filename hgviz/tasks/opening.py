@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_named
+from hgviz.errors import no_attention
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -187,6 +188,12 @@ def heads_from(text: str, spec: ModelSpec) -> Off:
     Raises HgvizError for a name that is no head of this model.
     """
     return heads_named(text, spec.layers)
+
+
+def require_attention(spec: ModelSpec) -> None:
+    """Errors: HgvizError for a model none of whose layers attends, such as an LSTM."""
+    if not spec.layers:
+        raise no_attention(spec.family)
 
 
 def convert(path: Path_, out: Path_, force: bool = False) -> Task[ModelSpec]:

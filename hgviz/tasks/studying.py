@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Study
 from hgviz.tasks.capturing import provenance
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from hgviz.examples import Batch
@@ -114,6 +114,7 @@ def importance(
     is measured. Steps carry the Study so far, at most every OFTEN; one that is stopped can be kept
     as it is.
     """
+    require_attention(trials.model.spec)
     if not trials.heads:
         raise HgvizError(
             "all heads are off", "there is none left to measure", "Leave some of them on"

@@ -42,16 +42,20 @@ def test_an_lstm_computes_what_its_equations_say():
 
 
 @pytest.mark.parametrize("name", [one for one in KINDS if one != "lstm"])
-def test_a_window_is_a_convolution_of_its_norm(name):
+def test_a_window_mixes_its_positions_side_by_side(name):
+    """The linear map of the concatenated neighbours, position by position; and as a convolution."""
     model = make_unattending(**KINDS[name])
     config = model.config
+    radius, act = config.radius, F.silu if config.feed_forward == "silu" else F.gelu
     x = model.table.weight[IDS]
     for layer in model.middle:
+        normed = F.pad(layer.ln(x), (0, 0, radius, 0 if config.causal else radius))
+        beside = [normed[:, at : at + config.window].flatten(1) for at in range(x.shape[1])]
+        mixed = torch.stack([layer.mix(one) for one in beside], dim=1)
         kernel = layer.mix.weight.unflatten(1, (config.window, -1)).transpose(1, 2)  # (d, d, w)
-        after = 0 if config.causal else config.radius
-        rows = F.pad(layer.ln(x).transpose(1, 2), (config.radius, after))
-        mixed = F.conv1d(rows, kernel, layer.mix.bias).transpose(1, 2)
-        x = x + (F.silu if config.feed_forward == "silu" else F.gelu)(mixed)
+        convolved = F.conv1d(normed.transpose(1, 2), kernel, layer.mix.bias).transpose(1, 2)
+        assert (mixed - convolved).abs().max() < 1e-9
+        x = x + act(mixed)
     assert (model(IDS) - model.lm_head(model.ln_f(x))).abs().max() < 1e-9
 
 
