@@ -42,8 +42,8 @@ class Level:
 
     @property
     def label(self) -> str:
-        """Named like the scale of a geographical map: 1:1, 1:2, 1:4."""
-        return f"1:{self.stride}" if self.stride else f"level {self.index}"
+        """Named like the scale of a geographical map: 1:1, 1:2, 1:4; segments have none."""
+        return f"1:{self.stride}" if self.stride else "segments"
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,12 @@ class Network(nn.Module):
         """The embeddings of the vocabulary."""
         raise NotImplementedError
 
+    def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (B, n, vocabulary) of ids (B, n) while the next token is learnt, and what is to
+        become less besides their loss: nothing, where a family does not say otherwise."""
+        logits: Tensor = self(ids)
+        return logits, logits.new_zeros(())
+
 
 def finish_steps(steps: Steps) -> Tensor:
     """Run to the end and give the result."""

@@ -90,8 +90,10 @@ def read_dynamic(path: Path) -> Checkpoint:
 
 def characters(symbols: list[str]) -> bytes:
     """A tokenizer.json of single characters, in the order of their ids."""
-    rows: dict[str, Any] = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
-            "normalizer": None, "post_processor": None}  # fmt: skip
+    rows: dict[str, Any] = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+        "normalizer": None, "post_processor": None,
+    }  # fmt: skip
     rows["pre_tokenizer"] = {
         "type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False,
     }  # fmt: skip

@@ -181,7 +181,7 @@ def places_of(capture: Capture) -> list[Place]:
     def named(level: int) -> str:
         if capture.spec.two_texts:
             return {"source": "encoder", "target": "decoder"}.get(levels[level].sequence, "")
-        return levels[level].label if levels[level].stride is not None else f"level {level}"
+        return levels[level].label
 
     return [
         Place(

@@ -24,7 +24,8 @@ def seen_cells(
     start, end = rows or (0, len(queries))
     prompts = capture.query_prompt(layer), capture.key_prompt(layer)
     real = ~_padding(prompts[0], queries)
-    newest = np.where(real, queries[:, 1] - 1 if one.causal else NEVER - 1, -2)[start:end]
+    last = np.maximum(queries[:, 1] - 1, -1)  # a null group looks at itself
+    newest = np.where(real, last if one.causal else NEVER - 1, -2)[start:end]
     oldest = np.where(_padding(prompts[1], keys), NEVER, keys[:, 1] - 1 if one.causal else -1)
     newest = _pooled(np.maximum, newest, zoom)
     oldest = _pooled(np.minimum, np.maximum(oldest, -1), zoom)

@@ -8,7 +8,7 @@ from itertools import groupby
 from PySide6.QtCore import QPointF, QRectF
 
 from hgviz.core import HeadId, Layer, ModelSpec
-from hgviz.gui.views.words import level
+from hgviz.gui.views.words import coarseness, level
 
 LARGEST, SMALLEST = 70.0, 8.0  # px: the width of a cell
 HIGH, LOW = 42.0, 15.0  # px: the height of one
@@ -84,7 +84,7 @@ def lay(spec: ModelSpec, width: float, height: float) -> Wall:
     units = sum(LOWER if _way(one) else 1.0 for one in spec.layers)
     room = (height - loose - gap * len(spec.layers)) / max(units, 1.0)
     high = max(LOW, min(HIGH, cell * 0.75 if cell < 40 else HIGH, room))
-    depths = sorted({one.stride or 0 for one in spec.levels})
+    depths = sorted({*map(coarseness, spec.levels)})
     y, rows, groups = float(TITLE + 4), [], []
     for part in parts:
         top, y = y, y + INSIDE
@@ -100,7 +100,7 @@ def lay(spec: ModelSpec, width: float, height: float) -> Wall:
         one = spec.levels[part[0].level]
         box = QRectF(SIDE, top, left + columns * pitch - gap + INSIDE + 2 - SIDE, y - top)
         groups.append(Group(level(spec, one.index) if named else "", box,
-                            min(2, depths.index(one.stride or 0))))  # fmt: skip
+                            min(2, depths.index(coarseness(one)))))  # fmt: skip
         y += BETWEEN
     middles = tuple((head, left + head * pitch + cell / 2) for head in range(columns))
     return Wall(left + columns * pitch + SIDE, y, cell, tuple(rows), tuple(groups), middles)

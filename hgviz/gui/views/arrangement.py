@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hgviz.core import Layer, ModelSpec
+from hgviz.gui.views import words
 from hgviz.gui.views.silhouette import (
     FLAT,
     PAD,
@@ -96,8 +97,8 @@ class _Plan:
         return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self._depth(level)))
 
     def _depth(self, level: int) -> int:
-        strides = sorted({one.stride or 0 for one in self.spec.levels})
-        return strides.index(self.spec.levels[level].stride or 0)
+        found = sorted({words.coarseness(one) for one in self.spec.levels})
+        return found.index(words.coarseness(self.spec.levels[level]))
 
     def width(self, level: int) -> int:
         """All columns of a level, without the silhouette's margin."""

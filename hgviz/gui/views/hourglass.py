@@ -339,6 +339,8 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
             return f"capturing {words.counted(len(capture.main), capture.main.unit)}"
         return f"{done} of {words.counted(len(capture.maps), 'layer')} captured"
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
+    if any(one.stride is None for one in spec.levels):
+        return "the text shrinks to segments and grows back"
     if deepest > 1:
         return f"the text shrinks to {words.part(deepest)} and grows back"
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)

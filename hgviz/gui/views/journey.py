@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Capture, Integers
 from hgviz.gui.views.stages import Stage
+from hgviz.gui.views.words import coarseness
 
 TOP, ARCS, HIGH, ASIDE = 16, 62, 32, 8  # above all; for arcs; a strip; its silhouette's margin
 PITCH, PITCH_MOST = 142, 156  # from stage to stage
@@ -145,8 +146,9 @@ def lay(
 ) -> Course:
     """Strips for every stage, narrower where the text is shorter, with the letter's own cells."""
     levels = capture.spec.levels
-    depths = sorted({levels[one.level].stride or 0 for one in way})
-    scales = [max(NARROWEST, NARROWER ** depths.index(levels[s.level].stride or 0)) for s in way]
+    steps = [coarseness(levels[one.level]) for one in way]
+    depths = sorted({*steps})
+    scales = [max(NARROWEST, NARROWER ** depths.index(one)) for one in steps]
     wide = max(80.0, room.width - room.left - room.right)
     unit = max((one.stride or 1 for one in levels), default=1)
     shown = window(edges, token, wide * min(scales) / room.char, unit)
@@ -258,8 +260,7 @@ def _cross(
     next_: int | None,
     token: int,
 ) -> Crossing:
-    upper = capture.spec.levels[above.level].stride or 0
-    lower = capture.spec.levels[below.level].stride or 0
+    upper, lower = (coarseness(capture.spec.levels[s.level]) for s in (above, below))
     top, bottom = above.bottom, below.top
     assert mine is not None and next_ is not None  # resolutions of one text
     a, b = above.cell(mine), below.cell(next_)
@@ -271,18 +272,21 @@ def _cross(
         thread = (above.x(shown), above.x(max(end, shown + 1)), *b)
         return Crossing(top, bottom, thread, None, _lines(capture, above, below, token, True))
     lines = _lines(capture, below, above, token, False) if upper > lower else ()
-    return Crossing(top, bottom, (*a, *b), _others(a, below, mine, upper, lower), lines)
+    back = _receivers(capture, above.level, below.level, mine) if upper > lower else range(0)
+    found = [one for q in back if (one := below.cell(q))]
+    others = (*a, found[0][0], found[-1][1]) if found else None
+    return Crossing(top, bottom, (*a, *b), others, lines)
 
 
-def _others(
-    cell: tuple[float, float], below: Strip, mine: int, upper: int, lower: int
-) -> tuple[float, float, float, float] | None:
+def _receivers(capture: Capture, inner: int, outer: int, mine: int) -> range:
     """All positions that a shortened one goes back to."""
-    if not lower or upper <= lower:
-        return None
-    times = upper // lower
-    found = [one for q in range(mine * times, (mine + 1) * times) if (one := below.cell(q))]
-    return (*cell, found[0][0], found[-1][1]) if found else None
+    upper, lower = (capture.spec.levels[one].stride for one in (inner, outer))
+    if upper and lower:
+        times = upper // lower
+        return range(mine * times, (mine + 1) * times)
+    ends = capture.spans[inner][:, 1]  # a segment is read from its last token on
+    stop = int(ends[mine + 1]) - 1 if mine + 1 < len(ends) else len(capture.spans[outer])
+    return range(max(0, int(ends[mine]) - 1), stop)
 
 
 def _lines(
@@ -297,7 +301,8 @@ def _lines(
     every = -(-len(inner.cells) * 6 // max(1, int(inner.right - inner.left)))
     out = []
     for position, left, right in inner.cells[:: max(1, every)]:
-        at = int(spans[position, 1]) if inward or stride is None else position * stride
+        end = int(spans[position, 1])
+        at = end if inward else end - 1 if stride is None else position * stride
         if outer.cells and outer.first <= at < len(outer.edges):
             x = outer.x(at)
             if outer.left <= x <= outer.right + 1:

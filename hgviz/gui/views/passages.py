@@ -129,7 +129,7 @@ def _line(capture: Capture, row: Row, wish: Wish) -> Line:
         return Line(name, None, spans, chosen=chosen)
     facts = capture.spec.layers[head.layer]
     real = capture.key_spans(head.layer)
-    count = int(np.count_nonzero(real[:, 1] > 0))  # padding stands at the end
+    count = 1 + int(np.flatnonzero(real[:, 1] > 0).max(initial=-1))  # padding stands at the end
     line = Line(name, head, real[:count], signed=signs.signed(capture, head), off=head in wish.off)
     if row.queries is None:
         return line

@@ -55,6 +55,8 @@ class Stage:
         """What happens here, in words."""
         many = words.number(spec.levels[self.level].stride or 0)
         become = f"{many.capitalize()} {noun}s become one"
+        if spec.levels[self.level].stride is None:
+            become = f"{noun.capitalize()}s become segments"
         layers = words.listed(self.layers, "layer").capitalize() if self.layers else ""
         return {
             "first": f"Read every {noun}",
@@ -96,7 +98,7 @@ def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
         level, layers, _ = stays[0]
         groups = enumerate(_groups(layers, GROUPS))
         return tuple(Stage(n + 1, level, one, (), "flat") for n, one in groups)
-    strides = [spec.levels[level].stride or 0 for level, _, _ in stays]
+    strides = [words.coarseness(spec.levels[level]) for level, _, _ in stays]
     waist = strides.index(max(strides))
     return tuple(
         Stage(n + 1, level, layers, before, _kind(n, strides, waist))
@@ -150,7 +152,7 @@ def _groups(layers: Sequence[int], most: int) -> list[tuple[int, ...]]:
     return [tuple(map(int, one)) for one in np.array_split(layers, min(most, len(layers)))]
 
 
-def _kind(number: int, strides: Sequence[int], waist: int) -> Kind:
+def _kind(number: int, strides: Sequence[float], waist: int) -> Kind:
     if strides[number] == max(strides):
         return "waist"
     if strides[number] == min(strides):

@@ -193,10 +193,10 @@ def _row(capture: Capture, head: HeadId, row: int) -> Floats:
 
 def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     """How resampling weighed, in a few words."""
-    mine, other = capture.spec.levels[stage.level].stride, capture.spec.levels[before.level].stride
     if stage.level == before.level or stage.beside:
         return ""
-    inward = (mine or 0) > (other or 0)
+    mine, other = (capture.spec.levels[one.level] for one in (stage, before))
+    inward = words.coarseness(mine) > words.coarseness(other)
     said = _weighed(capture, before, stage, token, inward)
     start, end = capture.spans[stage.level][capture.position(stage.level, token)]
     if inward and not start <= token < end:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from hgviz.core import ModelSpec
+from hgviz.core import Level, ModelSpec
 
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -39,6 +40,11 @@ def level(spec: ModelSpec, number: int) -> str:
     if len({level.sequence for level in spec.levels}) == 1:
         return one.label
     return "text" if one.sequence == "source" and not spec.two_texts else one.sequence
+
+
+def coarseness(level: Level) -> float:
+    """Tokens per position, for the order of resolutions: of unequal segments more than of any."""
+    return level.stride or math.inf
 
 
 def ends(spec: ModelSpec, layer: int) -> str:

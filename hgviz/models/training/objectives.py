@@ -72,9 +72,9 @@ class NextToken:
         stage = [one for one in self.recipe.stages if one.start <= done][-1]
         ids = self.windows.draw(stage, step, self.recipe.seed).to(self.recipe.device)
         with autocast(self.recipe):
-            logits = model(ids[:, :-1])
+            logits, beside = model.learn(ids[:, :-1])
         loss = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
-        return loss, loss.item() / math.log(2)
+        return loss + beside, loss.item() / math.log(2)
 
     def measure(self, model: Network, whole: bool) -> Figures:
         """Bits per byte of UTF-8."""
