@@ -85,11 +85,13 @@ def _products(found: Anatomy, columns: Integers) -> list[Products]:
     products = Products(_signs(*query.names), near.left, near.right, near.products)
     each = [query.with_distances(range(at, at + 1)) for at in columns.tolist()]
     far: list[Elements] = [one for one in each if one is not None]
-    if not far:
+    # one number has a column of its own already, but where there is nothing beside it
+    if not far or (len(far[0].left) == 1 and near.left.any()):
         return [products]
     right, values = (np.concatenate(parts) for parts in
                      ([one.right for one in far], [one.products for one in far]))  # fmt: skip
-    return [products, Products(_signs(*query.far_names), far[0].left, right, values)]
+    apart = Products(_signs(*query.far_names), far[0].left, right, values)
+    return [products, apart] if near.left.any() else [apart]
 
 
 def _signs(left: str, right: str) -> tuple[str, str, str]:
@@ -119,6 +121,8 @@ def _notes(capture: Capture, chosen: Selection, found: Anatomy, columns: Integer
         signed = " of their sizes" if (found.weights < 0).any() else ""
         notes.append(f"The {len(columns)} keys with the largest weights of {seen:,} it sees: "
                      f"{share:.3g} % of all{signed}.")  # fmt: skip
+    if found.query.activation.of_keys is not None:
+        notes.append("The last element is −½|k|², beside 1.")
     if found.filled:
         notes.append("The query sees no key, and its row is filled evenly.")
     if chosen.head_id in capture.off:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from hgviz.core import HgvizError, finish
-from hgviz.maps import LazyMap, Relative, Rule
+from hgviz.maps import LazyMap, Quadratic, Relative, Rule
 from hgviz.maps.anatomy import BLOCK, dissect
 from tests.maps.reference import length, scores, visible
 from tests.maps.test_lazy import layers, make, numbers, slow
@@ -55,7 +55,7 @@ def test_every_column_is_what_the_formulas_say(factors):
             own = length(exact[None], seen[None])[0]
             assert found.length == pytest.approx(own, rel=1e-5, abs=1e-7)
         if (positions := found.stage("position")) is not None:
-            sums = (found.stage("product") + positions) * rule.scale
+            sums = (found.stage("product") + positions) * rule.scale_of(place)
             assert np.allclose(sums, exact, rtol=1e-9, atol=1e-9)
 
 
@@ -75,6 +75,22 @@ def test_the_elements_add_up_to_the_columns():
             one.left, factors.q[place, 17].astype(float) + relative.content[place]
         )
         assert np.array_equal(one.right, factors.k[place, 5:31].astype(float))
+
+
+def test_what_keys_and_distances_add_has_its_place_beside_the_product():
+    curve = np.array([[0.5, -1.0], [0.02, 3.0]], np.float32)
+    rule = Rule(0.25, ("rbf", "ymish"), (None, "l2"), causal=True, relative=Quadratic(curve))
+    factors = make(rule, 40, 40)
+    for place, (a, c) in enumerate(curve.astype(float)):
+        found = row_of(factors, place, 17)
+        q, k = factors.q[place, 17].astype(float), factors.k[place].astype(float)
+        product = k @ q - (0.5 * (k**2).sum(1) if place == 0 else 0)
+        assert np.allclose(found.stage("product"), product, rtol=0, atol=1e-12)
+        assert np.allclose(found.elements(range(40)).products.sum(1), product, rtol=0, atol=1e-12)
+        far = -a * (np.arange(40) - 17 - c) ** 2
+        assert np.allclose(found.stage("position"), far, rtol=0, atol=1e-12)
+        assert np.allclose(found.stage("score"), 0.25 * (product + far), rtol=0, atol=1e-12)
+        assert found.query.with_distances(range(3, 9)).products[:, 0].tolist() == far[3:9].tolist()
 
 
 def test_a_softmax_by_hand():

@@ -117,7 +117,7 @@ def _lanes(found: Dissected, column: int) -> list[Lane]:
     near = one.elements(range(column, column + 1))
     far = query.with_distances(range(column, column + 1))
     groups = [(*query.names, near, found.products)]
-    if far is not None:
+    if far is not None and len(far.left) > 1:
         groups.append((*query.far_names, far, found.positions))
     lanes = []
     for first, second, part, limit in groups:
