@@ -170,3 +170,24 @@ def test_an_option_that_no_figure_has_is_a_type_error(small):
 def test_a_text_for_two_captures_is_refused(small):
     with pytest.raises(HgvizError, match="takes no text"):
         hgviz.compare(small, small, "more")
+
+
+# --- how far models reach -------------------------------------------------------------------------
+
+
+def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path):
+    shown = hgviz.reach("sample/softmax", "sample/ymish", text=TEXT, width="acl")
+    assert "<svg" in shown._repr_svg_() and "softmax: every output depends" in shown.alt
+    assert [one["model"] for one in shown.facts["reach"]] == ["softmax", "ymish"]
+    assert json.dumps(shown.facts)
+    shown.save(tmp_path / "r.pdf")
+    assert shown.command == (
+        f"hgviz reach sample/softmax sample/ymish --text '{TEXT}' --width acl -o r.pdf"
+    )
+    model = open_model(SOFTMAX, dtype="float64")
+    drawn = hgviz.reach(model, tokens=4, lengths=[2, 4])
+    assert drawn.facts["reach"][0]["tokens"] == 4 and len(drawn.facts["milliseconds"][0]) == 4
+    assert drawn.command == "hgviz reach MODEL --tokens 4 --lengths 2,4 -o figure.pdf"
+    for wrong in ({}, {"text": TEXT, "tokens": 3}):
+        with pytest.raises(HgvizError, match="what the models read"):
+            hgviz.reach(model, **wrong)

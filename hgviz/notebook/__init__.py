@@ -22,6 +22,7 @@ from hgviz.notebook.given import (
     options_of,
     study_at,
 )
+from hgviz.notebook.reaching import measured
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -225,6 +226,31 @@ def capture(
     return captured(model, text, pair, target, 0, off, activation, device)
 
 
+def reach(
+    *models: Model | Path_,
+    text: str | None = None,
+    target: str | None = None,
+    tokens: int | None = None,
+    lengths: Sequence[int] | None = None,
+    width: str = "neurips",
+    title: str | None = None,
+) -> Figure:
+    """How far every output of some models depends on what they read, as `hgviz reach` measures it.
+
+    Models of any family, as paths or open. text, and target of an encoder-decoder, or so many
+    tokens at random; lengths: also time passes of so many tokens. facts: what --json says.
+    Errors: HgvizError.
+    """
+    panel, numbers = measured(models, text, target, tokens, lengths, width, title)
+
+    def command(path: Path) -> str:
+        from hgviz.figures import provenance
+
+        return provenance.command(panel, path)
+
+    return Figure(lambda path: finish(tasks.draw(panel, path)), command, lambda: numbers)
+
+
 # --- what is known --------------------------------------------------------------------------------
 
 
@@ -295,4 +321,4 @@ def _ways(
     return write, command
 
 
-__all__ = ["Figure", "capture", "compare", "figure", "sheet"]
+__all__ = ["Figure", "capture", "compare", "figure", "reach", "sheet"]
