@@ -69,6 +69,17 @@ FAMILIES = {
         ("--text", "the film was bad"),
         (6, 6),
     ),
+    "kernels": (
+        {"form": "decoder", "positions": "quadratic", "vocab_size": 90, "n_heads": 6,
+         "activations": ["rbf", "poly2", "raw", "softmax", "topk", "rbf"], "top_k": 3},
+        ("--text", "the film was bad"),
+        (6, 6),
+    ),
+    "convolution": (
+        {"form": "decoder", "positions": "quadratic", "content": False, "vocab_size": 90},
+        ("--text", "the film was bad"),
+        (6, 6),
+    ),
     "both": (
         {"form": "encoder-decoder", "vocab_size": 90},
         ("--text", "그 영화는 나쁘지 않았다", "--target", "the film was bad"),
