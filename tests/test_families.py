@@ -8,6 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from hgviz import cli
+from hgviz.analysis.mixed import of_tokens
 from hgviz.figures import FIGURES
 from hgviz.models import open_model
 from hgviz.store import open_capture
@@ -280,6 +281,23 @@ def test_every_kind_of_figure_is_drawn_of_every_family(made, run, family, kind, 
         assert all(f">{one}<" in drawn for one in ("film", "영화는", "Source →", "Target ↓"))
     if family in ("ymish", "six") and kind == "map":
         assert ">Row sum<" in drawn
+
+
+@pytest.mark.parametrize("family", ["slots", "linformer"])
+def test_the_tokens_behind_slots_are_written_and_drawn(made, run, family, tmp_path):
+    _, out, _ = made(family)
+    asked = ("--tokens", "--layer", 1, "--head", 1)
+    assert run("map", out, *asked, "-o", tmp_path / "m.npy")[::2] == (0, "")
+    found = np.load(tmp_path / "m.npy")
+    assert np.array_equal(found, of_tokens(open_capture(out)).maps[1].read(1))
+    code, _, error = run("figure", out, "--kind", "map", *asked, "-o", tmp_path / "m.svg")
+    assert (code, error) == (0, "")
+    drawn = (tmp_path / "m.svg").read_text()
+    assert "--kind map --layer 1 --head 1 --tokens" in drawn and ">film<" in drawn
+    for verb, file in (("map", "n.npy"), ("figure", "n.svg")):
+        more = ("--kind", "map") if verb == "figure" else ()
+        code, _, error = run(verb, made("bert")[1], *more, *asked, "-o", tmp_path / file)
+        assert code == 1 and "looks at tokens already" in error and len(error.splitlines()) == 1
 
 
 def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(run, tmp_path):

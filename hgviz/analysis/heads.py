@@ -21,6 +21,7 @@ from hgviz.analysis.reading import Reading
 from hgviz.analysis.saying import Named, Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
+from hgviz.maps import Mixed
 
 _ROWS, _COLUMNS = 256, 512  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
@@ -96,7 +97,8 @@ def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
 def signed(layer: Layer, known: Map) -> list[bool]:
     """For each head whether its weights can be negative: heads of one layer may differ."""
     found = [ACTIVATIONS[name].signed for name in layer.activations]
-    return found if any(found) or not known.signed else [True] * len(known.heads)
+    own = (any(found) and not isinstance(known, Mixed)) or not known.signed
+    return found if own else [True] * len(known.heads)
 
 
 def words_for(capture: Capture, layout: Layout, more: str, texts: int = 1) -> Words:

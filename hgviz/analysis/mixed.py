@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hgviz.core import Capture, HgvizError, Level, Map, replace
+import numpy as np
+
+from hgviz.core import Capture, HgvizError, Level, Map, readonly, replace
 from hgviz.maps import Mixed
 
 
@@ -11,12 +13,19 @@ def has_slots(capture: Capture) -> bool:
     return any(level.sequence == "slots" for level in capture.spec.levels)
 
 
+def is_of_tokens(capture: Capture) -> bool:
+    """Whether tokens stand in the place of slots."""
+    return any(isinstance(one, Mixed) for one in capture.maps)
+
+
 def of_tokens(capture: Capture) -> Capture:
     """The same with tokens for keys: how much of the value of each comes to each query, signed.
 
     Nothing is computed before it is read. Errors: HgvizError where keys are no slots, and where the
     capture does not say what these are mixed of.
     """
+    if is_of_tokens(capture):
+        return capture
     if not has_slots(capture):
         raise HgvizError(
             "this model looks at tokens already",
@@ -27,6 +36,18 @@ def of_tokens(capture: Capture) -> Capture:
     spec = replace(capture.spec, levels=(Level(0),), layers=layers)
     maps = tuple(map(_mixed, capture.maps))
     return replace(capture, spec=spec, spans=capture.spans[:1], maps=maps)
+
+
+def of_slots(capture: Capture) -> Capture:
+    """What of_tokens was given."""
+    maps = tuple(one.whole if isinstance(one, Mixed) else one for one in capture.maps)
+    slots = max(one.shape[2] for one in maps if one is not None)
+    ends = np.arange(slots, dtype=np.int64)
+    layers = tuple(replace(one, key_level=1) for one in capture.spec.layers)
+    levels = (Level(0), Level(1, sequence="slots"))
+    spec = replace(capture.spec, levels=levels, layers=layers)
+    spans = (*capture.spans, readonly(np.stack([ends, ends + 1], axis=1)))
+    return replace(capture, spec=spec, spans=spans, maps=maps)
 
 
 def _mixed(one: Map | None) -> Map | None:
@@ -42,4 +63,4 @@ def _mixed(one: Map | None) -> Map | None:
     return Mixed(one, mixture)
 
 
-__all__ = ["has_slots", "of_tokens"]
+__all__ = ["has_slots", "is_of_tokens", "of_slots", "of_tokens"]

@@ -109,6 +109,14 @@ def figure(
             rich_help_panel=HEAD,
         ),
     ] = None,
+    tokens: Annotated[
+        bool | None,
+        typer.Option(
+            "--tokens",
+            help="Of a projected sequence: the tokens behind its slots, signed.",
+            rich_help_panel=HEAD,
+        ),
+    ] = None,
     order: Annotated[
         Literal["text", "weight"] | None,
         typer.Option(help="Neurons: how the keys stand.", rich_help_panel=HEAD),

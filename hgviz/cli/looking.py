@@ -80,10 +80,18 @@ def map_(
         int, typer.Option(min=0, metavar="Z", help="A cell covers 2^Z x 2^Z weights.")
     ] = 0,
     reduce: Annotated[Literal["max", "mean"], typer.Option(help="What a cell shows.")] = "max",
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Of the tokens that slots are mixed of, signed.")
+    ] = False,
     item: ItemNumber = 0,
 ) -> None:
     """Write the weights of one head, queries down and keys across, in float32."""
-    found = _map(open_item(source, item), layer, head)
+    opened = open_item(source, item)
+    if tokens:
+        from hgviz import tasks
+
+        opened = tasks.of_tokens(opened)
+    found = _map(opened, layer, head)
     for name, asked, size in zip(("row", "column"), (rows, columns), found.shape[1:], strict=True):
         _require_within(name, asked, size)
     terminal.write(out, found.read(head, rows, columns, zoom, reduce))

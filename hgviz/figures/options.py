@@ -82,6 +82,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("norms", "recipe.norms", TEXT, "rollout"),
     Option("method", "methods", TEXTS, "curve scores"),
     Option("axis", "axis", one_of(AXES), "curve"),
+    Option("tokens", "tokens", FLAG, "map links wall levels compare profile"),
     Option("order", "order", one_of(("text", "weight")), "neurons"),
     Option("metric", "metrics", TEXTS, "profile"),
     Option("palette", "display.palette", one_of(PALETTES), f"{_MAPS} neurons"),

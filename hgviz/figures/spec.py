@@ -47,7 +47,7 @@ class Spec:
     links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
     methods, axis: of studies, which scores, and what curves are drawn over.
     metrics: of a profile, which of METRICS; () for those that say something of its heads.
-    order: of neurons, how the keys stand.
+    order: of neurons, how the keys stand. tokens: those behind slots in place of these.
     """
 
     kind: str = "map"
@@ -63,6 +63,7 @@ class Spec:
     axis: str = "heads"
     metrics: tuple[str, ...] = ()
     order: Literal["text", "weight"] = "text"
+    tokens: bool = False
 
 
 def points(width: str) -> float:

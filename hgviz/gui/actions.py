@@ -73,6 +73,21 @@ def _corpus(session: Session) -> str:
     return "" if many else "Needs a capture of many texts: capture a file of texts first"
 
 
+def _slotted(session: Session) -> str:
+    if session.capture is None:
+        return _capture(session)
+    from hgviz.analysis.mixed import has_slots, is_of_tokens
+
+    slots = has_slots(session.capture) or is_of_tokens(session.capture)
+    return "" if slots else "This model looks at tokens, not at slots that are mixed of them"
+
+
+def _slots_themselves(session: Session) -> str:
+    if not _slotted(session) and all(one.sequence != "slots" for one in session.spec.levels):
+        return "Needs the slots themselves: show them first"
+    return _whole_capture(session)
+
+
 def _next_text(session: Session) -> str:
     return _corpus(session) or ("" if _step(session, 1) else "This is the last text")
 
@@ -221,7 +236,7 @@ ACTIONS = (
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
     Action("open_studied", "Open the model of this study…", "open", (), "File", _modelless),
     Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
-    Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _whole_capture, 1),
+    Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _slots_themselves, 1),
     Action("save_beside", "Save B…", "save", (), "File", _b_to_save, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _drawable, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
@@ -241,6 +256,7 @@ ACTIONS = (
     Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),
     Action("next_text", "Next text", "arrow-right", ("Ctrl+PgDown",), "View", _next_text, 2),
     Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", _text_before, 2),
+    Action("tokens", "Slots, or the tokens behind them", "eye", (), "View", _slotted, 2),
     Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 3),
     Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 3),
     Action("look_map", "Look: map", "table", ("Alt+1",), "View", _capture, 4),

@@ -10,7 +10,7 @@ from msgspec import structs
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId
+from hgviz.core import Capture, HeadId, HgvizError, replace
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import ask_for, ask_where
@@ -267,6 +267,17 @@ class Commands(Stepping, ExportCommands, PruneCommands, CompareCommands, Attribu
         number = step_item(self.session, by)
         if number is not None:
             self.open_item(number)
+
+    def tokens(self) -> None:
+        """The tokens that slots are mixed of in place of these, or the slots again."""
+        session, chosen = self.session, replace(self.session.selection, key=None)
+        kept = ("off", "study", "trial", "masks", "data", "history")  # the model is the same
+        fields = {name: getattr(session, name) for name in kept}
+        try:
+            capture = tasks.tokens_or_slots(session.capture)
+        except HgvizError as error:
+            return self.show_error(error)
+        session.put(capture=capture, selection=chosen, **fields)
 
     def theme(self) -> None:
         """Light to dark or back, kept for the next start."""

@@ -138,6 +138,7 @@ def figure(
     kinds = [k for k, row in FIGURES.items() if row.of in ("capture", "captures")]
     asked = options_of(kind, kinds, given_)
     one = captured(given, text, pair, target, item, off, activation, device)
+    one = tasks.of_tokens(one) if asked.get("tokens") else one
     spec = tasks.spec_from(kind, {**chosen_of(one, layer, head), **asked}, [one])
     if kind in ("map", "links", "levels", "neurons"):  # said here, not when it is shown
         map_of(one, spec.selection.layer, spec.selection.head)

@@ -51,6 +51,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         {"index": one.index, "stride": one.stride, "key_shift": one.shift, "sequence": one.sequence}
         for one in spec.levels
     ]
+    synthesised = any(one.scores != "dot" for one in spec.layers)
     made = asdict(capture.made)
     return {
         "kind": "capture",
@@ -61,7 +62,8 @@ def describe(path: str | Path) -> dict[str, Any]:
         "labels": list(spec.labels),
         "levels": levels,
         "layers": [
-            _described(layer, one) for layer, one in zip(spec.layers, capture.maps, strict=True)
+            {**_described(layer, one), **({"scores": layer.scores} if synthesised else {})}
+            for layer, one in zip(spec.layers, capture.maps, strict=True)
         ],
         "items": max(1, len(capture.items)),
         "tokens": len(capture.prompt),

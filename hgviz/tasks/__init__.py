@@ -7,7 +7,14 @@ from hgviz.tasks.alike import capture_alike
 from hgviz.tasks.attributing import attribution_panel, attribution_rows, given_words, said_by
 from hgviz.tasks.capturing import capture, save
 from hgviz.tasks.comparing import compare, compare_answers
-from hgviz.tasks.composing import attention_flow, rollout, together, with_norms
+from hgviz.tasks.composing import (
+    attention_flow,
+    of_tokens,
+    rollout,
+    together,
+    tokens_or_slots,
+    with_norms,
+)
 from hgviz.tasks.corpus import capture_corpus
 from hgviz.tasks.drawing import draw, figure, panel, preview, sheet
 from hgviz.tasks.explaining import explain, head_beside, question_of
@@ -43,10 +50,10 @@ __all__ = [
     "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
-    "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
+    "of_tokens", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "report",
     "require_model_of",
     "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of",
-    "spec_from", "study", "study_at", "together", "train", "trials_of",
+    "spec_from", "study", "study_at", "together", "tokens_or_slots", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -34,6 +34,21 @@ def attention_flow(
     return (yield from network.attention_flow(capture, rows, recipe))
 
 
+def of_tokens(capture: Capture) -> Capture:
+    """A capture of slots with the tokens in their place. Errors: as analysis.mixed.of_tokens."""
+    from hgviz.analysis.mixed import of_tokens as laid
+
+    return laid(capture)
+
+
+def tokens_or_slots(capture: Capture) -> Capture:
+    """A capture of slots with the tokens in their place, and the other way round. Errors: as
+    of_tokens."""
+    from hgviz.analysis.mixed import is_of_tokens, of_slots
+
+    return of_slots(capture) if is_of_tokens(capture) else of_tokens(capture)
+
+
 def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
     """All maps composed, as a capture of one head, and what takes the long way."""
     from hgviz.analysis import together as composing

@@ -94,6 +94,7 @@ def panel(
     captures = [one for one in some if isinstance(one, Capture)]
     studies = [one for one in some if not isinstance(one, Capture)]
     _require(kind.of, kind.name, captures, studies)
+    spec, captures = _of_tokens(spec, captures)
     content: Content
     match kind.name:
         case "compare":
@@ -112,6 +113,18 @@ def panel(
     files = tuple(one.path for one in some)
     items = tuple(one.item for one in captures) or (0,)
     return Panel(spec, content, files, items if len(set(items)) > 1 else items[0])
+
+
+def _of_tokens(spec: Spec, captures: list[Capture]) -> tuple[Spec, list[Capture]]:
+    """Captures with tokens for slots where a figure is of these, or where they have them already,
+    which its command then says."""
+    from hgviz.analysis.mixed import has_slots, is_of_tokens, of_tokens
+
+    if not spec.tokens:
+        return replace(spec, tokens=any(map(is_of_tokens, captures))), captures
+    if not any(map(has_slots, captures)):
+        return spec, [of_tokens(one) for one in captures]
+    return spec, [of_tokens(one) if has_slots(one) else one for one in captures]
 
 
 def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:

@@ -11,6 +11,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import LEAST, wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import POINTS
+from hgviz.maps import Mixed
 from hgviz.palettes import PAPER
 
 TITLE_LINES, TITLE_LEADING = 3, 10.0
@@ -60,7 +61,8 @@ def signed_head(capture: Capture, layer: int, head: int) -> bool:
     found = map_of(capture, layer, head)
     kinds = dict(zip(found.heads, capture.spec.layers[layer].activations, strict=False))
     mixed = {ACTIVATIONS[name].signed for name in kinds.values()}
-    return ACTIVATIONS[kinds[head]].signed if len(mixed) == 2 else found.signed
+    own = len(mixed) == 2 and not isinstance(found, Mixed)
+    return ACTIVATIONS[kinds[head]].signed if own else found.signed
 
 
 def zoom_for(positions: int, room: float, page: float = 0.0) -> int:
@@ -108,10 +110,14 @@ def activation_of(capture: Capture, head: HeadId) -> str:
 def level_name(capture: Capture, layer: int) -> str:
     """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one.
 
-    source, target, or source → target where there are two texts; how many slots where there are.
+    source, target, or source → target where there are two texts; how many slots where there are,
+    or lie between.
     """
     one = capture.spec.layers[layer]
     levels = capture.spec.levels
+    known = capture.maps[layer]
+    if isinstance(known, Mixed):
+        return f"through {known.whole.shape[2]:,} slots"
     if len(levels) == 1:
         return ""
     sides = [levels[one.key_level].sequence, levels[one.level].sequence]

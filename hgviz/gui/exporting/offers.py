@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hgviz.analysis.mixed import is_of_tokens
 from hgviz.core import Capture, Display, finish, replace
 from hgviz.gui.exporting.answers import LABELS, NO_ANSWER, Answered, answered, answers
 from hgviz.gui.views.stages import followed
@@ -53,9 +54,11 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
     """Every kind; of those that panes show, what they show."""
     from hgviz.figures import ANSWER, FIGURES
 
+    tokens = session.capture is not None and is_of_tokens(session.capture)
     by_name = {name_of(spec): spec for spec in reversed(shown)}
+    specs = {one: by_name.get(one) or _usual(session, one) for one in FIGURES}
     found = [
-        Offer(one.name, one.label, by_name.get(one.name) or _usual(session, one.name),
+        Offer(one.name, one.label, replace(specs[one.name], tokens=tokens),
               drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
     ]  # fmt: skip
