@@ -160,8 +160,10 @@ def followed(capture: Capture, chosen: Selection) -> str:
     for level in capture.spec.levels[1:]:
         if level.sequence == capture.spec.levels[0].sequence:
             at = capture.position(level.index, chosen.query)
-            words = _quoted(capture.prompt_of(level.index), capture.spans[level.index][at])
-            parts.append(f"in position {at:,} of {level.label} ({words})")
+            behind = capture.spans[level.index][at]
+            words = _quoted(capture.prompt_of(level.index), behind)
+            inside = f"in position {at:,} of {level.label} ({words})"
+            parts.append(inside if behind[0] >= 0 else f"in none of the {level.label} yet")
     return DOT.join(parts)
 
 

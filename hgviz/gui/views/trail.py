@@ -123,7 +123,7 @@ class Pen(StripPen):
             return
         label = self.story.capture.spec.levels[stage.level].label
         self.write(
-            QRectF(MARGIN + 34, y - 12, 60, 24), label, theme.font(1.08, 600), self.theme.text
+            QRectF(MARGIN + 34, y - 12, 90, 24), label, theme.font(1.08, 600), self.theme.text
         )
 
     def _beside(self, number: int, strip: Strip, look: Look) -> None:
