@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+import hgviz
+from hgviz import tasks
 from hgviz.cli import main
+from hgviz.core import HgvizError, finish
+from hgviz.figures import Spec, points
+from hgviz.figures.paper import style
+from hgviz.figures.paper.page import Page
+from hgviz.figures.pictures import DRAWINGS
 from hgviz.models import open_model
+from tests.figures.flaws import flaws
 from tests.models.building import write_transformer
 from tests.models.folders import write_bert, write_gpt2
 
@@ -104,10 +112,12 @@ def test_heads_that_are_the_same_are_found(tmp_path, capsys):
     np.testing.assert_allclose(first["cosines"], 1.0)
     assert second["stacked"]["rank"] == 12 and second["over_heads"]["rank"] == 3
     out = tmp_path / "pairs.csv"
-    said = run(capsys, "redundancy", path, "-o", out)
+    said = run(capsys, "redundancy", path)
     assert "0.0 and 0.1" in said and "dimensions" in said
+    run(capsys, "redundancy", path, "-o", out)
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [row["head"] for row in rows[:3]] == ["0.0", "0.0", "0.1"] and len(rows) == 6
+    heads = [row for row in rows if row["shown"] == "heads"]
+    assert len(heads) == 2 * 9 and heads[1]["x"] == "0" and float(heads[1]["value"]) == 1.0
     shared = tmp_path / "shared"
     run(capsys, "collaborate", path, "-o", shared)
     again = json.loads(run(capsys, "redundancy", shared, "--json"))["layers"]
@@ -135,3 +145,61 @@ def test_what_cannot_be_compared_is_wrong_use(tmp_path, capsys):
     fails(capsys, "redundancy", path, "sample/first.h5", code=2)
     fails(capsys, "redundancy", path, path, code=2)
     assert "there is no" in fails(capsys, "redundancy", tmp_path / "none").lower()
+
+
+# --- the figure -----------------------------------------------------------------------------------
+
+
+def repeating(path, tmp_path, heads=3, **keys):
+    write_transformer(path, form="encoder", goal="states", n_heads=heads, **keys)
+    return finish(tasks.redundancy(path))
+
+
+@pytest.mark.parametrize(("heads", "layers", "width"), [(1, 1, "icml"), (12, 3, "acl"),
+                                                        (3, 14, "neurips")])  # fmt: skip
+def test_the_figure_fits_whatever_the_model(tmp_path, heads, layers, width):
+    found = repeating(tmp_path / "own", tmp_path, heads, n_layers=layers)
+    panel = tasks.redundancy_panel(Spec("redundancy", width=width), found, [tmp_path / "own"])
+    with style.dressed():
+        page = Page(points(width))
+        DRAWINGS["redundancy"].compose(page, panel.spec, panel.content)
+        assert flaws(page) == []
+    assert len(panel.content.grids.grids) == layers
+
+
+def test_a_figure_holds_its_numbers_its_words_and_its_command(tmp_path, capsys):
+    found = repeating(tmp_path / "own", tmp_path)
+    out = tmp_path / "fig.svg"
+    said = run(capsys, "redundancy", tmp_path / "own", "-o", out, "--numbers", "--alt")
+    assert "2 layers" in said
+    assert "hgviz redundancy own -o fig.svg" in out.read_text()
+    words = (tmp_path / "fig.txt").read_text()
+    assert words.startswith("How much heads repeat each other, own: Cosine")
+    assert "Dimensions of all heads" in words and "Layer 1: from" in words
+    rows = list(csv.DictReader((tmp_path / "fig.csv").read_text().splitlines()))
+    cell = next(row for row in rows if (row["of"], row["x"], row["y"]) == ("Layer 1", "0", "2"))
+    assert float(cell["value"]) == pytest.approx(found.layers[1].alike[0, 2], rel=1e-6)
+    assert any(row["shown"] == "What the largest hold" for row in rows)
+
+
+def test_a_notebook_shows_it(tmp_path):
+    path = write_bert(tmp_path / "own")
+    shown = hgviz.redundancy(str(path))
+    assert "<svg" in shown._repr_svg_() and shown.facts["kind"] == "weights"
+    assert shown.command == "hgviz redundancy own -o figure.pdf"
+    assert hgviz.redundancy(open_model(path)).facts["layers"] == shown.facts["layers"]
+    model = open_model(path)
+    captures = [hgviz.capture(model, text) for text in ("the cat sat.", "un affable cat")]
+    one, both = hgviz.redundancy(captures[0]), hgviz.redundancy(captures)
+    assert one.facts["kind"] == both.facts["kind"] == "maps"
+    assert both.facts["layers"][0]["rows"] > one.facts["layers"][0]["rows"]
+    assert both.captures == tuple(captures)
+    for wrong in ([captures[0], path], [path, path], []):
+        with pytest.raises(HgvizError, match="cannot be taken together"):
+            hgviz.redundancy(wrong)
+
+
+def test_captures_of_two_models_are_refused(tmp_path):
+    models = [open_model(write_bert(tmp_path / str(seed), seed=seed)) for seed in (0, 1)]
+    with pytest.raises(HgvizError, match="are of several models"):
+        finish(tasks.redundancy_of_captures([hgviz.capture(one, "the cat") for one in models]))

@@ -7,7 +7,7 @@ width, d width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,8 +155,3 @@ class OfMaps:
             Redundancy(self._layers[index], alike.distances(), rows=alike.rows)
             for index, alike in sorted(self._alike.items())
         )
-
-
-def told(found: Sequence[Redundancy], about: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON says of all layers."""
-    return {**about, "layers": [one.facts() for one in found]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +16,12 @@ from hgviz.cli.options import (
     LabelColumn,
     TextColumn,
     ends_in,
+    require_drawable,
     require_unread,
 )
 from hgviz.resources import bundled
+
+DRAWN = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
 
 if TYPE_CHECKING:
     from hgviz.analysis.redundancy import Redundancy
@@ -104,11 +107,26 @@ def redundancy(
         typer.Option(
             "-o",
             "--out",
-            metavar="OUT.json|.csv",
-            callback=ends_in(".json", ".csv"),
-            help="Everything; .csv: a row for each two heads.",
+            metavar="FIG.pdf|.json|.csv",
+            callback=ends_in(".json", *DRAWN),
+            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex), its numbers "
+            "(.csv), what it shows in words (.txt), or all that is known (.json).",
         ),
     ] = None,
+    width: Annotated[
+        str,
+        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
+    ] = "neurips",
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
+    ] = None,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+    ] = False,
+    alt: Annotated[
+        bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how much the heads of each layer repeat each other.
@@ -118,31 +136,35 @@ def redundancy(
     the mean Jensen-Shannon distance between their maps, 0 alike, 1 nothing in common.
     """
     from hgviz import tasks
+    from hgviz.figures.spec import Spec, points
 
     kinds = {tasks.kind_of(one) for one in sources}
     if "study" in kinds or (kinds == {"checkpoint"} and len(sources) > 1) or len(kinds) > 1:
         raise typer.BadParameter("Give one checkpoint, or one capture or more.")
+    drawn = out is not None and out.name.lower().endswith(DRAWN)
     require_unread(out, *sources)
+    require_drawable(out if drawn else None, *sources, numbers=numbers, words=alt)
+    if drawn:
+        points(width)  # before any work
     if kinds == {"checkpoint"}:
         task = tasks.redundancy(sources[0])
     else:
         task = tasks.redundancy_of_captures([tasks.capture_at(one) for one in sources])
     found = terminal.run(task, "Comparing heads")
-    facts = {
-        "kind": "weights" if found[0].cosines else "maps",
-        "of": [one.name for one in sources],
-        "layers": [one.facts() for one in found],
-    }
-    if out is not None:
-        terminal.write_facts(out, facts, list(_pairs(found)))
+    if out is not None and drawn:
+        spec = Spec("redundancy", width=width, title=title)
+        panel = tasks.redundancy_panel(spec, found, sources)
+        terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
+    elif out is not None:
+        terminal.write_facts(out, found.facts(), [])
     if as_json:
-        print(json.dumps(facts, allow_nan=False))
-        return
-    terminal.show({"layers": [_line(one) for one in found]})
-    for note in dict.fromkeys(note for one in found for note in one.notes):
-        terminal.say(f"{note[0].upper()}{note[1:]}.")
-    if out is not None:
-        terminal.say(f"Everything is in {out}.")
+        print(json.dumps(found.facts(), allow_nan=False))
+    elif out is None:
+        terminal.show({"layers": [_line(one) for one in found.layers]})
+        for note in found.notes:
+            terminal.say(note)
+    else:
+        terminal.say(f"{out}: {terminal.counted(len(found.layers), 'layer')}.")
 
 
 def _line(one: Redundancy) -> dict[str, Any]:
@@ -162,10 +184,3 @@ def _line(one: Redundancy) -> dict[str, Any]:
         "most alike": " and ".join(map(str, nearest[0][:2])) if nearest else "",
         name: nearest[0][2] if nearest else None,
     }
-
-
-def _pairs(found: Sequence[Redundancy]) -> Iterator[dict[str, Any]]:
-    for one in found:
-        for first, second, value in one.pairs:
-            name = "cosine" if one.cosines else "distance"
-            yield {"layer": one.layer.index, "head": str(first), "other": str(second), name: value}

@@ -57,7 +57,8 @@ FIGURES: dict[str, Kind] = {
 # drawn where a model is asked: no file holds what they show
 ANSWER = Kind("attribution", "Where an answer comes from", "answer", "attribute")
 REACH = Kind("reach", "How far outputs depend on tokens", "answer", "reach")
-ANSWERS: dict[str, Kind] = {row.name: row for row in (ANSWER, REACH)}
+REDUNDANCY = Kind("redundancy", "How much heads repeat each other", "answer", "redundancy")
+ANSWERS: dict[str, Kind] = {row.name: row for row in (ANSWER, REACH, REDUNDANCY)}
 
 
 def kind_of(name: str) -> Kind:

@@ -20,6 +20,7 @@ from hgviz.figures.kinds import (
     profile,
     ranges,
     reach,
+    redundancy,
     rollout,
     scores,
     strips,
@@ -57,6 +58,8 @@ DRAWINGS: dict[str, Drawing] = {
     "attribution": Drawing(attribution.compose, measured.of_answer),
     # of `hgviz reach`
     "reach": Drawing(reach.compose, charted.of_reaches),
+    # of `hgviz redundancy`
+    "redundancy": Drawing(redundancy.compose, charted.of_repeats),
     "neurons": Drawing(neurons.compose, measured.of_neurons),
     "profile": Drawing(profile.compose, measured.of_profile, reach=ranges.of_profile),
     "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),

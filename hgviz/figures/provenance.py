@@ -15,6 +15,7 @@ from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel, Sheet
 from hgviz.figures.content.answers import Answer
 from hgviz.figures.content.reaches import Reaches
+from hgviz.figures.content.repeats import Repeats
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
 from hgviz.resources import SAMPLE, resource
@@ -101,7 +102,7 @@ def command(panel: Panel, path: Path) -> str:
     files = [known_name(one) for one in panel.files]
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
-    if isinstance(panel.content, Answer | Reaches):
+    if isinstance(panel.content, Answer | Reaches | Repeats):
         return asking(panel, [one for one in files if one] or MISSING["answer"], path.name)
     spec, recipe = panel.spec, panel.spec.recipe
     spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
@@ -110,7 +111,7 @@ def command(panel: Panel, path: Path) -> str:
 
 def asking(panel: Panel, models: Sequence[str], out: str) -> str:
     """The command that asks models again what a figure shows of them."""
-    assert isinstance(panel.content, Answer | Reaches)
+    assert isinstance(panel.content, Answer | Reaches | Repeats)
     width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
     title = () if panel.spec.title is None else ("--title", _as_drawn(panel.spec.title))
     verb = kind_of(panel.spec.kind).verb

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,6 +25,9 @@ from hgviz.core import HgvizError, Layer
 from hgviz.models.blocks import Attention
 from hgviz.models.checkpoint import Checkpoint, digest_of, outline
 from hgviz.models.config import TransformerConfig
+
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
 
 Array = NDArray[np.float64]
 Given = tuple[Array, Array, Array]  # q (R, d), mix (H, R), k (R, d)
@@ -42,6 +46,12 @@ class Products:
     k: Array
     width: int
     notes: tuple[str, ...] = ()
+
+
+def checkpoint_of(model: Model) -> Checkpoint:
+    """An open model as the checkpoint it was read from; of its weights nothing is copied."""
+    tensors = dict(model.module.state_dict())
+    return Checkpoint(model.config, tensors, model.spec.digest, Path())
 
 
 def products(found: Checkpoint) -> tuple[Products, ...]:

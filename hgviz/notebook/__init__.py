@@ -23,10 +23,11 @@ from hgviz.notebook.given import (
     study_at,
 )
 from hgviz.notebook.reaching import measured
+from hgviz.notebook.repeating import repeated
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.figures import Spec
+    from hgviz.figures import Panel, Spec
     from hgviz.models.model import Model
     from hgviz.study import Study
 
@@ -242,14 +243,21 @@ def reach(
     tokens at random; lengths: also time passes of so many tokens. facts: what --json says.
     Errors: HgvizError.
     """
-    panel, numbers = measured(models, text, target, tokens, lengths, width, title)
+    return _of_panel(*measured(models, text, target, tokens, lengths, width, title))
 
-    def command(path: Path) -> str:
-        from hgviz.figures import provenance
 
-        return provenance.command(panel, path)
+def redundancy(
+    given: Model | Capture | Path_ | Sequence[Capture | Path_],
+    *,
+    width: str = "neurips",
+    title: str | None = None,
+) -> Figure:
+    """How much the heads of each layer repeat each other: of a model or the path of one by its
+    weights, of captures or their paths by their maps.
 
-    return Figure(lambda path: finish(tasks.draw(panel, path)), command, lambda: numbers)
+    facts: what `hgviz redundancy --json` says, with all numbers. Errors: HgvizError.
+    """
+    return _of_panel(*repeated(given, width, title))
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -292,6 +300,17 @@ def _links(spec: Spec, capture: Capture) -> list[Facts]:
     ]  # fmt: skip
 
 
+def _of_panel(panel: Panel, facts: Facts, captures: tuple[Capture, ...] = ()) -> Figure:
+    """A figure that is made ready, whose command asks models again."""
+
+    def command(path: Path) -> str:
+        from hgviz.figures import provenance
+
+        return provenance.command(panel, path)
+
+    return Figure(lambda path: finish(tasks.draw(panel, path)), command, lambda: facts, captures)
+
+
 def _of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Figure:
     from hgviz.figures import FIGURES
 
@@ -322,4 +341,4 @@ def _ways(
     return write, command
 
 
-__all__ = ["Figure", "capture", "compare", "figure", "reach", "sheet"]
+__all__ = ["Figure", "capture", "compare", "figure", "reach", "redundancy", "sheet"]

@@ -36,9 +36,10 @@ from hgviz.tasks.opening import (
 from hgviz.tasks.pruning import curve, curve_times, trials_of, try_heads
 from hgviz.tasks.reaching import pass_times, reach, reach_facts, reach_panel
 from hgviz.tasks.removing import heads_of_study, prune, why_not
+from hgviz.tasks.repeating import redundancy, redundancy_of_captures, redundancy_panel
 from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
-from hgviz.tasks.sharing import collaborate, redundancy, redundancy_of_captures
+from hgviz.tasks.sharing import collaborate
 from hgviz.tasks.sheets import sheet_at, sheet_of, sources_of, spec_from
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.tuning import tune
@@ -51,8 +52,8 @@ __all__ = [
     "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
     "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of",
     "of_tokens", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
-    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "report",
-    "require_model_of",
+    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
+    "report", "require_model_of",
     "require_report", "rollout", "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of",
     "spec_from", "study", "study_at", "together", "tokens_or_slots", "train", "trials_of",
     "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",

@@ -1,5 +1,4 @@
-"""What heads share: a model rewritten so that all of a layer mix the same queries and keys, and how
-much heads repeat each other."""
+"""A model rewritten so that all heads of a layer mix the same queries and keys."""
 
 from __future__ import annotations
 
@@ -9,14 +8,12 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import Capture, HgvizError, ModelSpec, Score, Step, Task
+from hgviz.core import ModelSpec, Score, Step, Task
 from hgviz.tasks.opening import Path_, load
 from hgviz.tasks.removing import last, proof_texts
 from hgviz.tasks.scoring import evaluate
 
 if TYPE_CHECKING:
-    from hgviz.analysis.parafac import Terms
-    from hgviz.analysis.redundancy import Redundancy
     from hgviz.models.checkpoint import Checkpoint
     from hgviz.models.sharing import Given, Products
 
@@ -104,48 +101,6 @@ def collaborate(
         )  # fmt: skip
 
 
-def redundancy(path: Path_) -> Task[tuple[Redundancy, ...]]:
-    """How much the heads of every layer of a checkpoint repeat each other, by weights alone.
-
-    Errors: HgvizError where no layer has heads that make scores of queries and keys.
-    """
-    yield Step(0, 1, "loading torch")
-    from hgviz.analysis import redundancy as analysis
-    from hgviz.models import readers, sharing
-
-    every = sharing.products(readers.read(path))
-    found = []
-    for done, one in enumerate(every):
-        yield Step(done, len(every), f"layer {one.layer.index}")
-        found.append(analysis.of_weights(one.layer, _of(one), one.width, one.notes))
-    return _required(found, Path(path).name)
-
-
-def redundancy_of_captures(captures: Sequence[Capture]) -> Task[tuple[Redundancy, ...]]:
-    """The same by the maps of some captures of one model, and of all texts of each.
-
-    Errors: HgvizError for captures of several models, and for one without maps of any head.
-    """
-    from hgviz.analysis.redundancy import OfMaps
-    from hgviz.store import open_capture
-
-    if len({one.spec.digest for one in captures}) > 1:
-        raise HgvizError(
-            "these captures are of several models",
-            "the distances of one model's heads are taken over all texts",
-            "Give captures of one",
-        )
-    every = [(one, item.number) for one in captures for item in one.items] or [
-        (one, one.item) for one in captures
-    ]
-    found = OfMaps()
-    for done, (capture, number) in enumerate(every):
-        one = capture if number == capture.item else open_capture(capture.path, number)
-        for part in found.add(one):
-            yield Step(done + part, len(every), f"text {done + 1}")
-    return _required(found.found(), captures[0].spec.name)
-
-
 # --- inside ---------------------------------------------------------------------------------------
 
 
@@ -153,28 +108,12 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _required(found: Sequence[Redundancy], name: str) -> tuple[Redundancy, ...]:
-    if not found:
-        raise HgvizError(
-            f"{name} has no heads that can be compared",
-            "no layer of it makes scores of queries and keys",
-            "Choose a model that attends",
-        )
-    return tuple(found)
-
-
-def _of(one: Products) -> Terms:
-    from hgviz.analysis.parafac import Terms
-
-    return Terms(one.q, one.mix, one.k)
-
-
 def _terms(
     every: Sequence[Products], width: int
 ) -> Task[tuple[list[Given | None], dict[int, float]]]:
     """Of each layer the terms that are left, None where they stay as they are, and by its number
     how far the products are off then."""
-    from hgviz.analysis.parafac import compressed
+    from hgviz.analysis.parafac import Terms, compressed
 
     given: list[Given | None] = []
     errors = {}
@@ -182,7 +121,7 @@ def _terms(
         given.append(None)
         errors[one.layer.index] = 0.0
         if width < one.mix.shape[1]:
-            for terms, error in compressed(_of(one), width):
+            for terms, error in compressed(Terms(one.q, one.mix, one.k), width):
                 given[-1], errors[one.layer.index] = (terms.a, terms.mix, terms.b), error
                 yield Step(done, len(every), f"layer {one.layer.index}, {100 * error:.2f} % off")
     return given, errors

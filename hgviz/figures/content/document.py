@@ -12,8 +12,9 @@ from hgviz.figures.content.elements import Neurons
 from hgviz.figures.content.laboratory import Grids, Plots, Strips, Three
 from hgviz.figures.content.profiles import Profile
 from hgviz.figures.content.reaches import Reaches
+from hgviz.figures.content.repeats import Repeats
 
-Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches
+Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches | Repeats
 
 
 @dataclass(frozen=True, slots=True)

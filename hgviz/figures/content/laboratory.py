@@ -99,7 +99,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grids:
-    """Grids beside each other on one scale, from 0 to 1."""
+    """Grids beside each other on one scale, from limits[0] to limits[1]."""
 
     grids: tuple[Grid, ...]
     unit: str
@@ -107,6 +107,7 @@ class Grids:
     more: str = ""
     notes: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[float, float] = (0.0, 1.0)
 
     def rows(self) -> list[Row]:
         """The numbers, a line for each cell, the names of columns first."""

@@ -1,4 +1,4 @@
-"""Squares of numbers between 0 and 1, side by side on one scale."""
+"""Squares of numbers, side by side on one scale."""
 
 from __future__ import annotations
 
@@ -19,35 +19,45 @@ from hgviz.palettes import PAPER
 BETWEEN, ABOVE = 14.0, 13.0
 SIZE = 5.5  # of the names of heads
 PITCH = 1.15
-NARROWEST = 120.0
+NARROWEST, CELL = 120.0, 22.0
 
 
 def compose(page: Page, spec: Spec, chart: Grids) -> None:
     """Place the grids, and one bar for all."""
     top = heading(page, chart.title if spec.title is None else spec.title,
                   chart.more if spec.title is None else "")  # fmt: skip
-    shades = shades_of(Display(limits=(0.0, 1.0), scale="linear"), False, [])
-    columns = max(1, min(len(chart.grids), int(page.width // NARROWEST)))
+    page.close(footnotes(page, chart.notes, 0.0, placed(page, chart, top)) + 5)
+
+
+def placed(
+    page: Page, chart: Grids, top: float, narrowest: float = NARROWEST, largest: float = CELL
+) -> float:
+    """The grids from top down, at least so wide and their cells at most so, and one bar for all;
+    gives where it ends."""
+    signed = chart.limits[0] < 0
+    shades = shades_of(Display(limits=chart.limits, scale="linear"), signed, [])
+    columns = max(1, min(len(chart.grids), int(page.width // narrowest)))
     room = (page.width - BETWEEN * (columns - 1)) / columns
     bottom = top
     for start in range(0, len(chart.grids), columns):
         top = bottom
         for number, grid in enumerate(chart.grids[start : start + columns]):
             left = number * (room + BETWEEN)
-            bottom = max(bottom, _grid(page, grid, shades, left, top, room))
-    y = bottom + 8
-    page.text(0, y, chart.unit, size=style.SMALL, colour=PAPER.secondary)
-    end = level_bar(page, shades, 3.0, y + 4, page.width / 2)
-    page.close(footnotes(page, chart.notes, 0.0, end) + 5)
+            bottom = max(bottom, _grid(page, grid, shades, left, top, room, largest))
+    y = footnotes(page, [chart.unit], 0.0, bottom - 2)
+    first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
+    return level_bar(page, shades, max(3.0, first / 2 + 1), y + 4, page.width / 2)
 
 
-def _grid(page: Page, grid: Grid, shades: Shades, left: float, top: float, room: float) -> float:
+def _grid(
+    page: Page, grid: Grid, shades: Shades, left: float, top: float, room: float, largest: float
+) -> float:
     """One grid; gives where it ends."""
     rows, columns = grid.values.shape
     name = max(style.extent(one, SIZE) for one in grid.rows) + 5
     inner = left + name + 9
     cell = (left + room - inner) / max(columns, 1)
-    cell = min(cell, 22.0)
+    cell = min(cell, largest)
     page.text(left, top + ABOVE - 5, elide(grid.title, room, style.TEXT, bold=True),
               size=style.TEXT, bold=True)  # fmt: skip
     y = top + ABOVE + 2

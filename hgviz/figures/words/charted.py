@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hgviz.core import Integers
 from hgviz.figures.content.charts import Band, Curves, Line, Panel, Scores
 from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
 from hgviz.figures.content.reaches import Reaches
+from hgviz.figures.content.repeats import Repeats
 from hgviz.figures.spec import Spec
 from hgviz.figures.words import spoken
 
@@ -64,6 +66,12 @@ def of_reaches(spec: Spec, chart: Reaches) -> str:
     """How far every model reaches, and where its lines begin and end."""
     title = titled(chart.title, chart.more)
     return spoken.joined([title, *chart.notes, of_plots(spec, chart.lines)])
+
+
+def of_repeats(spec: Spec, chart: Repeats) -> str:
+    """Which heads of every layer are most alike, and where its lines begin and end."""
+    grids = replace(chart.grids, title=chart.title, more=chart.more)
+    return spoken.joined([of_grids(spec, grids), of_plots(spec, chart.lines), *chart.notes])
 
 
 def of_strips(_: Spec, chart: Strips) -> str:
