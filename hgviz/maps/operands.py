@@ -90,7 +90,7 @@ class Operands:
         lowest, count = distances.band(rows, columns)
         key = (self._number, place, "r", lowest, count)
         band = _READY.get(key, lambda: distances.keys(place, lowest, count))
-        return distances.skewed(position @ band.T, len(rows), len(columns))
+        return distances.scores(position, band, len(rows), len(columns))
 
     def _rides(self, place: int) -> bool:
         """Whether the shift of a head comes out of the product, as columns that meet ones.

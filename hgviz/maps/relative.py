@@ -34,6 +34,10 @@ class Distances(ABC):
         lowest = columns.start * self.a - (rows.stop - 1) * self.b
         return lowest, (len(columns) - 1) * self.a + (len(rows) - 1) * self.b + 1
 
+    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
+        """Scores (rows, columns) of what meets distances (rows, width), for those of a band."""
+        return self.skewed(position @ band.T, rows, columns)
+
     def skewed(self, scores: Array, rows: int, columns: int) -> Array:
         """Scores by distance (rows, count) read along the slants: a view (rows, columns)."""
         down, across = scores.strides
@@ -116,6 +120,12 @@ class Parabolas(Distances):
         delta = np.arange(lowest, lowest + count)[:, None] * float(self.step)
         found: Array = -a * (delta - c) ** 2
         return found.astype(self.dtype)
+
+    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
+        """The same number at a distance in every row, times what that row has for it."""
+        each = np.broadcast_to(band[:, 0], (rows, len(band)))
+        found: Array = self.skewed(each, rows, columns) * position
+        return found
 
 
 def distances_of(rule: Rule, dtype: type[Any]) -> Distances | None:

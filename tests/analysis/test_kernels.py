@@ -120,6 +120,25 @@ def test_a_map_of_one_kernel_is_told_from_one_that_only_looks_like_it_at_the_edg
     assert causal.centre == pytest.approx(-0.9, abs=0.1) and causal.width < 1
 
 
+def test_the_reference_values_of_eleven_positions():
+    n, random = 11, np.random.default_rng(0)
+    far = np.arange(n) - np.arange(n)[:, None]
+    before, sink = np.eye(n, k=-1), np.zeros((n, n))
+    before[0, 0] = sink[:, 0] = 1
+    scores = {
+        "itself": kernels(np.eye(n)[None])[0].score,
+        "before": kernels(before[None], causal=True)[0].score,
+        "Gaussian": kernels(even_rows(np.exp(-1.7 * (far - 2.0) ** 2))[None])[0].score,
+        "sink": kernels(sink[None])[0].score,
+    }
+    wanted = {"itself": 1.0, "before": 0.98, "Gaussian": 0.943, "sink": 0.36}
+    assert scores == pytest.approx(wanted, abs=5e-3)
+    maps = even_rows(np.exp(random.normal(size=(8, 64, 64))))
+    assert max(one.score for one in kernels(maps)) < 0.3
+    maps = even_rows(np.tril(np.exp(random.normal(size=(8, 64, 64)))))
+    assert max(one.score for one in kernels(maps, causal=True)) < 0.3
+
+
 def test_a_wide_kernel_is_not_called_convolution_like():
     offsets = list(range(-6, 7))
     (one,) = kernels(toeplitz(60, [1] * 13, offsets))

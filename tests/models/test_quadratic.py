@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from hgviz import tasks
+from hgviz.analysis import habits
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.maps import LazyMap, Quadratic, Rule
 from hgviz.models.attention import weights
@@ -136,6 +137,31 @@ def spread_of(call, head):
         return 0.0
     a, c = relative.curve[head].tolist()
     return abs(a) * call[3].scale * (22 + abs(c)) ** 2
+
+
+def test_heads_of_places_alone_are_convolutions_around_their_centres(tmp_path):
+    centres, spread = [0.0, -1.0, -2.0, -3.0, -1.5, -2.5], 2.0
+    module = model_of("decoder", content=False, max_positions=200)
+    for layer in module.middle.values():
+        with torch.no_grad():
+            layer.attn.places.spread.fill_(spread)
+            layer.attn.places.centre.copy_(torch.tensor(centres))
+    model = opened(tmp_path, module)
+    random = np.random.default_rng(0)
+    texts = [
+        finish(tasks.capture(model, model.from_ids(random.integers(0, 23, n)))) for n in (150, 90)
+    ]
+    found = finish(habits.measure(texts.__getitem__, range(2)))
+    deltas = np.arange(-30, 1)
+    for one in found.facts.values():
+        kernel = np.exp(-(spread**2) / 2 * (deltas - centres[one.head.head]) ** 2)
+        kernel /= kernel.sum()
+        centre = (kernel * deltas).sum()
+        width = np.sqrt((kernel * (deltas - centre) ** 2).sum())
+        assert one.metrics["convolution"] > 0.99 and one.metrics["variance"] < 1e-12
+        assert one.metrics["centre"] == pytest.approx(centre, abs=0.05)
+        assert one.metrics["width"] == pytest.approx(width, abs=0.15)  # the first rows lack keys
+        assert "convolution" in [each.name for each in one.named]
 
 
 def test_a_file_without_a_head_has_lost_its_place_as_well(tmp_path):
