@@ -265,15 +265,13 @@ class Attention(nn.Module):
 
     def _side(self, name: Side, x: Tensor, first: int) -> Tensor:
         """Queries or keys (B, H, n, D) of tokens (B, n, d), the first of them in row first."""
-        part, own = self.synthesis, None
-        if self.meets:
-            own = self._split(getattr(self, name)(x))
+        own = self._split(getattr(self, name)(x)) if self.meets else None
         if self.rotary and own is not None:
-            stride, shift = (self.rule.stride_q, 0) if name == "q" else (
-                self.rule.stride_k, self.shift)  # fmt: skip
-            own = rotate(own, self._tokens(own, first - shift, stride))
-        if part is not None:
-            return part.side(name, x, first, own)
+            first_key = first - self.shift
+            at = (first, self.rule.stride_q) if name == "q" else (first_key, self.rule.stride_k)
+            own = rotate(own, self._tokens(own, *at))
+        if self.synthesis is not None:
+            return self.synthesis.side(name, x, first, own)
         if own is None:  # positions alone are weighed
             return x.new_zeros(len(x), len(self.layer.heads), x.shape[1], 1)
         return own
@@ -396,6 +394,6 @@ def too_long(length: int, limit: int) -> HgvizError:
     """A text the model has no positions for."""
     return HgvizError(
         f"the text has {length:,} tokens and this model reads at most {limit:,}",
-        "its learned positions end there",
+        "its positions end there",
         "Shorten the text",
     )

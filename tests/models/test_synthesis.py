@@ -169,6 +169,7 @@ def test_heads_may_weigh_synthesised_scores_by_any_activation(tmp_path):
     ({"scores": "dense+dense", "max_positions": 9}, "each of its scores once"),
     ({"scores": ["dense"] * 3, "max_positions": 9}, "each of the 2 layers"),
     ({"scores": "dense", "max_positions": 9, "activations": "linear"}, "synthesised scores have"),
+    ({"scores": "dense", "max_positions": 9, "activations": "rbf"}, "synthesised scores have"),
     ({"scores": 3, "max_positions": 9}, "scores"),
     ({"scores": "factorised", "rank": 0, "max_positions": 9}, "rank"),
     ({"scores": "dense", "max_positions": 9, "slots": 3, "form": "encoder", "goal": "states"},

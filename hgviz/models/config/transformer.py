@@ -203,8 +203,9 @@ class TransformerConfig:
              "own text"),
             (synthesised and self.slots,
              "a projected sequence has no places for scores that are synthesised"),
-            (synthesised and any(ACTIVATIONS[name].features for name in self._named()),
-             "linear attention weighs features of tokens, and synthesised scores have none"),
+            (synthesised and any(ACTIVATIONS[name].features or ACTIVATIONS[name].of_keys
+                                 for name in self._named()),
+             "linear attention and rbf weigh what tokens are, and synthesised scores have none"),
         ]  # fmt: skip
 
     def _wrong_sharing(self, synthesised: bool) -> list[tuple[Any, str]]:
