@@ -20,7 +20,7 @@ from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
 
 NARROWEST = 190.0  # of a pair of axes
-TALL = 0.62
+TALL, TALLEST = 0.62, 160.0  # of axes: height over width, and at most
 BETWEEN, ABOVE, FOOT, KEY = 14.0, 13.0, 24.0, 11.0
 EACH_X, EACH_Y = 26.0, 16.0
 SHADE = 0.14
@@ -43,7 +43,7 @@ def placed(page: Page, chart: Plots, top: float) -> None:
     looks = {label: look(number) for number, label in enumerate(labels)}
     columns = max(1, min(len(chart.plots), int(page.width // NARROWEST)))
     room = (page.width - BETWEEN * (columns - 1)) / columns
-    bottom, height = top, TALL * room - 20
+    bottom, height = top, min(TALL * room - 20, TALLEST)
     for start in range(0, len(chart.plots), columns):
         top = bottom
         for number, plot in enumerate(chart.plots[start : start + columns]):

@@ -12,6 +12,7 @@ import msgspec
 
 from hgviz.core import HgvizError
 from hgviz.models.devices import device_of
+from hgviz.resources import bundled
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,11 +133,14 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _placed(plan: Plan, here: Path) -> Plan:
-    """The plan with every path in full."""
+    """The plan with every path in full; what is not there may be a sample that hgviz brings."""
+
+    def full(name: str) -> str:
+        beside = here / name
+        return str(beside if beside.exists() else here / bundled(name))
+
     data = msgspec.structs.replace(
-        plan.data,
-        train=[str(here / one) for one in plan.data.train],
-        valid=str(here / plan.data.valid),
+        plan.data, train=[full(one) for one in plan.data.train], valid=full(plan.data.valid)
     )
     model, words = dict(plan.model), plan.tokenizer
     if "from" in model:

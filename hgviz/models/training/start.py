@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hgviz.core import HgvizError, Off, heads_named
 from hgviz.models.blocks import Network
 from hgviz.models.checkpoint import Checkpoint
-from hgviz.models.config import PRESETS, Config
+from hgviz.models.config import PRESETS, Config, LSTMConfig
 from hgviz.models.families import build
 from hgviz.models.labelled import Rows
 from hgviz.models.own import config_json, parse_config
@@ -94,15 +94,18 @@ def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) 
 
 
 def initialise(model: Network, std: float = 0.02) -> None:
-    """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2)."""
+    """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2). An LSTM, in which
+    nothing is normed, keeps the scales that torch gives it."""
+    if isinstance(model.config, LSTMConfig):
+        return
     layers = len(model.config.layers)
     for name, parameter in model.named_parameters():
         if not parameter.numel():
             continue  # a layer without heads
         if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
             nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
-        elif MIXED.intersection(name.split(".")) or name.startswith("lstm."):
-            continue  # a mixture of tokens has its own scale, and so has a state that returns
+        elif MIXED.intersection(name.split(".")):
+            continue  # a mixture of tokens has its own scale
         elif parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)
         elif name.endswith("bias"):
