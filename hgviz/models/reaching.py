@@ -110,7 +110,7 @@ def _of_states(model: Model) -> bool:
 def _copies(model: Model, length: int, longest: int) -> int:
     """How many copies of a text at once."""
     spec = model.spec
-    depth = max(len(spec.layers), getattr(model.config, "n_layers", 1))
+    depth = len(spec.layers) or getattr(model.config, "n_layers", 1)
     elements = longest * (PER_LAYER * depth * spec.width + spec.vocabulary)
     return int(min(max(1, ROOM // (elements + len(spec.heads) * longest**2)), length))
 
