@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from hgviz import tasks
 from hgviz.core import finish
-from hgviz.maps import LazyMap, Relative, Rule, pyramid, settled
+from hgviz.maps import LazyMap, Quadratic, Relative, Rule, pyramid, settled
 from hgviz.maps.statistic import settled_row
 from hgviz.maps.survey import Wanted, survey, totals
 from hgviz.models import open_model, surveying
@@ -82,6 +82,13 @@ KINDS = {
     "windowed": (softmax(causal=True, stride_q=4, windowed=True), 150, 600),
     "windowed up": (softmax(stride_k=3, windowed=True), 600, 200),
     "relative": (softmax(causal=True, relative=distances()), 600, 600),
+    "quadratic": (softmax(relative=Quadratic(np.array([[0.02, -5]], np.float32))), 600, 500),
+    "Gaussian kernel": (Rule(0.125, ("rbf",), (None,), causal=True), 600, 600),
+    "Gaussian kernel, relative": (
+        Rule(0.125, ("rbf",), (None,), causal=True, relative=distances()),
+        600,
+        600,
+    ),
     "relative down": (softmax(causal=True, stride_q=3, relative=distances(3)), 200, 600),
 }
 
