@@ -71,6 +71,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "target_tokens": None if capture.target is None else len(capture.target),
         "complete": capture.complete and not os.path.isdir(capture.path),
         "off": sorted(map(str, capture.off)),
+        "boundaries": _boundaries(capture),
         "masking": capture.made.masking,
         "empty_rows": "uniform" if uniform else "zeros",
         "provenance": {
@@ -81,6 +82,13 @@ def describe(path: str | Path) -> dict[str, Any]:
             "target": None if capture.target is None else capture.target.digest,
         },
     }
+
+
+def _boundaries(capture: Capture) -> str | None:
+    """Who said where segments end, None where there are none."""
+    if all(one.stride is not None for one in capture.spec.levels):
+        return None
+    return "found by the model" if capture.prompt.boundaries is None else "given"
 
 
 def _described(layer: Layer, one: Map | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import boundaries, open_model
 from hgviz.models.generation import Writing, chosen
-from hgviz.store import open_capture
+from hgviz.store import describe, open_capture
 from hgviz.tasks import capture, generate
 from tests.models.building import write_transformer
 
@@ -132,6 +132,8 @@ def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(model, tm
     given = finish(capture(model, boundaries.cut(model, prompt, "fixed:5"), tmp_path / "given.h5"))
     assert given.spans[1][:4].tolist() == [[-1, -1], [0, 1], [1, 6], [6, 11]]
     again = open_capture(tmp_path / "given.h5")
+    said = [describe(tmp_path / f"{one}.h5")["boundaries"] for one in ("own", "given")]
+    assert said == ["found by the model", "given"]
     np.testing.assert_array_equal(again.prompt.boundaries, np.arange(len(prompt)) % 5 == 0)
     np.testing.assert_array_equal(
         again.logits, model.run(prompt.ids, boundaries=again.prompt.boundaries).logits
