@@ -179,12 +179,38 @@ def convert(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that is not empty.")
     ] = False,
+    hierarchy: Annotated[
+        str | None,
+        typer.Option(metavar="H", help='Of trax\'s WEIGHTS.npz: "5@1 24@3 5@1", or "24@3".'),
+    ] = None,
+    attention_upsampling: Annotated[
+        Literal["repeat", "none"] | None,
+        typer.Option(help="Of trax's WEIGHTS.npz: what attention begins with on the way up."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
+    ] = None,
 ) -> None:
-    """Write any checkpoint as hgviz's own folder, which gives the same logits bit for bit."""
+    """Write any checkpoint as hgviz's own folder, which gives the same logits bit for bit.
+
+    MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
+    for by --hierarchy and --attention-upsampling. Texts of such a model begin with token 0.
+    """
     from hgviz import tasks
 
-    spec = terminal.run(tasks.convert(model, out, force), "Converting")
+    arrays = model.suffix == ".npz"
+    said = (hierarchy, attention_upsampling, tokenizer)
+    if not arrays and said != (None, None, None):
+        raise typer.BadParameter(
+            "--hierarchy, --attention-upsampling and --tokenizer go with WEIGHTS.npz of trax."
+        )
+    spec = terminal.run(tasks.convert(model, out, force, *said), "Converting")
     terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
+    if arrays and (out / "tokenizer.json").exists():
+        terminal.say("Its texts begin with token 0, as trax puts one before them.")
+    elif arrays:
+        terminal.say("It has no tokenizer: give --ids that begin with 0, as trax puts one there.")
 
 
 def evaluate(

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
 from hgviz.figures import FORMATS
-from hgviz.models.readers import INDEX, SUFFIXES
+from hgviz.models.readers import ARRAYS, INDEX, SUFFIXES
 
-ENDINGS = ("*.h5", "*.hdf5", "config.json", *(f"*{one}" for one in SUFFIXES), f"*{INDEX}")
+WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
+ENDINGS = ("*.h5", "*.hdf5", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures and studies ({' '.join(ENDINGS)});;All files (*)"
 IDS = "Token ids (*.json);;All files (*)"
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"

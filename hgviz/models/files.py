@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +23,7 @@ MOST_HEADER = 64 * 2**20
 MOST_NAME = 512
 LISTED = 3  # rows of the table before "and 71 more"
 MOST_DIMENSIONS = 8
+MOST_PACKED = 16  # weights hardly get smaller when they are packed
 
 _SAFE_DTYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
@@ -36,7 +40,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 def read_tensors(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
-    """Every tensor of a .safetensors, .pt or .bin file, on the CPU and in the file's own dtype.
+    """Every tensor of a .safetensors, .pt, .bin or .npz file, on the CPU and in the file's dtype.
 
     skip: names to leave out, which are no weights. Tensors may still share memory. Errors:
     HgvizError for a file that is damaged, is no tensor file, or declares more than it holds.
@@ -46,8 +50,8 @@ def read_tensors(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
         if not path.is_file():
             raise HgvizError(f"{shown(path)} could not be read", "it is no file")
         size = path.stat().st_size
-        safe = path.suffix == ".safetensors"
-        return _read_safetensors(path, size, skip) if safe else _read_pt(path, size, skip)
+        kinds = {".safetensors": _read_safetensors, ".npz": _read_npz}
+        return kinds.get(path.suffix, _read_pt)(path, size, skip)
 
 
 def _nothing(name: str) -> bool:
@@ -194,6 +198,49 @@ def _refusal(error: Exception) -> str:
     if "weights_only" in text or "Unsupported" in text:
         return "it holds more than tensors, and only tensors are loaded"
     return line_of(error)
+
+
+# --- numpy ----------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    try:
+        with zipfile.ZipFile(path) as file:
+            entries = file.infolist()
+            declared = sum(entry.file_size for entry in entries)
+            if declared > MOST_PACKED * size:
+                raise _damaged(path, f"it declares {declared:,} bytes in a file of {size:,}")
+            for entry in entries:
+                name = entry.filename.removesuffix(".npy")
+                _check_name(path, name)
+                if name in found:
+                    raise _damaged(path, f"it holds {name} twice")
+                if not skip(name):
+                    found[name] = _array(path, name, file.read(entry))
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, KeyError):
+        raise _damaged(path, "it is cut short, or no .npz file of numpy") from None
+    if not found:
+        raise _damaged(path, "it holds no arrays")
+    return found
+
+
+def _array(path: Path, name: str, data: bytes) -> Tensor:
+    """What a .npy file holds; numpy itself would make room for whatever its header declares."""
+    stream = io.BytesIO(data)
+    headers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    shape, turned, dtype = headers[np.lib.format.read_magic(stream)](stream)
+    if dtype.kind != "f" or dtype.itemsize not in (2, 4, 8):
+        raise _not_floating(path, name, "Python objects" if dtype.hasobject else str(dtype))
+    need, held = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
+    if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 1 or need != held:
+        raise _damaged(path, f"{name} needs {need:,} bytes and {held:,} are stored")
+    found = np.frombuffer(data, dtype, offset=stream.tell())
+    found = found.reshape(shape, order="F" if turned else "C")
+    return torch.from_numpy(found.astype(dtype.newbyteorder("="), order="C"))
 
 
 # --- errors ---------------------------------------------------------------------------------------

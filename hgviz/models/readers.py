@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SUFFIXES = (".safetensors", ".pt", ".bin")
+ARRAYS = ".npz"  # of trax, which hgviz convert reads
 INDEX = ".index.json"  # beside weights that are split over several files
 FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
 PACKAGE = "hourglass-transformer-pytorch"
@@ -37,12 +38,14 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One checkpoint format: label is what file dialogs and error texts call it."""
+    """One checkpoint format: label is what file dialogs and error texts call it. stated: whether a
+    config.json says its name, as model_type."""
 
     name: str
     label: str
     recognises: Callable[[Path], bool]
     read: Callable[[Path], Checkpoint]
+    stated: bool = True
 
 
 def _own(path: Path) -> Checkpoint:
@@ -69,6 +72,12 @@ def _dynamic(path: Path) -> Checkpoint:
     return dynamic.read_dynamic(path)
 
 
+def _trax(path: Path) -> Checkpoint:
+    from hgviz.models import trax
+
+    return trax.read_trax(path)
+
+
 def _gpt2(path: Path) -> Checkpoint:
     from hgviz.models import gpt2, huggingface
 
@@ -76,6 +85,8 @@ def _gpt2(path: Path) -> Checkpoint:
 
 
 READERS: tuple[Reader, ...] = (
+    # first, since it needs no config.json
+    Reader("trax", "Hourglass of trax (.npz)", lambda p: p.suffix == ARRAYS, _trax, stated=False),
     Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
     Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
@@ -90,7 +101,7 @@ def recognises(path: str | Path) -> bool:
     with path_errors(path):
         if path.is_dir():
             return (path / CONFIG).exists() or any(_weighs(one) for one in path.iterdir())
-        return path.name == CONFIG or _weighs(path)
+        return path.name == CONFIG or _weighs(path) or path.suffix == ARRAYS
 
 
 def read(path: str | Path) -> Checkpoint:
@@ -103,7 +114,7 @@ def read(path: str | Path) -> Checkpoint:
     for reader in READERS:
         if reader.recognises(path):
             return reader.read(path)
-    known = ", ".join(reader.name for reader in READERS)
+    known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
     raise HgvizError(
         f"{shown(located(path)[0])} is no checkpoint hgviz knows",
@@ -162,7 +173,8 @@ def _model_type(path: Path) -> Any:
             raise HgvizError(
                 f"{shown(config)} is missing",
                 "the weights alone do not say how the model computes",
-                'Write one with its "model_type": ' + " or ".join(f'"{r.name}"' for r in READERS),
+                'Write one with its "model_type": '
+                + " or ".join(f'"{r.name}"' for r in READERS if r.stated),
             )
     data = read_config(config)
     first = data.get("architectures")

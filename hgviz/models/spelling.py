@@ -20,16 +20,16 @@ NAMES = tuple(_name(byte) for byte in range(256))
 # byte-level BPE writes a byte as itself where that can be seen, the others from U+0100 on
 _SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
-_ALPHABET = {chr(byte): byte for byte in _SEEN} | {
+ALPHABET = {chr(byte): byte for byte in _SEEN} | {
     chr(0x100 + i): byte for i, byte in enumerate(_UNSEEN)
 }
 
 
 def spelled(token: str) -> bytes | None:
     """The bytes that a token of byte-level BPE writes; None where it is no such token."""
-    if not all(char in _ALPHABET for char in token):
+    if not all(char in ALPHABET for char in token):
         return None
-    return bytes(_ALPHABET[char] for char in token)
+    return bytes(ALPHABET[char] for char in token)
 
 
 def shown(data: bytes) -> str:

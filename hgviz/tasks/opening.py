@@ -196,12 +196,27 @@ def require_attention(spec: ModelSpec) -> None:
         raise no_attention(spec.family)
 
 
-def convert(path: Path_, out: Path_, force: bool = False) -> Task[ModelSpec]:
-    """Write any checkpoint as hgviz's own folder; force: into one that is not empty."""
+def convert(
+    path: Path_,
+    out: Path_,
+    force: bool = False,
+    hierarchy: str | None = None,
+    attention_upsampling: Literal["repeat", "none"] | None = None,
+    tokenizer: Path | None = None,
+) -> Task[ModelSpec]:
+    """Write any checkpoint as hgviz's own folder; force: into one that is not empty.
+
+    The rest says what weights of trax do not show, see hgviz.models.trax.
+    """
     yield Step(0, 2, "loading torch")
     from hgviz.models import conversion, readers
 
     conversion.require_free(Path(out), force)
-    found = readers.read(path)
+    if hierarchy or attention_upsampling or tokenizer:
+        from hgviz.models.trax import read_trax
+
+        found = read_trax(Path(path), hierarchy, attention_upsampling, tokenizer)
+    else:
+        found = readers.read(path)
     yield Step(1, 2, f"writing {Path(out).name}")
     return conversion.write(found, Path(out))

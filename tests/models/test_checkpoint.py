@@ -60,6 +60,7 @@ def configured(folder, **changes):
 
 def test_the_readers_are_listed_with_names_for_people():
     assert [reader.name for reader in READERS] == [
+        "trax",
         "hgviz",
         "hourglass-transformer-pytorch",
         "bert",
