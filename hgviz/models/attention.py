@@ -140,7 +140,7 @@ def _form(one: Alike, v: Tensor) -> Form:
 def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values, a block of rows at a time."""
     parts = []
-    again = torch.is_grad_enabled() and _many(one)
+    again = torch.is_grad_enabled() and not torch.compiler.is_exporting() and _many(one)
     for rows, reach in row_blocks(one):
         block = partial(_weighed_block, one, v, keep, rows, reach)
         if again:

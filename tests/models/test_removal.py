@@ -33,6 +33,9 @@ KINDS = {
     "pre-norm": lambda at: write_transformer(
         at, form="encoder", goal="classes", labels=["a", "b"], norm_first=True, **MIXED
     ),
+    "shared": lambda at: write_transformer(
+        at, form="encoder", goal="classes", labels=["a", "b"], n_heads=3, shared_width=7
+    ),
     "topk": lambda at: write_transformer(
         at, form="encoder", goal="states", activations=["topk", "softmax"], top_k=2
     ),
