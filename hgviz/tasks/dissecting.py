@@ -86,12 +86,12 @@ def _products(found: Anatomy, columns: Integers) -> list[Products]:
     each = [query.with_distances(range(at, at + 1)) for at in columns.tolist()]
     far: list[Elements] = [one for one in each if one is not None]
     # one number has a column of its own already, but where there is nothing beside it
-    if not far or (len(far[0].left) == 1 and near.left.any()):
+    if not far or (len(far[0].left) == 1 and near.products.any()):
         return [products]
     right, values = (np.concatenate(parts) for parts in
                      ([one.right for one in far], [one.products for one in far]))  # fmt: skip
     apart = Products(_signs(*query.far_names), far[0].left, right, values)
-    return [products, apart] if near.left.any() else [apart]
+    return [products, apart] if near.products.any() else [apart]
 
 
 def _signs(left: str, right: str) -> tuple[str, str, str]:

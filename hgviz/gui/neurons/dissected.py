@@ -69,8 +69,11 @@ class Dissected:
             f"{self._asking} with {name}: {words.counted(one.keys.shape[1], 'product')} of "
             f"{asks} and {meets}{more} add up to {at('product')}"
         )
-        if positions := at("position"):
-            said += f", those with the distance to {positions}"
+        if (far := one.query.far) is not None and len(far) > 1:
+            said += f", those with the distance to {at('position')}"
+        elif far is not None:
+            there = f"{said}, and" if one.keys.any() else f"{self._asking} with {name}:"
+            said = f"{there} the distance from the centre adds {at('position')}"
         if score := at("score"):
             said += f"; times {one.query.rule.scale:.4g} that is {score}"
         if not one.seen[column]:

@@ -15,7 +15,8 @@ from PySide6.QtTest import QTest
 from hgviz.core import Selection
 from hgviz.gui.neurons.view import NeuronView
 from hgviz.gui.views.keylist import HEAD, HIGH
-from hgviz.maps import DenseMap
+from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
+from tests.gui.kinds import gpt2
 from tests.gui.showing import shown
 from tests.gui.viewing import picture
 from tests.making import make_capture, stranger
@@ -52,6 +53,33 @@ def test_the_sentence_says_every_number_on_the_way(app, capture):
         assert "32 products of q and k" in said
         hidden = view.found.sentence(31)
         assert "does not see this key" in hidden and hidden.endswith("the weight is 0.")
+
+
+def of_kernels(content):
+    """A Gaussian kernel of two heads, looking around a distance as well, or by that alone."""
+    curve = np.array([[0.5, -1.0], [0.02, 3.0]], np.float32)
+    capture = gpt2(n_heads=2, n_layers=1)
+    factors = capture.maps[0].factors
+    width = 16 if content else 1
+    q, k = (content * one[..., :width] for one in (factors.q, factors.k))
+    rule = replace(factors.rule, activations=("rbf", "rbf"), relative=Quadratic(curve))
+    proof = np.zeros(0, np.int64), np.zeros((2, 0, q.shape[1]), np.float32)
+    made = measured(Factors(q, k, factors.stat, rule, *proof))
+    return replace(capture, maps=(LazyMap(made, (0, 1)),))
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_what_keys_and_distances_add_is_said(app, content):
+    capture = of_kernels(content)
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 5, 4)) as (view, _):
+        one, said = view.found.anatomy, view.sentence.text()
+        far = -0.02 * (4 - 5 - 3) ** 2
+        assert one.stage("position")[4] == pytest.approx(far)
+        assert f"the distance from the centre adds {far:.3f}".replace("-", "−") in said
+        assert ("less half the square" in said) == content
+        assert one.weights == pytest.approx(capture.maps[0].read(1, (5, 6))[0], abs=1e-6)
+        assert len(rows_of(view)) == 1 + len(one.weights)
+        picture(view)
 
 
 def test_a_key_is_chosen_by_mouse_and_keyboard(app, capture):
