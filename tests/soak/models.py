@@ -30,6 +30,7 @@ def make(folder: Path) -> None:
     folder.mkdir()
     write_checkpoint(folder / "own", vocab_size=256)
     write_transformer(folder / "plain", vocab_size=256, n_layers=1)
+    write_transformer(folder / "dynamic", family="dynamic", vocab_size=256, n_layers=[1, 1, 1])
     theirs = {**PACKAGE, "depth": (1, 1, 1)}
     package.write(folder / "theirs", package.build(**theirs), PACKAGE)
     write_bert(folder / "bert")
@@ -84,7 +85,7 @@ def _one(random: Random, items: Any) -> Any:
 
 def in_safetensors(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """Header and body of a safetensors file."""
-    path = _copied(random, good, folder, "own", "plain", "bert", "gpt2")
+    path = _copied(random, good, folder, "own", "plain", "dynamic", "bert", "gpt2")
     file = path / "model.safetensors"
     data = file.read_bytes()
     length = int.from_bytes(data[:8], "little")
@@ -192,7 +193,7 @@ def _config(random: Random, good: Path, folder: Path, *names: str) -> Path:
 
 def in_own_config(random: Random, good: Path, folder: Path, canary: Path) -> Path:
     """hgviz's own config.json, and the package's."""
-    return _config(random, good, folder, "own", "plain", "theirs")
+    return _config(random, good, folder, "own", "plain", "dynamic", "theirs")
 
 
 def in_other_config(random: Random, good: Path, folder: Path, canary: Path) -> Path:
