@@ -200,9 +200,9 @@ class Dynamic(Network):
     def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (B, n, vocabulary), and what the predictor's boundaries cost beside their loss.
 
-        "learned": -log P of how many there are, of n drawings of chance `prior`, over n (eq. 8 of
-        the paper). "entropy": how unlike they are to the rises of entropy in the answers. Errors:
-        HgvizError for "unigram", which is learned from a tokenizer that is not part of the model.
+        "learned": -log P of how many there are, of n draws of chance `prior`, over n. "entropy":
+        how unlike they are to the rises of entropy in the answers. Errors: HgvizError for
+        "unigram", which is learned from a tokenizer that is not part of the model.
         """
         tokens, run, config = Tokens(ids), Pass(), self.config
         x = finish_steps(self._before(tokens, run))
