@@ -1,8 +1,8 @@
 """Five ways of bringing tokens together, with equal numbers of parameters and random weights.
 
-An LSTM, word windows, attention, linear attention, an Hourglass: what a forward pass takes at growing
-lengths, by turns on one thread; by which power it grows at the end; the multiply-adds that mix
-positions, as counted from the configuration; and whether any output of 128 tokens depends on a
+An LSTM, word windows, attention, linear attention, an Hourglass: what a forward pass takes at
+growing lengths, by turns on one thread; by which power it grows at the end; the multiply-adds that
+mix positions, as counted from the configuration; and whether any output of 128 tokens depends on a
 later one.
 --lengths 256,1024,4096 chooses others.
 """

@@ -98,7 +98,7 @@ def test_every_kind_of_model_is_told_beside_what_it_costs(run):
             ("glass", "1:4", "(n/4)² d")} <= rows  # fmt: skip
     assert "milliseconds" not in facts
     code, said, _ = run("reach", "window", "--tokens", "9", "--lengths", "4,8")
-    assert code == 0 and "each on none more than 4 before it" in said
+    assert code == 0 and "none on one more than 4 before it" in said
     assert "grows as n to the" in said and "n w d²" in said
 
 
@@ -159,10 +159,13 @@ def test_no_figure_has_a_flaw(folders, names, width):
 
 def test_a_sentence_is_true_of_its_numbers():
     band = np.tril(np.ones((6, 6))) - np.tril(np.ones((6, 6)), -3)
-    assert "none more than 2 before it" in told("a", made(band))
+    assert "and none on one more than 2 before it" in told("a", made(band))
     assert "from 3 tokens on influence is exactly 0" in told("a", made(band))
-    assert "none more than 2 tokens away" in told("a", made(np.maximum(band, band.T)))
-    assert "every output depends on every token" in told("a", made(np.ones((3, 3))))
+    assert "on a token more than 2 away" in told("a", made(np.maximum(band, band.T)))
+    assert "later tokens, too, each on all" in told("a", made(np.ones((3, 3))))
+    staircase = np.tril(np.ones((6, 6)))
+    staircase[4, 3] = 0.0
+    assert "not each on all before it; up to 1 right before" in told("a", made(staircase))
 
 
 @pytest.mark.parametrize(

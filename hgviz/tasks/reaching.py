@@ -118,14 +118,18 @@ def names_of(found: Sequence[Reach]) -> list[str]:
 
 def told(name: str, one: Reach) -> str:
     """How far a model reaches, in a sentence."""
+    near = one.farthest < len(one.own) - 1
     if one.causal:
-        parts = ["no output depends on a later token, and each " + (
-            "on all up to its own" if one.whole else f"on none more than {one.farthest:,} before it"
-        )]  # fmt: skip
+        how = f"and none on one more than {one.farthest:,} before it" if near else (
+            "and each on all up to its own" if one.whole else "though not each on all before it"
+        )  # fmt: skip
+        parts = [f"no output depends on a later token, {how}"]
+    elif near:
+        parts = [f"no output depends on a token more than {one.farthest:,} away"]
     else:
-        parts = ["every output depends on " + (
-            "every token" if one.whole else f"none more than {one.farthest:,} tokens away"
-        )]  # fmt: skip
+        parts = [
+            f"outputs depend on later tokens, too, {'each' if one.whole else 'not each'} on all"
+        ]
     if one.lag:
         parts.append(f"up to {one.lag:,} right before an output are not in it yet")
     faded, gone = one.fades(0.01), one.fades(0.0)
