@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tqdm
 
 from hgviz.core import finish
 from hgviz.resources import bundled
@@ -14,7 +15,10 @@ pytestmark = pytest.mark.soak
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["shared", "ymish"])
-def test_a_graph_gives_the_same_logits(tmp_path, kind):
+def test_a_graph_gives_the_same_logits(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(
+        tqdm.tqdm, "monitor_interval", 0
+    )  # a bar of torch's exporter starts a thread
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     path = bundled("sample/ymish") if kind == "ymish" else KINDS[kind](tmp_path / "whole")
