@@ -68,6 +68,13 @@ def test_other_texts_and_slots_have_their_own_sizes():
     assert (row.at, row.order, row.work) == ("4 slots", "n r d", 2 * 100 * 4 * 12)
 
 
+def test_what_depends_on_the_text_is_not_counted():
+    keys = {"family": "dynamic", "vocab_size": 256, "d_model": 12, "n_heads": 2}
+    rows = mixings(parse_config({**keys, "n_layers": [1, 2, 1], "boundaries": "whitespace"}), 100)
+    assert [one.facts()["work"] for one in rows] == [2 * 100 * 100 * 12, None, 2 * 100 * 100 * 12]
+    assert [one.order for one in rows] == ["n² d", "s² d", "n² d"]
+
+
 def test_models_take_turns_at_every_length(tmp_path):
     model = open_model(write_unattending(tmp_path, family="lstm", max_positions=8))
     found = finish(timed([model, model], [4, 8], turns=1))

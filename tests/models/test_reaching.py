@@ -21,6 +21,16 @@ CAUSAL = {
     "ymish": (write_transformer, {"form": "decoder", "activations": "ymish"}),
     "linear": (write_transformer, {"form": "decoder", "activations": "linear"}),
     "hourglass": (write_checkpoint, {"hierarchy": "1@1 1@2 1@6 1@2 1@1"}),
+    "segments": (
+        write_unattending,
+        {
+            "family": "dynamic",
+            "n_heads": 2,
+            "n_layers": [1, 1, 1],
+            "boundaries": "fixed",
+            "shorten_factor": 3,
+        },
+    ),
     "windowed": (
         write_checkpoint,
         {"hierarchy": "1@1 1@3 1@1", "form": "windowed", "positions": "none"},
