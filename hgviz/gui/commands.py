@@ -278,6 +278,8 @@ class Commands(Stepping, ExportCommands, PruneCommands, CompareCommands, Attribu
         except HgvizError as error:
             return self.show_error(error)
         session.put(capture=capture, selection=chosen, **fields)
+        if capture.complete:
+            self.capturing.measure()
 
     def theme(self) -> None:
         """Light to dark or back, kept for the next start."""

@@ -27,10 +27,15 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> T
     """
     from hgviz.figures.content.elements import Neurons, Stage
     from hgviz.figures.paper.frame import map_of, token_in
-    from hgviz.maps import LazyMap
+    from hgviz.maps import LazyMap, Mixed
     from hgviz.maps.anatomy import dissect
 
     one = map_of(capture, chosen.layer, chosen.head)
+    if isinstance(one, Mixed):
+        raise HgvizError(
+            "queries meet slots in this model", "the tokens behind them come after",
+            "Look at its slots",
+        )  # fmt: skip
     if not isinstance(one, LazyMap):
         raise HgvizError(
             "this capture holds weights alone",

@@ -74,3 +74,11 @@ def test_every_head_of_tokens_is_signed():
     capture = of_tokens(linformer())
     assert all(signed(capture.spec.layers[0], capture.maps[0]))
     assert all(signed_head(capture, 0, head) for head in range(4))
+
+
+def test_neurons_send_to_the_slots(program):
+    program.session.put(capture=of_tokens(linformer()), look="neurons")
+    program.settle()
+    view = next(one for one in program.commands.views if one.name == "neurons")
+    assert view.empty[0] == "Queries meet slots here"
+    assert view.empty_actions == (("tokens", "Show the slots"),)

@@ -18,7 +18,7 @@ from hgviz.gui.neurons.pair import Pair
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.grid import Words as Texts
-from hgviz.maps import LazyMap
+from hgviz.maps import LazyMap, Mixed
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -29,6 +29,10 @@ ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
 NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 NO_QUERY = ("No query is chosen", "Choose one in the text below; all its keys are listed here.")
+MIXED = (
+    "Queries meet slots here",
+    "The tokens behind them come after: they have no product to take apart.",
+)
 DENSE = (
     "This capture holds weights alone",
     "They were kept as the model gave them: the queries and keys they came from are not there.\n"
@@ -95,6 +99,9 @@ class NeuronView(View):
         if one is None:
             reached = "It appears here as soon as the capture has reached it."
             self.empty = f"Layer {chosen.layer} is not captured yet", reached
+            return None
+        if isinstance(one, Mixed):
+            self.empty, self.empty_actions = MIXED, (("tokens", "Show the slots"),)
             return None
         if not isinstance(one, LazyMap):
             self.empty = DENSE
