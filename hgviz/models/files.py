@@ -24,6 +24,7 @@ MOST_NAME = 512
 LISTED = 3  # rows of the table before "and 71 more"
 MOST_DIMENSIONS = 8
 MOST_PACKED = 16  # weights hardly get smaller when they are packed
+NUMPYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _SAFE_DTYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
@@ -211,6 +212,8 @@ def _read_npz(path: Path, size: int, skip: Skip) -> dict[str, Tensor]:
             declared = sum(entry.file_size for entry in entries)
             if declared > MOST_PACKED * size:
                 raise _damaged(path, f"it declares {declared:,} bytes in a file of {size:,}")
+            if any(entry.compress_type not in NUMPYS for entry in entries):
+                raise _damaged(path, "it is packed as numpy packs nothing")
             for entry in entries:
                 name = entry.filename.removesuffix(".npy")
                 _check_name(path, name)

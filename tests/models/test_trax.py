@@ -328,6 +328,9 @@ def test_nothing_of_a_stranger_runs_or_breaks(tmp_path):
     assert "is damaged" in refused(at)
     packed(at)
     assert "it holds no arrays" in refused(at)
+    with zipfile.ZipFile(at, "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("arr_0.npy", claims((1,), data=bytes(8)))
+    assert "it is packed as numpy packs nothing" in refused(at)
     packed(at, **{"a\nb": claims((1,), data=bytes(8))})
     assert "is damaged" in refused(at)
 
