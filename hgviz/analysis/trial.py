@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from hgviz.core import Integers, Off
 from hgviz.examples import Examples
 
 Which = Literal["lost", "won", "all"]
+
+Kept = TypeVar("Kept")
 
 MOST = 200  # sets that can be undone
 
@@ -76,20 +78,20 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """Sets of heads that were off before, the newest last, and those that were undone."""
+class History(Generic[Kept]):
+    """What was there before, such as sets of heads, the newest last, and what was undone."""
 
-    past: tuple[Off, ...] = ()
-    future: tuple[Off, ...] = ()
+    past: tuple[Kept, ...] = ()
+    future: tuple[Kept, ...] = ()
 
-    def went(self, old: Off) -> History:
-        """After leaving a set for a new one."""
+    def went(self, old: Kept) -> History[Kept]:
+        """After leaving one for another."""
         return History((*self.past, old)[-MOST:])
 
-    def back(self, now: Off) -> tuple[Off, History]:
-        """The set before, and the history there."""
+    def back(self, now: Kept) -> tuple[Kept, History[Kept]]:
+        """The one before, and the history there."""
         return self.past[-1], History(self.past[:-1], (now, *self.future))
 
-    def forth(self, now: Off) -> tuple[Off, History]:
-        """The set that was undone last, and the history there."""
+    def forth(self, now: Kept) -> tuple[Kept, History[Kept]]:
+        """The one that was undone last, and the history there."""
         return self.future[0], History((*self.past, now), self.future[1:])

@@ -6,9 +6,10 @@ Only the standard library: the menus are there before numpy is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from hgviz.analysis.trial import History
     from hgviz.session import Session
 
 MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
@@ -184,11 +185,17 @@ def _removable(session: Session) -> str:
 
 
 def _undo(session: Session) -> str:
-    return "" if session.history.past else "Nothing to undo"
+    return "" if _cuts(session).past or session.history.past else "Nothing to undo"
 
 
 def _redo(session: Session) -> str:
-    return "" if session.history.future else "Nothing to redo"
+    return "" if _cuts(session).future or session.history.future else "Nothing to redo"
+
+
+def _cuts(session: Session) -> History[Any]:
+    from hgviz.analysis.trial import History
+
+    return session.cuts if session.mode != "prune" else History()
 
 
 def _beside(session: Session) -> str:
@@ -205,6 +212,21 @@ def _trainable(session: Session) -> str:
     if not session.checkpoint:
         return "Needs a checkpoint: open one first"
     return _can_try(session).replace("scored", "trained") or _capture(session)
+
+
+def _cuttable(session: Session) -> str:
+    from hgviz.analysis.texts import ends_of
+
+    if session.capture is None:
+        return _capture(session)
+    if ends_of(session.capture) is None:
+        many = len(session.capture.spec.levels) > 1
+        return "This model reads " + ("segments of one length" if many else "no segments")
+    if session.stale:
+        return "The text was edited: capture it first"
+    if not session.checkpoint:
+        return "Needs the model: open its checkpoint first"
+    return "" if session.cutting else _can_capture(session)  # the newest wins
 
 
 def _some_off(session: Session) -> str:
@@ -245,8 +267,12 @@ ACTIONS = (
     Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", _can_capture, 1),
     Action("ids", "Capture ids from a file…", "open", (), "Edit", _can_capture, 1),
     Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", _corpus, 1),
-    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 2),
-    Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 2),
+    Action("cut_here", "End a segment here, or not", "edit", ("S",), "Edit", _cuttable, 2),
+    Action("cut_words", "Segments: one for each word", "edit", (), "Edit", _cuttable, 2),
+    Action("cut_evenly", "Segments: all of one length…", "edit", (), "Edit", _cuttable, 2),
+    Action("uncut", "Segments: as the model finds them", "undo", (), "Edit", _cuttable, 2),
+    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 3),
+    Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 3),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),

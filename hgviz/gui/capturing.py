@@ -52,18 +52,20 @@ class Capturing:
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
         session = self.session
-        wish = self._wish(path, off=session.off, activation=session.activation)
+        wish = self._wish(
+            path, off=session.off, activation=session.activation, boundaries=session.boundaries
+        )
         self._start(wish, session.model, "Capturing")
 
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it.
 
-        Ids stand for what the checkpoint at hand reads, and go with no other.
+        Ids and boundaries are of what the checkpoint at hand reads, and go with no other.
         """
         title = f"Opening {opening.name_of(path)}"
-        wish = self._wish(path, activation=activation)
+        wish = self._wish(path, activation=activation, boundaries=self.session.boundaries)
         if path != self.session.checkpoint:
-            wish = replace(wish, ids="")
+            wish = replace(wish, ids="", boundaries="")
         self._start(wish, None, title, on_error)
 
     def start_corpus(self, corpus: str, out: str) -> None:
@@ -85,7 +87,10 @@ class Capturing:
     def start_writing(self, writing: Writing) -> None:
         """Have the model go on with the text; it grows on screen."""
         session = self.session
-        wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
+        wish = self._wish(
+            session.checkpoint, off=session.off, activation=session.activation,
+            boundaries=session.boundaries,
+        )  # fmt: skip
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
         self.working.start(

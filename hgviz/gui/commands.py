@@ -21,11 +21,11 @@ from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.composing import ExchangeDialog, Reads
+from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.finder import Finder
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
-from hgviz.gui.prune.commands import PruneCommands
 from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 
-class Commands(Stepping, ExportCommands, PruneCommands, CompareCommands, AttributionCommands):
+class Commands(Stepping, ExportCommands, CutCommands, CompareCommands, AttributionCommands):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:

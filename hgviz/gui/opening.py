@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hgviz import tasks
+from hgviz.analysis.texts import Ends
 from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Selection, Step, Task
 from hgviz.resources import resource
-from hgviz.session import clearest
+from hgviz.session import OWN, clearest
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -86,7 +89,7 @@ def measure(capture: Capture) -> Task[Found]:
 class Wish:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
-    activation: what its attention is exchanged for, "" for its own.
+    activation: what its attention is exchanged for, "" for its own. boundaries: as in a session.
     """
 
     path: str
@@ -96,6 +99,7 @@ class Wish:
     off: Off = frozenset()
     device: str = "auto"
     activation: str = ""
+    boundaries: Ends | str = ""
 
 
 class UnreadError(HgvizError):
@@ -190,13 +194,24 @@ def load(wish: Wish) -> Task[Model]:
 
 
 def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
-    """What the model reads; a decoder that was given no text of its own reads the source again."""
+    """What the model reads, between the boundaries that are wished for."""
+    ways = wish.boundaries if isinstance(wish.boundaries, str) else ""
+    prompt, target = _texts(wish, model, ways if ways != OWN else "")
+    if ways == OWN:
+        prompt = replace(prompt, boundaries=None)
+    elif not isinstance(wish.boundaries, str):
+        prompt = model.cut(prompt, np.isin(np.arange(len(prompt)), [*wish.boundaries]))
+    return prompt, target
+
+
+def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
+    """The texts; a decoder that was given none of its own reads the source again."""
     if wish.ids:
-        return tasks.prompt_from(model, ids_file=wish.ids)
+        return tasks.prompt_from(model, ids_file=wish.ids, boundaries=ways)
     both = model.spec.two_texts
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
-    return tasks.prompt_from(model, wish.text, pair=pair, target=target)
+    return tasks.prompt_from(model, wish.text, pair=pair, target=target, boundaries=ways)
 
 
 def reads_text(model: Model) -> bool:

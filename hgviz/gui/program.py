@@ -64,6 +64,7 @@ class Program:
         self.prune.join(self.commands)
         self.compare.join(self.commands)
         self.inspect.tabbed.chosen.connect(self._look)
+        self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.heads.example.connect(self.commands.show_example)
         self.inspect.heads.found.connect(self.commands.take_habits)
@@ -142,6 +143,7 @@ class Program:
             "activation",
             "off",
             "history",
+            "cuts",
             "trial",
             "study",
             "beside",

@@ -71,6 +71,7 @@ QLineEdit, QAbstractSpinBox { min-height: 26px; }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: 0; }
 QAbstractSpinBox QLineEdit { border: 0; padding: 0 6px; background: transparent; }
 QAbstractSpinBox:disabled { color: $secondary; background: $raised; border-color: $line; }
+QPushButton::menu-indicator { image: none; width: 0; }
 QPlainTextEdit { padding: 6px; }
 QLineEdit:focus, QPlainTextEdit:focus, QAbstractSpinBox:focus { border: 1px solid $press; }
 QComboBox { background: $pane; color: $text; border: 1px solid $edge; border-radius: 6px;

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from numpy import array_equal
 from psygnal import Signal
 
-from hgviz.analysis.texts import first_written, goes_on, texts_of
+from hgviz.analysis.texts import Ends, ends_given, first_written, goes_on, texts_of, uncut
 from hgviz.analysis.trial import History
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Off, Selection, Side
 from hgviz.session.walking import (
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study
 
+OWN = "own"  # boundaries: whatever was given, those that the model finds itself
+
 Mode = Literal["inspect", "follow", "prune", "compare"]
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
-    "other", "habits", "shade", "question", "explained", "unsaved",
+    "other", "habits", "shade", "question", "explained", "unsaved", "boundaries", "cuts",
 )  # fmt: skip
 
 
@@ -72,6 +75,9 @@ class Session:
     stepped: another text of the same corpus. beside: a second capture, B, to compare with;
     other: how it comes to be from the one at hand. habits: what is known of all heads in depth, of
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
+    boundaries: where segments are to end: tokens, a way that models.boundaries knows, OWN for those
+    of the model, "" where nobody says; cuts: what they were before; own: the capture between those
+    of the model.
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what was off before. data: the file a model is tried on; trial: what it scored there
@@ -106,12 +112,15 @@ class Session:
         self.checkpoint = ""
         self.activation = ""
         self.written: int | None = None
+        self.boundaries: Ends | str = ""
+        self.cuts: History[Ends | str] = History()
+        self.own: Capture | None = None
         self.question: Question | None = None
         self.explained: Attribution | None = None
         self.study: Study | None = None
         self.trial: Trial | None = None
         self.masks: tuple[Mask, ...] = ()
-        self.history = History()
+        self.history: History[Off] = History()
         self.data = self.score = ""
         self.per: Key = "score"
         self.grew = self.stepped = self.unsaved = False
@@ -121,6 +130,12 @@ class Session:
     def stale(self) -> bool:
         """Whether the text was edited since the capture on screen."""
         return self.capture is not None and texts_of(self.capture) != (self.text, self.second)
+
+    @property
+    def cutting(self) -> bool:
+        """Whether segments are to end elsewhere than in the capture on screen."""
+        told = None if self.capture is None else ends_given(self.capture)
+        return self.boundaries != ("" if told is None else told)
 
     @property
     def at_work(self) -> bool:
@@ -144,6 +159,9 @@ class Session:
         before = {name: getattr(self, name) for name in FIELDS}
         for name, value in fields.items():
             setattr(self, name, value)
+        texts = ("text", "second", "ids")
+        if "boundaries" not in fields and any(before[one] != getattr(self, one) for one in texts):
+            self.boundaries, self.cuts = "", History()  # tokens of another text
         if "capture" in fields:
             self._take_capture(before["capture"], fields)
         if "study" in fields and "unsaved" not in fields:
@@ -233,19 +251,25 @@ class Session:
             self.habits = None
         if not self.grew and "written" not in fields:
             self.written = None if new is None else first_written(new)
+        self.own = None if new is None else uncut(new, self.own)
         if new is None:
             self.facts = {} if "facts" not in fields else self.facts
             return
+        if "boundaries" not in fields:
+            told = ends_given(new)
+            self.boundaries = "" if told is None else told
         if "spec" not in fields:
             self.spec = new.spec
         if "text" not in fields and "second" not in fields:
             self.text, self.second = texts_of(new)
         if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
-        if not self.grew:
-            self._tokens = {}
-            if "facts" not in fields:
-                self.facts = {}
+        if self.grew:
+            return
+        if "facts" not in fields:
+            self.facts = {}
+        if not _same_tokens(old, new):  # between whatever segments
+            self._tokens, self.cuts = {}, History()
             if "selection" not in fields:
                 self.selection = self._fresh(old, new)
 
@@ -311,6 +335,11 @@ class Session:
         self.opened = opened
 
 
+def _same_tokens(old: Capture | None, new: Capture) -> bool:
+    """Whether a capture is of a text as the one before is, its segments aside."""
+    return old is not None and old.spec == new.spec and array_equal(old.prompt.ids, new.prompt.ids)
+
+
 def _fresh_query(tokens: int) -> int | None:
     return tokens * 3 // 5 if tokens else None
 
@@ -320,6 +349,6 @@ def _token(token: int | None, tokens: int) -> int | None:
 
 
 __all__ = [
-    "FIELDS", "Mode", "Session", "Work", "clearest", "step_head", "step_item", "step_layer",
+    "FIELDS", "OWN", "Mode", "Session", "Work", "clearest", "step_head", "step_item", "step_layer",
     "step_level", "step_token", "strongest_key",
 ]  # fmt: skip

@@ -86,7 +86,7 @@ class CompareDialog(Overlay):
         self.offer(go)
         self.kinds.chosen.connect(self._turn)
         now = session.other.kind if session.other is not None else "activation"
-        first = now if session.checkpoint else "model"
+        first = now if session.checkpoint and now in self.kinds.names else "model"
         self.kinds.choose(kind or first)
         self._turn(self.kinds.choice)
 

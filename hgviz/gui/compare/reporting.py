@@ -19,6 +19,7 @@ KINDS = "To read (*.html);;To print (*.pdf)"
 NO_MODELS = {
     "text": "B is another text: a report is of two models",
     "head": "B is another head: a report is of two models",
+    "segments": "B differs in its segments: a report is of two models",
 }
 
 

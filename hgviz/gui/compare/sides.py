@@ -199,6 +199,10 @@ class Sides(View):
         text = self._entry(menu, "Another text…", partial(self.wanted.emit, "text"),
                            now is not None and now.kind == "text")  # fmt: skip
         text.setEnabled(bool(session.checkpoint))
+        if session.own is not None and session.own is not session.capture:
+            other = Other("segments")
+            said = "The segments that the model finds"
+            self._entry(menu, said, partial(self.side.emit, other, None), now == other)
         menu.addSeparator()
         if session.beside is not None and (now is None or now.kind != "head"):
             part = menu.addMenu(f"Beside head {session.selection.head_id}")

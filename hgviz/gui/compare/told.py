@@ -62,6 +62,9 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
     if kind == "text":
         phrases = ("on this text", "on the other text")
         return Told("this text", "other text", "One model on two texts.", phrases)
+    if kind == "segments":
+        phrases = ("between these segments", "between those of the model")
+        return Told("given ends", "own ends", "One model, other segments.", phrases)
     if kind == "off":
         phrases = (_lacking(a.off), _lacking(b.off))
         return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)

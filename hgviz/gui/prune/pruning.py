@@ -65,7 +65,7 @@ class Pruning:
         if self.session.history.future:
             self._go(*self.session.history.forth(self.session.off))
 
-    def _go(self, off: Off, history: History) -> None:
+    def _go(self, off: Off, history: History[Off]) -> None:
         self.session.put(off=off, history=history)
 
     def keep(self) -> None:

@@ -47,6 +47,11 @@ class Line:
     signed: bool = False
     off: bool = False
 
+    @property
+    def null(self) -> bool:
+        """Whether its first cell stands for no token: the null group."""
+        return len(self.spans) > 0 and bool(self.spans[0, 1] < 0)
+
     def cell(self, token: int) -> int | None:
         """The cell whose tokens include a token."""
         at = int(np.searchsorted(self.spans[:, 1], token, side="right"))
@@ -124,25 +129,28 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Where the rows lie: (top, height) of each, and the height of the overview above them."""
+    """Where the rows lie: (top, height) of each, the height of the overview above them, and
+    (top, height) of the lane between."""
 
     tops: tuple[tuple[int, int], ...] = field(default=())
     overview: int = 0
+    lane: tuple[int, int] = (0, 0)
 
     @classmethod
-    def fitted(cls, count: int, room: int, scrolls: bool) -> Rows:
-        """So many rows in a room; they shrink alike, the first stays the largest."""
+    def fitted(cls, count: int, room: int, scrolls: bool, lane: int = 0) -> Rows:
+        """So many rows in a room; they shrink alike, the first stays the largest. lane: px."""
         overview = 8 if scrolls else 0
         gap = GAP if count <= 4 else 3
-        left = room - (overview + gap if overview else 0) - gap * max(0, count - 1)
+        left = room - lane - (overview + gap if overview else 0) - gap * max(0, count - 1)
         wanted = FIRST + OTHERS * (count - 1)
         scale = min(1.0, left / max(1, wanted))
         heights = [max(LEAST, int(scale * (OTHERS if n else FIRST))) for n in range(count)]
-        top, tops = overview + gap if overview else 0, []
+        top, tops = (overview + gap if overview else 0) + lane, []
+        above = top - lane
         for height in heights:
             tops.append((top, height))
             top += height + gap
-        return cls(tuple(tops), overview)
+        return cls(tuple(tops), overview, (above, lane))
 
     def at(self, y: float) -> int | None:
         """The row at a height."""

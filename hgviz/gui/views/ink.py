@@ -283,6 +283,28 @@ def _shadow(
     return out
 
 
+def special(painter: QPainter, box: QRectF, text: str) -> None:
+    """A special token in its cell: a grey chip."""
+    now = theme.current()
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(now.edge, 1))
+    painter.setBrush(now.hover)
+    inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
+    painter.drawRoundedRect(inner, 4, 4)
+    painter.setPen(now.secondary)
+    painter.setFont(theme.mono(0.85))
+    painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, text)
+    painter.restore()
+
+
+def ring(painter: QPainter, box: QRectF) -> None:
+    """Around the key: white within black, as on the map."""
+    for reach, colour in ((0.5, Qt.GlobalColor.black), (-0.5, Qt.GlobalColor.white)):
+        painter.setPen(QPen(colour, 1))
+        painter.drawRoundedRect(box.adjusted(-reach, -reach, reach, reach), 2, 2)
+
+
 def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
     """A glyph wider than its cells, made narrower."""
     painter.save()

@@ -23,13 +23,14 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt
 from hgviz.gui import theme
-from hgviz.gui.views import ink, ribbon
+from hgviz.gui.views import ends, ink, labels, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
+from hgviz.gui.views.ends import LANE, Marks
+from hgviz.gui.views.labels import LEFT
 from hgviz.gui.views.passages import Tokens
 from hgviz.gui.views.pointer import turns_along
 
-LEFT, RIGHT, TOP = 122, 17, 6  # px: labels at the left, the padding of the pane
-HEAD, NUMBER = 52, 87  # where "head" and its number begin
+RIGHT, TOP = 17, 6  # px: the padding of the pane
 LETTER = 0.62  # the width of a monospaced letter, in parts of its size
 
 
@@ -40,6 +41,7 @@ class Strip(QWidget):
     queried = Signal(object)  # (first, last) tokens, last included
     keyed = Signal(int)  # a token
     opened = Signal(object)  # the head of a row's label
+    cut = Signal(int)  # a token after which a segment shall end, or no longer
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,10 +51,12 @@ class Strip(QWidget):
         self.selected: HeadId | None = None
         self.queries: Tokens | None = None
         self.written: int | None = None
+        self.marks: Marks | None = None
         self.ruler: Ruler | None = None
         self.rows = Rows()
         self._drag: Tokens | None = None
         self._sliding = False
+        self._end: int | None = None  # the token whose end the pointer is at
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -71,13 +75,16 @@ class Strip(QWidget):
         display: Display,
         selected: HeadId | None,
         written: int | None = None,
+        marks: Marks | None = None,
     ) -> bool:
         """Show rows; a new text starts at its beginning, one that grows stays where it is: True.
 
-        written: the first token that the model wrote.
+        written: the first token that the model wrote. marks: where segments end.
         """
         old, self.prompt, self.lines = self.prompt, prompt, lines
         self.display, self.selected, self.written = display, selected, written
+        self.marks = marks
+        self._point_at_end(None)
         grown = old is not None and len(prompt) > len(old) and prompt.continues(old)
         self._lay_out(None if grown or prompt is old else 0.0)
         return grown
@@ -94,7 +101,8 @@ class Strip(QWidget):
             return
         before = self.ruler.offset if self.ruler is not None and offset is None else offset or 0.0
         self.ruler = Ruler.fitted(self.prompt, max(20, self.width() - LEFT - RIGHT), before)
-        self.rows = Rows.fitted(len(self.lines), self.height() - TOP, self.ruler.scrolls)
+        lane = LANE if self.marks is not None else 0
+        self.rows = Rows.fitted(len(self.lines), self.height() - TOP, self.ruler.scrolls, lane)
         self.update()
 
     # --- painting ---------------------------------------------------------------------------------
@@ -106,7 +114,8 @@ class Strip(QWidget):
         with QPainter(self) as painter:
             painter.translate(0, TOP)
             for line, (top, height) in zip(self.lines, self.rows.tops, strict=False):
-                self._labels(painter, line, top, height)
+                rgb = self._colours(line, np.array([0])) if line.null else None
+                labels.draw(painter, line, (top, height), line.head == self.selected, rgb)
             painter.setClipRect(QRectF(LEFT - 3, -TOP, self.ruler.room + 6, self.height()))
             first, last = self.ruler.shown()
             written = glyphs(self.prompt, first, last)
@@ -114,28 +123,13 @@ class Strip(QWidget):
                 zip(self.lines, self.rows.tops, strict=False)
             ):
                 self._row(painter, line, QRectF(0, top, 0, height), written, number == 0)
+            if self.marks is not None and self.lines:
+                ends.draw(painter, self.marks, self._where((first, last)), self._end)
             self._chosen(painter)
+            painter.setClipping(False)
             if self.rows.overview and self.lines:
-                painter.setClipping(False)
                 rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
                 ribbon.draw(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
-
-    def _labels(self, painter: QPainter, line: Line, top: int, height: int) -> None:
-        now = theme.current()
-        on = line.head == self.selected
-        bold = QFontMetricsF(theme.font(0.92, 600))
-        short = 16 + bold.horizontalAdvance(line.level) < HEAD - 4
-        said = "off" if line.off else "head" if short and line.head is not None else ""
-        number = "" if line.head is None else str(line.head)
-        for x, text, weight, colour in (
-            (16, line.level, 600, now.text),
-            (HEAD if line.level else 16, said, 400, now.secondary),
-            (NUMBER, number, 600 if on else 400, now.mark_text if on else now.secondary),
-        ):
-            painter.setFont(theme.font(0.92, weight))
-            painter.setPen(colour)
-            box = QRectF(x, top, LEFT - x - 4, height)
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
     def _row(
         self, painter: QPainter, line: Line, band: QRectF, written: list[Glyph], first: bool
@@ -146,7 +140,7 @@ class Strip(QWidget):
         rgb = self._colours(line, cells)
         inks = palettes.readable(rgb) if rgb is not None else None
         of = np.full(len(self.ruler.edges), -1)
-        now = theme.current()
+        now, ratio = theme.current(), self.devicePixelRatioF()
         within = None if line.seen is None else line.seen[cells]
         fills = None if rgb is None else rgb.tolist()
         plain, close = ink.faint(now.pane, 0.85), ink.faint(now.pane, 0.16)
@@ -160,13 +154,27 @@ class Strip(QWidget):
                 painter.fillRect(box, QColor(*fills[at]))
             edge = close if first and seen and fills is not None else plain
             painter.fillRect(QRectF(box.right() - 1, box.top(), 1, box.height()), edge)
+        tail = (
+            self._box(max(0, int(line.spans[-1, 1])), len(of) - 1, band) if line.null else QRectF()
+        )
+        if tail.width():
+            ends.nobody(painter, tail, ratio)
         if first:
             self._second_text(painter, band, start, end)
             self._written(painter, band, start, end)
         if line.off and len(cells):
             span = self._box(int(line.spans[cells[0], 0]), int(line.spans[cells[-1], 1]), band)
-            ink.switched_off(painter, span, self.devicePixelRatioF())
+            ink.switched_off(painter, span, ratio)
         self._letters(painter, band, written, of, inks, within, first)
+
+    def _where(self, shown: tuple[int, int]) -> ends.Place:
+        (top, height), foot = self.rows.tops[0], self.rows.tops[min(1, len(self.rows.tops) - 1)][0]
+
+        def edge(token: int) -> float:
+            assert self.ruler is not None
+            return LEFT + round(self.ruler.x(token + 1))
+
+        return ends.Place(edge, self.rows.lane, (top, height), max(foot, top + height), shown)
 
     def _second_text(self, painter: QPainter, band: QRectF, start: int, end: int) -> None:
         """A line under the tokens of the second text of a pair."""
@@ -211,7 +219,7 @@ class Strip(QWidget):
             box = self._box(one.first, one.last, band)
             seen = within is None or bool(within[at])
             if one.special:
-                self._special(painter, box, one.text)
+                ink.special(painter, box, one.text)
                 continue
             colour = now.secondary if not seen else now.text
             if inks is not None and seen:
@@ -225,19 +233,6 @@ class Strip(QWidget):
             if one.leftwards and first:
                 ink.leftwards(painter, box)
 
-    def _special(self, painter: QPainter, box: QRectF, text: str) -> None:
-        now = theme.current()
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(now.edge, 1))
-        painter.setBrush(now.hover)
-        inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
-        painter.drawRoundedRect(inner, 4, 4)
-        painter.setPen(now.secondary)
-        painter.setFont(theme.mono(0.85))
-        painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, text)
-        painter.restore()
-
     def _chosen(self, painter: QPainter) -> None:
         """The cell of the query in every row, tied together, and the key where it is looked at."""
         mark = theme.current().mark
@@ -247,32 +242,19 @@ class Strip(QWidget):
         painter.setBrush(mark)
         for upper, lower in zip(boxes, boxes[1:], strict=False):
             if upper is not None and lower is not None:
-                painter.drawPolygon(
-                    QPolygonF(
-                        [
-                            upper.bottomLeft(),
-                            upper.bottomRight(),
-                            lower.topRight(),
-                            lower.topLeft(),
-                        ]
-                    )
-                )
+                corners = upper.bottomLeft(), upper.bottomRight(), lower.topRight(), lower.topLeft()
+                painter.drawPolygon(QPolygonF([*corners]))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for number, line in enumerate(self.lines):
             if line.key is not None and line.head is not None and line.head == self.selected:
-                self._ring(painter, self._cell_box(number, line.key))
+                ink.ring(painter, self._cell_box(number, line.key))
         for box, line in zip(boxes, self.lines, strict=True):
             # on red and blue the mark needs a ground of its own
             for pen in ((QPen(theme.current().pane, 5),) if line.signed else ()) + (QPen(mark, 2),):
                 painter.setPen(pen)
                 if box is not None:
+                    painter.setClipping(box.right() >= LEFT - 3)  # the null group is before it all
                     painter.drawRoundedRect(box, 3, 3)
-
-    def _ring(self, painter: QPainter, box: QRectF) -> None:
-        """Around the key: white within black, as on the map."""
-        for reach, colour in ((0.5, Qt.GlobalColor.black), (-0.5, Qt.GlobalColor.white)):
-            painter.setPen(QPen(colour, 1))
-            painter.drawRoundedRect(box.adjusted(-reach, -reach, reach, reach), 2, 2)
 
     def _query_box(self, number: int) -> QRectF | None:
         line = self.lines[number]
@@ -284,6 +266,8 @@ class Strip(QWidget):
     def _cell_box(self, number: int, cell: int) -> QRectF:
         top, height = self.rows.tops[number]
         a, b = (int(one) for one in self.lines[number].spans[cell])
+        if b < 0:
+            return labels.null_box(top, height)
         return self._box(a, max(a + 1, b), QRectF(0, top, 0, height))
 
     def _box(self, first: int, last: int, band: QRectF) -> QRectF:
@@ -328,11 +312,25 @@ class Strip(QWidget):
         cell = line.cell(token)
         return None if cell is None else int(line.spans[cell, 1]) - 1
 
+    def end_at(self, place: QPointF) -> int | None:
+        """The token whose end is nearest to a place in the lane above the text."""
+        top, height = self.rows.lane
+        if self.ruler is None or not top <= place.y() - TOP < top + height:
+            return None
+        token, x = self.ruler.token(place.x() - LEFT), place.x() - LEFT
+        if token is None:
+            return None
+        before = x - self.ruler.x(token) < self.ruler.x(token + 1) - x
+        return token - before if token else token
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a query; with Alt the key; a label opens its head."""
+        """Choose a query; with Alt the key; a label opens its head; a mark is set or taken."""
         if event.button() != Qt.MouseButton.LeftButton or self.ruler is None:
             return
         place = event.position()
+        if (end := self.end_at(place)) is not None:
+            self.cut.emit(end)
+            return
         if self.rows.overview and place.y() - TOP < self.rows.overview and place.x() >= LEFT:
             self._sliding = True
             self._slide(place.x())
@@ -358,10 +356,21 @@ class Strip(QWidget):
             return
         token = self.token_at(event.position())
         if self._drag is None:
+            self._point_at_end(self.end_at(event.position()))
             self.pointed.emit(token)
         elif token is not None and token != self._drag[1]:
             self._drag = (self._drag[0], token)
             self.queried.emit((min(self._drag), max(self._drag)))
+
+    def _point_at_end(self, end: int | None) -> None:
+        if end == self._end:
+            return
+        self._end = end
+        over = self.prompt is not None and self.marks is not None and end is not None
+        said = ends.hint(self.marks, self.prompt, end) if over else ""
+        self.setToolTip(said)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
+        self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let go."""
@@ -369,6 +378,7 @@ class Strip(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer is over nothing."""
+        self._point_at_end(None)
         self.pointed.emit(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -254,6 +254,8 @@ class Brush:
         if self.look.spine and self.scene.plain and not self.scene.spec.two_texts:
             title = ""
         title = title if ":" in title else title.capitalize()
+        if self.look.spine and self.scene.spec.levels[label.level].stride is None:
+            title = f"{title[:3]}."  # between the rows and the edge there is room for a scale
         self._write(QRectF(x, y, 80, high), title, name, colour, left)
         y += high
         small = theme.font(0.92)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
@@ -17,12 +17,17 @@ from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.views import verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
+from hgviz.gui.views.ends import Marks, marks_of
 from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
 from hgviz.gui.views.stages import followed
 from hgviz.gui.views.strip import LEFT, Strip
 from hgviz.session import Session, step_item
 
 NOTE = "the selected {unit}, and what it looks at"
+CUTS = (
+    ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
+    ("cut_evenly", "All of one length…"), ("uncut", "As the model finds them"),
+)  # fmt: skip
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
 
@@ -33,6 +38,7 @@ class Shown:
     capture: Capture
     passages: tuple[Passage, ...]
     display: Display
+    marks: Marks | None = None
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -67,6 +73,7 @@ class TextStrip(View):
     empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
     rows_changed = Signal(int)  # how many rows there are now
+    cut = Signal(int)  # a token after which a segment shall end, or no longer
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,7 +99,16 @@ class TextStrip(View):
         self.capture_button = Button("Capture", "capture")
         self.capture_button.clicked.connect(self._capture)
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
-        self.head.add(self.edit, self.capture_button)
+        self.segments = Button("Segments", "chevron")
+        self.segments.setToolTip("Where segments end: as the model finds them, or elsewhere")
+        self.segments.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        menu = QMenu(self.segments)
+        menu.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        for name, words_ in CUTS:
+            menu.addAction(words_, partial(self.asked.emit, name))
+        self.segments.setMenu(menu)
+        self.segments.hide()
+        self.head.add(self.segments, self.edit, self.capture_button)
         self.strips = (Strip(), Strip())
         self.strip = self.strips[0]
         for number, strip in enumerate(self.strips):
@@ -100,6 +116,7 @@ class TextStrip(View):
             strip.queried.connect(partial(self._choose, number))
             strip.keyed.connect(partial(self._key, number))
             strip.opened.connect(self._open)
+            strip.cut.connect(self.cut)
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
         self._foot.setFixedHeight(36)
@@ -138,7 +155,7 @@ class TextStrip(View):
             replace(chosen, layer=session.selection.layer, head=session.selection.head),
             self._several(chosen), session.opened, tokens, session.display, off,
         )  # fmt: skip
-        return _shown(capture, wish)
+        return _shown(capture, wish, session.own)
 
     def draw(self, result: Shown) -> None:
         """Show the rows."""
@@ -151,6 +168,9 @@ class TextStrip(View):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
         self._said = NOTE.format(unit=unit) + _where(spec)
+        self.segments.setVisible(result.marks is not None)
+        if result.marks is not None:
+            self._said = result.marks.said()
         self._say_work()
         said = verdict.of_text(result.capture).sentence()
         self.verdict.setText(said)
@@ -163,7 +183,9 @@ class TextStrip(View):
         for strip, one in zip(self.strips, result.passages, strict=False):
             mine = one.prompt is result.capture.main
             written = self.session.written if mine else None
-            same = strip.show_lines(one.prompt, one.lines, result.display, chosen, written)
+            same = strip.show_lines(
+                one.prompt, one.lines, result.display, chosen, written, result.marks
+            )
             strip.show_queries(one.queries, follow=self.session.hover is None and not same)
         self.legend.say("    ".join(self._legend(result)))
 
@@ -239,6 +261,8 @@ class TextStrip(View):
             )
         elif len(result.passages) > 1:
             yield "The text is read from slots, into which all of it is mixed."
+        elif result.marks is not None:
+            yield from result.marks.legend()
         elif len(result.lines) > 1:
             yield "Each resolution shows the head last opened there (dashed in the hourglass)."
 
@@ -300,8 +324,9 @@ class TextStrip(View):
             self.session.select(layer=head.layer, head=head.head)
 
 
-def _shown(capture: Capture, wish: Wish) -> Task[Shown]:
-    return Shown(capture, (yield from passages(capture, wish)), wish.display)
+def _shown(capture: Capture, wish: Wish, own: Capture | None) -> Task[Shown]:
+    found = yield from passages(capture, wish)
+    return Shown(capture, found, wish.display, marks_of(capture, own))
 
 
 def _where(spec: ModelSpec) -> str:
