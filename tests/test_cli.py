@@ -50,7 +50,7 @@ def model(monkeypatch, capture):
         yield Step(1, 1)
         return asked
 
-    def prompt_from(model, text, text_file, ids_file, pair, target):
+    def prompt_from(model, text, text_file, ids_file, pair, target, boundaries):
         asked.prompt = (text, text_file, ids_file)
         return capture.prompt, None
 

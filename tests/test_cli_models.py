@@ -82,7 +82,7 @@ def test_no_tokens_are_one_line_and_special_ones_are_enough(run, tmp_path):
 
 def test_a_folder_is_no_capture(run, tmp_path):
     folder = write_bert(tmp_path / "bert")
-    for verb in (("map", "--layer", 0, "--head", 0), ("logits",), ("rollout",)):
+    for verb in (("map", "--layer", 0, "--head", 0), ("rollout",)):
         error = failed(run(verb[0], folder, *verb[1:], "-o", tmp_path / "a.npy"))
         assert error.startswith(f"{folder} is no capture. It is a folder, and a capture is a file")
 
