@@ -154,7 +154,7 @@ def test_what_wants_a_capture_says_that_this_is_none(run, tmp_path, model, data)
     out = tmp_path / "s.h5"
     measured(run, model, "--data", data, "-o", out)
     said = refused(run, "map", out, "--layer", 0, "--head", 0, "-o", tmp_path / "a.npy")
-    assert "not a capture" in said
+    assert "is no capture" in said
     assert tasks.kind_of(out) == "study"
 
 

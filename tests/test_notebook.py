@@ -177,7 +177,8 @@ def test_a_text_for_two_captures_is_refused(small):
 
 def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path):
     shown = hgviz.reach("sample/softmax", "sample/ymish", text=TEXT, width="acl")
-    assert "<svg" in shown._repr_svg_() and "softmax: outputs depend on later tokens, too, each on all" in shown.alt
+    assert "<svg" in shown._repr_svg_()
+    assert "softmax: outputs depend on later tokens, too, each on all" in shown.alt
     assert [one["model"] for one in shown.facts["reach"]] == ["softmax", "ymish"]
     assert json.dumps(shown.facts)
     shown.save(tmp_path / "r.pdf")
