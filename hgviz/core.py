@@ -32,13 +32,15 @@ class Level:
     stride: tokens per position, None where segments differ in length.
     shift: the causal shift (k - 1) applied before shortening INTO this level, in positions of the
     level above; 0 at full resolution and in bidirectional models. sequence: whose tokens its spans
-    count; "slots" are the rows that a projected sequence is mixed into, which are no tokens.
+    count; "slots" are rows that a projected sequence is mixed into, no tokens. apart: 1 where the
+    first token is a position of its own, before groups of stride tokens.
     """
 
     index: int
     stride: int | None = 1
     shift: int = 0
     sequence: Side = "source"
+    apart: int = 0
 
     @property
     def label(self) -> str:
@@ -297,9 +299,8 @@ class Capture:
 
     def position(self, level: int, token: int) -> int:
         """The position of a level that speaks for a token."""
-        stride = self.spec.levels[level].stride
-        if stride is not None:
-            return token // stride
+        if (one := self.spec.levels[level]).stride is not None:
+            return min((token - one.apart) // one.stride + one.apart, len(self.spans[level]) - 1)
         # the last that is closed by then: what the model gives the token from below
         ends = self.spans[level][:, 1]
         closed = np.flatnonzero((ends > 0) & (ends <= token + 1))

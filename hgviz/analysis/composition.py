@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
-from hgviz.analysis.operators import Array, Between, Groups, Segments, shifted, unshifted
+from hgviz.analysis.operators import Array, Between, Groups, Halves, Segments, shifted, unshifted
 from hgviz.core import Capture, Task
 from hgviz.recipe import Recipe
 
@@ -218,6 +218,71 @@ class Decoder:
         return np.concatenate([source, rows], axis=1)
 
 
+# --- one way back ---------------------------------------------------------------------------------
+
+
+class Funnel:
+    """A text that is pooled level by level, and spread once from the last of them over all tokens
+    (Dai et al. 2020), as a linear operator.
+
+    With P the pooling and D the map of the first layer of a level, S = rn(1/2 (D + P)), or P where
+    no layer looks down; over B, A the layers before and after, B_1, B_2 .. those of the levels and
+    U the spreading: R = A rn(1/2 (I + U B_2 S_2 B_1 S_1)) B.
+    """
+
+    def __init__(self, net: Net, tokens: int) -> None:
+        self.length, self.recipe = tokens, net.recipe
+        self.before, self.after = net.stacks(0)
+        inner = range(1, len(net.levels))
+        self.ways = [net.halves(level) for level in inner]
+        self.downs = [net.between(level - 1)[0] for level in inner]
+        self.stacks = [
+            [layer for layer in net.of_level(level) if layer is not down]
+            for level, down in zip(inner, self.downs, strict=True)
+        ]
+        self.masses: list[Array] = []  # of the rows of each level, as it is pooled
+        self.scales: list[Array] = []
+
+    def measure(self) -> Task[None]:
+        """Find the scales, from the tokens in; before anything is sent through."""
+        keep, look = self.recipe.keep, self.recipe.look
+        values = skip = yield from _stack(self.before, np.ones(self.length))
+        for way, down, layers in zip(self.ways, self.downs, self.stacks, strict=True):
+            self.masses.append(values)
+            short = way.pool(values)
+            if down is not None:
+                looked = yield from down.right(values)
+                short = keep * short + look * looked
+            values = yield from _stack(layers, short * self._scale(short))
+        spread = self.ways[-1].spread(values, self.length)
+        self._scale(keep * skip + look * spread)
+
+    def _scale(self, values: Array) -> Array:
+        self.scales.append(inverse(values) if self.recipe.divides else np.ones(len(values)))
+        return self.scales[-1]
+
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+        """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
+        keep, look = self.recipe.keep, self.recipe.look
+        rows = yield from _stack_left(self.after, rows)
+        rows = rows * self.scales[-1]
+        deep, crossed = self.ways[-1].unspread(look * rows), []
+        for level in reversed(range(len(self.ways))):
+            way, down = self.ways[level], self.downs[level]
+            deep = yield from _stack_left(self.stacks[level], deep)
+            deep, looked = deep * self.scales[level], np.zeros((len(rows), way.length))
+            if down is not None:
+                looked = yield from down.left(look * deep)
+                deep = keep * deep
+            pooled, mass = way.unpooled(deep), self.masses[level]
+            deep = pooled + looked
+            none = np.zeros(len(rows))
+            crossed.append(Crossing(deep @ mass, none, pooled @ mass, looked @ mass))
+        if told is not None:
+            told += reversed(crossed)
+        return (yield from _stack_left(self.before, keep * rows + deep))
+
+
 # --- one capture ----------------------------------------------------------------------------------
 
 
@@ -228,6 +293,7 @@ class Net:
         spec, self.recipe = capture.spec, recipe
         self.official = spec.form not in ("windowed", "dynamic")
         self.spreads = spec.upsampling != "none"
+        self.funnels = spec.form == "funnel" and len(spec.levels) > 1
         self.levels, self.layers = spec.levels, spec.layers
         self.spans, self.keep = capture.spans, capture.prompt.attention_mask
         # a layer that has no heads, or none that is on, adds nothing that looks anywhere
@@ -257,6 +323,11 @@ class Net:
         found = pooling[level] if level < len(pooling) else None
         parts = None if found is None else np.array(found, np.float64)
         return Groups(length, below // above, self.levels[level + 1].shift, parts)
+
+    def halves(self, level: int) -> Halves:
+        """Between a level and the one above it, of which it is the half."""
+        one = self.levels[level]
+        return Halves(self.spans[level - 1], self.spans[level], one.stride or 1, one.apart)
 
     def of_level(self, level: int) -> list[Fused]:
         """The layers whose queries lie on a level, in order."""

@@ -149,7 +149,7 @@ def _speakers(capture: Capture, layer: int) -> Pairs:
     tokens = np.arange(len(capture.query_prompt(layer)))
     level = capture.spec.levels[capture.spec.layers[layer].level]
     if level.stride is not None:
-        rows = tokens // level.stride
+        rows = (tokens - level.apart) // level.stride + level.apart
     else:
         rows = np.array([capture.row(layer, int(one)) for one in tokens], np.int64)
     inside = rows < known.shape[1]

@@ -73,7 +73,8 @@ class Network:
         self.edges: list[Edges] = []
         if capture.target is None:
             self.inputs = [self._group(self.tokens)]
-            self.answer = self._level(0, self.inputs[0])
+            start = self.inputs[0]
+            self.answer = self._funnel(start) if self.net.funnels else self._level(0, start)
         else:
             self.inputs = [self._group(self.before), self._group(self.tokens)]
             self.answer = self._decoder()
@@ -162,6 +163,26 @@ class Network:
             first = self._sum(length, (keep, skip, own), (look, inner, wide))
         out = self._sum(length, (keep, first, even), (look, inner, looked))
         return self._sum(length, (look, out, even), (keep, skip, own))
+
+    def _funnel(self, group: int) -> int:
+        """As composition.Funnel."""
+        net, keep, look = self.net, self.keep, self.look
+        before, after = net.stacks(0)
+        skip = group = self._stack(before, group)
+        for level in range(1, len(net.levels)):
+            way, (down, _) = net.halves(level), net.between(level - 1)
+            short = way.pool(np.eye(way.length))
+            if down is not None:
+                short = keep * short + look * down.corner(way.count, way.length)
+            if self.divides:
+                short = short * inverse(short.sum(axis=1))[:, None]
+            group = self._sum(way.count, (1.0, group, short))
+            group = self._stack([one for one in net.of_level(level) if one is not down], group)
+        own, wide = keep * np.eye(self.tokens), look * way.spread(np.eye(way.count), self.tokens)
+        if self.divides:
+            scale = inverse(own.sum(axis=1) + wide.sum(axis=1))[:, None]
+            own, wide = own * scale, wide * scale
+        return self._stack(after, self._sum(self.tokens, (1.0, skip, own), (1.0, group, wide)))
 
     def _decoder(self) -> int:
         source, target = self.inputs

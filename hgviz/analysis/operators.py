@@ -173,3 +173,47 @@ class Segments:
         if len(there):
             out[:, there] = np.add.reduceat(rows, first, axis=1)
         return out
+
+
+class Halves:
+    """A level that is pooled by two, and spread over the tokens from the last (Dai et al. 2020).
+
+    above, below (n, 2), (m, 2): the tokens behind the positions of both; stride, apart: of the
+    level below. What a maximum took of either is not known: both count as much, as in the mean.
+    """
+
+    def __init__(self, above: Integers, below: Integers, stride: int, apart: int) -> None:
+        self.length, self.count = len(above), len(below)
+        self._first = np.searchsorted(above[:, 0], below[:, 0])
+        self._last = np.searchsorted(above[:, 1], below[:, 1])
+        self.stride, self.apart = stride, apart
+
+    def pool(self, values: Array) -> Array:
+        """(n, ...) -> (m, ...)"""
+        found: Array = (values[self._first] + values[self._last]) / 2
+        return found
+
+    def unpooled(self, rows: Array) -> Array:
+        """The transpose of pool, of rows (r, m)."""
+        out = np.zeros((len(rows), self.length))
+        out[:, self._first] += rows / 2
+        out[:, self._last] += rows / 2
+        return out
+
+    def spread(self, values: Array, tokens: int) -> Array:
+        """(m, ...) -> (tokens, ...): zero at those that no position is spread to."""
+        found: Array = np.concatenate([values, np.zeros((1, *values.shape[1:]))])[
+            self._read(tokens)
+        ]
+        return found
+
+    def unspread(self, rows: Array) -> Array:
+        """The transpose of spread, of rows (r, tokens)."""
+        out = np.zeros((len(rows), self.count + 1))
+        there, first = np.unique(self._read(rows.shape[1]), return_index=True)
+        out[:, there] = np.add.reduceat(rows, first, axis=1)
+        return out[:, :-1]
+
+    def _read(self, tokens: int) -> Integers:
+        at = (np.arange(tokens, dtype=np.int64) - self.apart) // self.stride + self.apart
+        return np.minimum(at, self.count)

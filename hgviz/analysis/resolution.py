@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.analysis.composition import Crossing, Decoder, Level, Net
+from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net
 from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
 from hgviz.core import Capture, Floats, HgvizError, Interval, Task, finish, readonly, replace
@@ -40,11 +40,13 @@ class Rollout:
         self.tokens = len(capture.main)
         self.before = 0 if capture.target is None else len(capture.prompt)
         self._net = net = Net(capture, self.recipe)
-        self.level: Level | Decoder = (
-            Level(net, 0, self.tokens)
-            if capture.target is None
-            else Decoder(net, self.before, self.tokens)
-        )
+        self.level: Level | Decoder | Funnel
+        if capture.target is not None:
+            self.level = Decoder(net, self.before, self.tokens)
+        elif net.funnels:
+            self.level = Funnel(net, self.tokens)
+        else:
+            self.level = Level(net, 0, self.tokens)
         self._measured = False
 
     def rows(self, rows: Interval = None) -> Task[Floats]:
@@ -168,11 +170,11 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
         )
     if has_slots(capture):
         return of_tokens(capture)
-    forms = ("official", "windowed", "dynamic")
+    forms = ("official", "windowed", "dynamic", "funnel")
     if len(spec.levels) > 1 and not spec.two_texts and spec.form not in forms:
         raise HgvizError(
             f"the levels of a {spec.form or spec.family} model cannot be composed",
-            f"only the {', '.join(forms[:-1])} and {forms[-1]} forms of the Hourglass can",
+            f"only forms that come back to all tokens can: {', '.join(forms)}",
             "Look at its layers one by one",
         )
     return capture

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import HgvizError, Layer, Off
+from hgviz.core import Layer, Off
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
@@ -241,6 +241,7 @@ class Attention(nn.Module):
             k, v = self._side("k", context, key), self._split(self.v(context))
             if isinstance(slots, Mixtures):
                 (k, v), keep = slots(k, v, keep), None
+            q, k = self._longer(q, k, rel)
         relative = self._distances(rel)
         if run.met is not None:
             run.met[layer.index] = Met(q, k, v, keep, relative)
@@ -307,6 +308,10 @@ class Attention(nn.Module):
     def _tokens(self, x: Tensor, first: int, stride: int) -> Tensor:
         """The token each row stands for."""
         return (torch.arange(x.shape[-2], device=x.device) + first) * stride
+
+    def _longer(self, q: Tensor, k: Tensor, rel: Relative | None) -> tuple[Tensor, Tensor]:
+        """With what else their product is to say."""
+        return q, k
 
     def _distances(self, rel: Relative | None) -> Bias | None:
         if self.places is not None:
@@ -388,12 +393,3 @@ def finish_steps(steps: Steps) -> Tensor:
             next(steps)
         except StopIteration as end:
             return end.value
-
-
-def too_long(length: int, limit: int) -> HgvizError:
-    """A text the model has no positions for."""
-    return HgvizError(
-        f"the text has {length:,} tokens and this model reads at most {limit:,}",
-        "its positions end there",
-        "Shorten the text",
-    )

@@ -143,10 +143,10 @@ def _positions(x: Tensor, spec: ModelSpec, layer: Layer, text: Tokens) -> Tensor
     keep = read.keep
     if keep is None:
         keep = torch.ones(given.shape[:2], dtype=torch.bool, device=given.device)
-    real = keep[:, :: level.stride or 1]  # a group begins with a real token, or has none
-    rows = x.shape[1]
-    real = torch.nn.functional.pad(real, (0, max(0, rows - real.shape[1])))[:, :rows]
-    return x[real]
+    # a group begins with a real token, or has none
+    at = (torch.arange(x.shape[1], device=keep.device) - level.apart) * (level.stride or 1)
+    at, last = (at + level.apart).clamp(min=0), keep.shape[1] - 1
+    return x[keep[:, at.clamp(max=last)] & (at <= last)]
 
 
 __all__ = ["Compensation", "gates", "means"]

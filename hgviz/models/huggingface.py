@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hgviz.core import Goal, HgvizError
 from hgviz.models.checkpoint import Checkpoint, checked, require_depth, shapes_of
-from hgviz.models.config import TransformerConfig
+from hgviz.models.config import FunnelConfig, TransformerConfig
 from hgviz.models.files import Shapes, require_fit
 from hgviz.models.readers import located, plain, quoted, read_config, shown, weights_of
 from hgviz.models.shards import read_weights
@@ -44,7 +44,10 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     num_labels: int | None = None
 
 
-class Family(Protocol):
+Built = TypeVar("Built", TransformerConfig, FunnelConfig)
+
+
+class Family(Protocol[Built]):
     """One family of transformers; a module."""
 
     PREFIX: str  # before the names of the model within one with a head, such as "bert."
@@ -54,20 +57,20 @@ class Family(Protocol):
     INSTEAD: dict[str, str]  # a tensor, and the one that is used in its place where it is there
     BUFFERS: re.Pattern[str]  # names that are no weights
 
-    def settle(self, data: dict[str, Any], names: Collection[str], where: str) -> TransformerConfig:
+    def settle(self, data: dict[str, Any], names: Collection[str], where: str) -> Built:
         """The configuration that a config.json and the tensors' names describe."""
         ...
 
-    def source(self, name: str, config: TransformerConfig) -> Source:
+    def source(self, name: str, config: Built) -> Source:
         """Where the family keeps a neutral tensor."""
         ...
 
-    def harmless(self, config: TransformerConfig) -> re.Pattern[str]:
+    def harmless(self, config: Built) -> re.Pattern[str]:
         """Names of weights that a model of this goal does not use."""
         ...
 
 
-def read(path: Path, family: Family) -> Checkpoint:
+def read(path: Path, family: Family[Built]) -> Checkpoint:
     """A folder of one family. Errors: HgvizError for what is missing, damaged or does not fit."""
     where, weights = located(path)[0], weights_of(path)
     data = read_config(where)
@@ -87,17 +90,17 @@ def read(path: Path, family: Family) -> Checkpoint:
 _Named = Mapping[str, tuple[str, Tensor]]
 
 
-def _buffer(name: str, family: Family) -> bool:
+def _buffer(name: str, family: Family[Any]) -> bool:
     return bool(family.BUFFERS.fullmatch(_canonical(name, family)))
 
 
-def _canonical(name: str, family: Family) -> str:
+def _canonical(name: str, family: Family[Any]) -> str:
     """A name without the wrapper's and the model's prefix, and with norms' names of today."""
     name = name.removeprefix("module.").removeprefix(family.PREFIX)
     return re.sub(r"\.beta$", ".bias", re.sub(r"\.gamma$", ".weight", name))
 
 
-def _named(weights: Path, held: Mapping[str, Tensor], family: Family) -> _Named:
+def _named(weights: Path, held: Mapping[str, Tensor], family: Family[Any]) -> _Named:
     """Tensors by canonical name, each with the name that the file gives it."""
     found: dict[str, tuple[str, Tensor]] = {}
     for name, tensor in held.items():
@@ -121,7 +124,7 @@ def _named(weights: Path, held: Mapping[str, Tensor], family: Family) -> _Named:
     return found
 
 
-def _tied(config: TransformerConfig, family: Family, names: _Named) -> TransformerConfig:
+def _tied(config: Built, family: Family[Built], names: _Named) -> Built:
     """With the vocabulary's matrix that the file holds, unless it repeats the embedding."""
     if config.goal not in ("next", "masked") or family.HEAD not in names or not config.tied:
         return config
@@ -131,8 +134,8 @@ def _tied(config: TransformerConfig, family: Family, names: _Named) -> Transform
 
 def _require_fit(
     weights: Path,
-    family: Family,
-    config: TransformerConfig,
+    family: Family[Built],
+    config: Built,
     sources: Mapping[str, Source],
     wanted: Shapes,
     names: _Named,
@@ -155,7 +158,7 @@ def _require_fit(
     require_fit(weights, expected, found, why, do)
 
 
-def _about_labels(config: TransformerConfig, names: _Named) -> tuple[str, str] | None:
+def _about_labels(config: Built, names: _Named) -> tuple[str, str] | None:
     if config.goal != "classes" or "classifier.weight" not in names:
         return None
     name, tensor = names["classifier.weight"]

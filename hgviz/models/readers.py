@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SUFFIXES = (".safetensors", ".pt", ".bin")
-ARRAYS = ".npz"  # of trax, which hgviz convert reads
+TRAX, ARRAYS = "trax", ".npz"
 INDEX = ".index.json"  # beside weights that are split over several files
 FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
 PACKAGE = "hourglass-transformer-pytorch"
@@ -78,6 +78,12 @@ def _trax(path: Path) -> Checkpoint:
     return trax.read_trax(path)
 
 
+def _funnel(path: Path) -> Checkpoint:
+    from hgviz.models import funnel, huggingface
+
+    return huggingface.read(path, funnel)
+
+
 def _gpt2(path: Path) -> Checkpoint:
     from hgviz.models import gpt2, huggingface
 
@@ -85,13 +91,13 @@ def _gpt2(path: Path) -> Checkpoint:
 
 
 READERS: tuple[Reader, ...] = (
-    # first, since it needs no config.json
-    Reader("trax", "Hourglass of trax (.npz)", lambda p: p.suffix == ARRAYS, _trax, stated=False),
     Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
     Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
     Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
+    Reader("funnel", "Funnel (Hugging Face)", lambda path: _model_type(path) == "funnel", _funnel),
     Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
+    Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
 )
 
 
@@ -165,6 +171,8 @@ def _weighs(path: Path) -> bool:
 
 
 def _model_type(path: Path) -> Any:
+    if path.suffix == ARRAYS:
+        return TRAX
     config = located(path)[0]
     if self_contained(path):
         return POOLING

@@ -109,6 +109,8 @@ def _check_levels(data: dict[str, Any]) -> None:
         stride, shift = row.get("stride", 1), row.get("shift", 0)
         good = (stride is None or stride >= 1) and 0 <= shift < 1 << 31
         require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
+        apart = row.get("apart", 0)
+        require(apart in (0, 1), f"level {row['index']} of its spec has {apart} tokens apart")
         sequence = row.get("sequence", "source")
         require(sequence in get_args(Side), f"its spec knows a sequence {sequence!r:.40}")
 

@@ -60,12 +60,13 @@ def configured(folder, **changes):
 
 def test_the_readers_are_listed_with_names_for_people():
     assert [reader.name for reader in READERS] == [
-        "trax",
         "hgviz",
         "hourglass-transformer-pytorch",
         "bert",
         "gpt2",
+        "funnel",
         "dynamic-pooling",
+        "trax",
     ]
     assert all(reader.label for reader in READERS)
 

@@ -342,7 +342,8 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     if any(one.stride is None for one in spec.levels):
         return "the text shrinks to segments and grows back"
     if deepest > 1:
-        return f"the text shrinks to {words.part(deepest)} and grows back"
+        back = "" if spec.form == "base" else " and grows back"
+        return f"the text shrinks to {words.part(deepest)}{back}"
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
     if crossing:
         return f"{layers - crossing} layers, {crossing} between source and target"

@@ -240,8 +240,8 @@ def _strip(
         return Strip(level, middle, top, HIGH, unit, 0, first, edges, ())
     start, end = (int(one) for one in spans[inside[0]])
     before = float(edges[first] - edges[min(start, first)])
-    stride = capture.spec.levels[level].stride
-    if inside[0] == 0 and stride is not None and stride > end - start and len(inside) > 1:
+    stride, shift = capture.spec.levels[level].stride, capture.spec.levels[level].shift
+    if inside[0] == 0 and shift and stride and stride > end - start and len(inside) > 1:
         before = float(stride - (end - start))  # the zeros of the causal shift
     chars = before + float(edges[spans[inside[-1], 1]] - edges[first])
     unit = min(unit, wide / chars)
@@ -275,15 +275,17 @@ def _cross(
     back = _receivers(capture, above.level, below.level, mine) if upper > lower else range(0)
     found = [one for q in back if (one := below.cell(q))]
     others = (*a, found[0][0], found[-1][1]) if found else None
-    return Crossing(top, bottom, (*a, *b), others, lines)
+    reached = upper <= lower or next_ in back  # what was left out gets nothing back
+    return Crossing(top, bottom, (*a, *b) if reached else None, others, lines)
 
 
 def _receivers(capture: Capture, inner: int, outer: int, mine: int) -> range:
     """All positions that a shortened one goes back to."""
     upper, lower = (capture.spec.levels[one].stride for one in (inner, outer))
     if upper and lower:
-        times = upper // lower
-        return range(mine * times, (mine + 1) * times)
+        times, apart = upper // lower, capture.spec.levels[inner].apart
+        first = (mine - apart) * times + apart
+        return range(max(0, first), first + times)
     ends = capture.spans[inner][:, 1]  # a segment is read from its last token on
     stop = int(ends[mine + 1]) - 1 if mine + 1 < len(ends) else len(capture.spans[outer])
     return range(max(0, int(ends[mine]) - 1), stop)
@@ -297,12 +299,15 @@ def _lines(
     Going in a position ends where its newest token ends; going out it begins at the first token
     that receives it, which is later by the causal shift.
     """
-    spans, stride = capture.spans[inner.level], capture.spec.levels[inner.level].stride
+    spans, level = capture.spans[inner.level], capture.spec.levels[inner.level]
+    stride, apart = level.stride, level.apart
     every = -(-len(inner.cells) * 6 // max(1, int(inner.right - inner.left)))
     out = []
     for position, left, right in inner.cells[:: max(1, every)]:
         end = int(spans[position, 1])
-        at = end if inward else end - 1 if stride is None else position * stride
+        at = end if inward else end - 1
+        if not inward and stride is not None:
+            at = max(0, (position - apart) * stride + apart)
         if outer.cells and outer.first <= at < len(outer.edges):
             x = outer.x(at)
             if outer.left <= x <= outer.right + 1:

@@ -200,7 +200,8 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     said = _weighed(capture, before, stage, token, inward)
     start, end = capture.spans[stage.level][capture.position(stage.level, token)]
     if inward and not start <= token < end:
-        said += f"; {quoted(capture.prompt.label(token))} joins the next"
+        where = "is left out" if mine.apart else "joins the next"
+        said += f"; {quoted(capture.prompt.label(token))} {where}"
     return said
 
 
@@ -237,15 +238,20 @@ def _pooled(capture: Capture, stage: Stage, token: int) -> str:
 def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     """Who receives a shortened position."""
     spans, prompt = capture.spans, capture.prompt
-    source = _text(capture, spans[before.level][capture.position(before.level, token)])
+    mine = capture.position(before.level, token)
+    source = _text(capture, spans[before.level][mine])
     position = capture.position(stage.level, token)
     own = _text(capture, spans[stage.level][position])
     upper, lower = (capture.spec.levels[one.level].stride for one in (before, stage))
     if not upper or not lower:
         return f"{source} goes to {own}"
-    times = upper // lower
+    times, apart = upper // lower, capture.spec.levels[before.level].apart
     more = (times - 1) * lower
-    if position % times:
+    if (position - apart) // times + apart != mine:
+        return f"{own} was left out and gets nothing back"
+    if position < apart:
+        return f"{source} goes to {own}"
+    if (position - apart) % times:
         return f"{source} goes to {own} and {words.number(times - 1)} more"
     noun = prompt.unit
     return f"{source} goes to {own} and the next {noun if more == 1 else words.number(more)}"

@@ -27,10 +27,10 @@ from hgviz.models.blocks import (
     Steps,
     Tokens,
     finish_steps,
-    too_long,
 )
 from hgviz.models.boundaries import rises
 from hgviz.models.config import DynamicConfig
+from hgviz.models.inputs import too_long
 from hgviz.models.past import Waiting
 from hgviz.models.positions import Sinusoids
 

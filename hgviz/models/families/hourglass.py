@@ -26,9 +26,9 @@ from hgviz.models.blocks import (
     Steps,
     Tokens,
     finish_steps,
-    too_long,
 )
 from hgviz.models.config import HourglassConfig
+from hgviz.models.inputs import too_long
 from hgviz.models.past import Past, Waiting
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import EMBEDDED, Network, Pass, Steps, Tokens, finish_steps, too_long
+from hgviz.models.blocks import EMBEDDED, Network, Pass, Steps, Tokens, finish_steps
 from hgviz.models.config import LSTMConfig
+from hgviz.models.inputs import too_long
 
 
 class LSTM(Network):

@@ -26,10 +26,10 @@ from hgviz.models.blocks import (
     Steps,
     Tokens,
     finish_steps,
-    too_long,
 )
 from hgviz.models.collaborative import Collaborative
 from hgviz.models.config import TransformerConfig
+from hgviz.models.inputs import too_long
 from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Synthesis
 

@@ -21,9 +21,9 @@ from hgviz.models.blocks import (
     Steps,
     Tokens,
     finish_steps,
-    too_long,
 )
 from hgviz.models.config import WindowConfig
+from hgviz.models.inputs import too_long
 
 
 class Mixture(nn.Module):

@@ -1,0 +1,220 @@
+"""Funnel-Transformers give what the package transformers gives, and show how they got there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hgviz import tasks
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model, rewriting
+from hgviz.models.checkpoint import save
+from hgviz.models.model import module_of
+from hgviz.models.readers import read
+from hgviz.models.removal import smaller, zeroed
+from tests.models import reference
+from tests.models.folders import wordpiece
+
+SIZES = {
+    "vocab_size": 43, "block_sizes": [2, 1, 2], "num_decoder_layers": 2, "d_model": 16,
+    "n_head": 3, "d_head": 6, "d_inner": 20, "attention_type": "factorized",
+}  # fmt: skip
+CLASSES = {"id2label": {0: "a", 1: "b", 2: "c"}}
+# name: (class, configuration); the other form of attention has no texts of four tokens there
+CASES = {
+    "full": ("FunnelModel", {}),
+    "base": ("FunnelBaseModel", {}),
+    "masked": ("FunnelForMaskedLM", {}),
+    "classes": ("FunnelForSequenceClassification", CLASSES),
+    "largest": ("FunnelModel", {"pooling_type": "max"}),
+    "keys pooled": ("FunnelModel", {"pool_q_only": False}),
+    "all alike": ("FunnelModel", {"separate_cls": False}),
+    "not truncated": ("FunnelBaseModel", {"truncate_seq": False}),
+    "none of it": ("FunnelForMaskedLM", {
+        "pool_q_only": False, "separate_cls": False, "truncate_seq": False,
+        "tie_word_embeddings": False, "hidden_act": "relu",
+    }),
+    "one block": ("FunnelModel", {"block_sizes": [2], "num_decoder_layers": 0}),
+    "four blocks": ("FunnelModel", {"block_sizes": [1, 1, 1, 1], "num_decoder_layers": 1}),
+    "shifted": ("FunnelModel", {"attention_type": "relative_shift"}),
+}  # fmt: skip
+LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """name -> (reference, folder), each built when it is first asked for."""
+
+    @cache
+    def find(name):
+        found = reference.library()
+        kind, options = CASES[name]
+        torch.manual_seed(0)
+        theirs = getattr(found, kind)(found.FunnelConfig(**{**SIZES, **options})).double().eval()
+        with torch.no_grad():
+            for parameter in theirs.parameters():
+                parameter += 0.15 * torch.randn_like(parameter)
+        folder = tmp_path_factory.mktemp("funnel") / name.replace(" ", "-")
+        theirs.save_pretrained(folder)
+        wordpiece().save(str(folder / "tokenizer.json"))
+        return theirs, folder
+
+    return find
+
+
+def asked(length, seed=0):
+    """A batch with less and less that counts, of three token types."""
+    random = np.random.default_rng(seed)
+    ids, types = random.integers(0, 43, (3, length)), random.integers(0, 3, (3, length))
+    counts = np.array([length, max(1, length - 2), max(1, length // 2)])
+    return ids, np.arange(length) < counts[:, None], types
+
+
+def exactly(monkeypatch):
+    """Scores of the reference in float64, which it rounds to float32 before the softmax."""
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+
+
+# --- logits and maps ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_and_maps_are_those_of_transformers(models, name, monkeypatch):
+    theirs, folder = models(name)
+    ours = open_model(folder, dtype="float64")
+    for length in LENGTHS if name != "shifted" else LENGTHS[4:]:
+        ids, mask, types = asked(length)
+        with monkeypatch.context() as patched:
+            exactly(patched)
+            wanted, maps = reference.answer(theirs, ids, mask, types, maps=True)
+        found = ours.run(ids, mask, types).logits
+        assert found.shape == wanted.shape
+        assert np.abs(found - wanted).max() < 1e-6
+        made = finish(tasks.capture(ours, ours.from_ids(ids[1], mask[1], types[1])))
+        assert len(made.maps) == len(maps) == len(made.spec.layers)
+        sizes = [len(one) for one in made.spans]
+        for layer, one, other in zip(made.spec.layers, made.maps, maps, strict=True):
+            assert one.shape[1:] == (sizes[layer.level], sizes[layer.key_level])
+            for head in layer.heads:
+                np.testing.assert_allclose(one.read(head), other[1, head], atol=1e-5)
+
+
+def test_without_token_types_all_are_of_the_first(models):
+    theirs, folder = models("masked")
+    ids = asked(9)[0]
+    wanted = reference.answer(theirs, ids)
+    found = open_model(folder, dtype="float32").run(ids).logits
+    assert np.abs(found - wanted).max() < 5e-5
+
+
+@pytest.mark.parametrize("name", ["full", "all alike"])
+def test_spans_are_the_tokens_that_a_position_is_pooled_of(models, name):
+    """By what the pooling of transformers itself lets through of each token."""
+    theirs, folder = models(name)
+    config, structure = open_model(folder).config, theirs.encoder.attention_structure
+    for length in range(1, 19):
+        reach = torch.eye(length)[None]
+        for level, spans in enumerate(config.spans(length)):
+            if level and reach.shape[1] > 1 + config.apart:
+                reach = structure.pool_tensor(reach)
+            behind = [(row > 0).nonzero().flatten() for row in reach[0]]
+            assert [[int(one[0]), int(one[-1]) + 1] for one in behind] == spans.tolist()
+            assert len(spans) == reach.shape[1], level
+
+
+# --- what a capture says --------------------------------------------------------------------------
+
+
+def test_the_levels_keep_cls_apart_and_tokens_find_their_positions(models, tmp_path):
+    ours = open_model(models("full")[1])
+    made = finish(tasks.capture(ours, ours.from_ids(np.arange(12)), out=tmp_path / "c.h5"))
+    assert [one.label for one in made.spec.levels] == ["1:1", "1:2", "1:4"]
+    assert [one.role for one in made.spec.layers] == [
+        "self", "self", "down", "down", "self", "self", "self",
+    ]  # fmt: skip
+    assert made.spans[1].tolist() == [[0, 1], [1, 3], [3, 5], [5, 7], [7, 9], [9, 11]]
+    assert made.spans[2].tolist() == [[0, 1], [1, 5], [5, 9]]
+    assert [made.position(1, token) for token in range(12)] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5]
+    assert [made.position(2, token) for token in range(12)] == [0, *[1] * 4, *[2] * 7]
+    for layer in range(len(made.maps)):
+        for row in range(made.maps[layer].shape[1]):
+            assert made.row(layer, made.row_token(layer, row)) == row
+
+
+def test_heads_that_are_off_give_nothing(models):
+    ours = open_model(models("full")[1], dtype="float64")
+    ids, off = asked(9)[0], {HeadId(0, 1), HeadId(2, 0), HeadId(6, 2)}
+    whole, said = read(models("full")[1]), ours.run(ids, off=off).logits
+    for pruned in (smaller(whole, frozenset(off)), zeroed(whole, frozenset(off))):
+        module = module_of(pruned.config, pruned.tensors, "cpu", torch.float64)
+        found = module(torch.from_numpy(ids)).detach().numpy()
+        np.testing.assert_allclose(found, said, atol=1e-12)
+    assert np.abs(said - ours.run(ids).logits).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["masked", "none of it", "classes"])
+def test_a_folder_of_our_own_is_the_same_model(models, name, tmp_path):
+    whole = read(models(name)[1])
+    save(tmp_path / "own", whole.config, whole.tensors)
+    ids = asked(9)[0]
+    np.testing.assert_array_equal(
+        open_model(tmp_path / "own").run(ids).logits, open_model(models(name)[1]).run(ids).logits
+    )
+
+
+@pytest.mark.parametrize("name", ["full", "classes"])
+def test_tensors_are_written_back_where_they_were(models, name, tmp_path):
+    folder = models(name)[1]
+    whole = read(folder)
+    rewriting.write(whole, tmp_path)
+    again = read(tmp_path)
+    assert again.digest == whole.digest
+
+
+# --- what cannot be -------------------------------------------------------------------------------
+
+
+def _config(folder, **changes):
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("part", ["attention.r_kernel", "attention.seg_embed", "ffn.linear_1"])
+@pytest.mark.parametrize("how", ["missing", "smaller"])
+def test_a_layout_that_does_not_fit_names_the_first_tensor(models, part, how, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(models("masked")[1], folder)
+    held = load_file(folder / "model.safetensors")
+    name = next(one for one in sorted(held) if part in one)
+    whole = held.pop(name)
+    if how == "smaller":
+        held[name] = whole[:1].contiguous()
+    save_file(held, folder / "model.safetensors")
+    with pytest.raises(HgvizError) as error:
+        open_model(folder)
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"block_repeats": [1, 2, 1]}, "block_repeats"),
+        ({"architectures": ["FunnelForPreTraining"]}, "FunnelForPreTraining"),
+        ({"pooling_type": "min"}, "pooling_type"),
+        ({"attention_type": "other"}, "attention_type"),
+        ({"block_sizes": [0, 1]}, "block_sizes"),
+        ({"block_sizes": [], "block_repeats": None}, "n_layers"),
+        ({"d_model": 15}, "even"),
+    ],
+)
+def test_a_config_that_cannot_be_read_is_refused(models, changes, said, tmp_path):
+    shutil.copytree(models("masked")[1], tmp_path / "m")
+    _config(tmp_path / "m", **changes)
+    with pytest.raises(HgvizError, match=said):
+        open_model(tmp_path / "m")
