@@ -15,7 +15,7 @@ from hgviz.gui.compare.told import Told, sides_of
 from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.views import verdict
-from hgviz.gui.views.naming import glyph, quoted
+from hgviz.gui.views.naming import NULL, glyph, quoted
 from hgviz.gui.views.signs import signed
 from hgviz.gui.views.words import with_sign
 
@@ -132,12 +132,15 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         weights = layer.read(chosen.head, rows=(row, row + 1))[0]
+        null = capture.spec.levels[capture.spec.layers[chosen.layer].key_level].stride is None
         asking, answering = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
-        parts.append(f"query {row:,} {_quoted(asking, capture.query_spans(chosen.layer)[row])}")
+        parts.append(
+            f"query {row:,} {_quoted(asking, capture.query_spans(chosen.layer)[row], null)}"
+        )
         if chosen.key is not None:
             column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
             spans = capture.key_spans(chosen.layer)
-            parts.append(f"key {column:,} {_quoted(answering, spans[column])}")
+            parts.append(f"key {column:,} {_quoted(answering, spans[column], null)}")
             parts.append(f"weight {_exact(float(weights[column]))}")
         said = f"row sum {_exact(float(weights.sum(dtype=np.float64)))}"
         if signed(capture, chosen.head_id):
@@ -217,9 +220,9 @@ def study_words(study: Study) -> str:
     return DOT.join((f"Study {name_of(study.path)}", said))
 
 
-def _quoted(prompt: Prompt, span: np.ndarray) -> str:
+def _quoted(prompt: Prompt, span: np.ndarray, null: bool = False) -> str:
     start, end = (int(one) for one in span)
-    return quoted(glyph(prompt, start, end)) if start >= 0 else "(padding)"
+    return quoted(glyph(prompt, start, end)) if start >= 0 else f"({NULL if null else 'padding'})"
 
 
 def _exact(value: float) -> str:

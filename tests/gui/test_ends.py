@@ -334,3 +334,22 @@ def test_own_is_a_word_that_no_way_is_called():
     from hgviz.models.boundaries import WAYS
 
     assert OWN not in {one.name for one in WAYS}
+
+
+# --- the null group has a name --------------------------------------------------------------------
+
+
+def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
+    from hgviz.gui.panels.looks import LooksPanel
+    from hgviz.gui.views.map import MapView
+
+    chosen = Selection(1, 0, 1, 1)  # before any end
+    assert "query 0 (null group)" in status.chosen_words(given, chosen)
+    with shown(MapView, capture=given, selection=chosen) as (view, _):
+        names = view.canvas.scene.rows
+        assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")
+        assert names.glyph(1) == "the·"
+        assert "null group" in view.canvas.card.text
+    with shown(LooksPanel, (304, 200), capture=given, selection=chosen) as (view, _):
+        assert view.letter.text() == "∅" and "null group" in view.where.full
+        assert [(one.glyph, one.before) for one in view.keys.keys] == [("∅", "null group")]

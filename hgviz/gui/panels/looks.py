@@ -206,28 +206,35 @@ def _looked(capture: Capture, session: Session) -> Task[Looked]:
     spans = naming.word_spans(prompt)
     query = chosen.query or 0
     start, end = capture.query_spans(chosen.layer)[capture.row(chosen.layer, query)]
+    one = capture.spec.layers[chosen.layer]
+    segments = capture.spec.levels[one.level].stride is None
+    null = segments and start < 0
     if start < 0:
         start, end = query, query + 1
     found = top_keys(capture, chosen, TOP)
     behind = capture.key_spans(chosen.layer)
     keys = tuple(
-        _key(prompt, spans, token, tuple(map(int, behind[column])), weight)
+        _key(prompt, spans, token, tuple(map(int, behind[column])), weight, segments)
         for token, column, weight in found
     )
     own = spans if same else naming.word_spans(asking)
-    where = naming.place(asking, own, int(start), int(end))
-    glyph = naming.glyph(asking, int(start), int(end))
-    facts = capture.spec.layers[chosen.layer]
-    side = "" if same else words.level(capture.spec, facts.key_level)
+    where = naming.NULL if null else naming.place(asking, own, int(start), int(end))
+    glyph = "∅" if null else naming.glyph(asking, int(start), int(end))
+    side = "" if same else words.level(capture.spec, one.key_level)
     return Looked(glyph, where, keys, signs.signed(capture, chosen.head_id), side)
 
 
 def _key(
-    prompt: Prompt, spans: Integers, token: int | None, behind: tuple[int, ...], weight: float
+    prompt: Prompt,
+    spans: Integers,
+    token: int | None,
+    behind: tuple[int, ...],
+    weight: float,
+    segments: bool = False,
 ) -> Key:
     start, end = behind
     if token is None or start < 0:
-        return Key(None, "∅", "before the text", "", "", weight)
+        return Key(None, "∅", naming.NULL if segments else "before the text", "", "", weight)
     around = naming.word_at(spans, end - 1) or naming.word_at(spans, start)
     if around is None:
         near = naming.place(prompt, spans, end - 1, end).split(",")[0]

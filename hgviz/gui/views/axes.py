@@ -36,11 +36,13 @@ class Names:
     """How the cells along one side of a map are called.
 
     spans (cells, 2): the tokens of every cell, (-1, -1) for padding; word_spans (words, 2): the
-    tokens of every word of the text.
+    tokens of every word of the text. null: the first cell is a null group.
     """
 
-    def __init__(self, prompt: Prompt, word_spans: Integers, spans: Integers) -> None:
-        self.prompt, self.spans, self.word_spans = prompt, spans, word_spans
+    def __init__(
+        self, prompt: Prompt, word_spans: Integers, spans: Integers, null: bool = False
+    ) -> None:
+        self.prompt, self.spans, self.word_spans, self.null = prompt, spans, word_spans, null
         real = np.flatnonzero(spans[:, 1] > 0)
         self._first, self._last = (int(real[0]), int(real[-1]) + 1) if len(real) else (0, 0)
         self.words = self._cells(word_spans)
@@ -51,11 +53,15 @@ class Names:
 
     def glyph(self, cell: int) -> str:
         """What a cell stands for, as one sees it."""
+        if self.null and cell == 0:
+            return "∅"
         start, end = (int(one) for one in self.spans[cell])
         return "" if end <= max(start, 0) else naming.glyph(self.prompt, start, end)
 
     def place(self, cell: int) -> str:
         """Where a cell is in the text, in words."""
+        if self.null and cell == 0:
+            return f"{naming.NULL}: no part of the text"
         start, end = (int(one) for one in self.spans[cell])
         if end <= max(start, 0):
             return f"place {cell:,}: no part of the text"

@@ -141,5 +141,6 @@ class Words:
         for one in known:  # most layers have the same
             if np.array_equal(one.spans, spans):
                 return one
-        known.append(Names(*self.of(capture, level), spans))
+        null = capture.spec.levels[level].stride is None
+        known.append(Names(*self.of(capture, level), spans, null))
         return known[-1]

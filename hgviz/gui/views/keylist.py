@@ -119,6 +119,8 @@ class KeyList(QAbstractScrollArea):
 def where(names: Names, column: int) -> str:
     """The number of a key and the word it is in; the number alone where it is the word."""
     start, end = (int(one) for one in names.spans[column])
+    if end <= 0 and names.null:
+        return naming.NULL
     if end <= 0:
         return f"place {column:,}"
     numbered = f"{start:,}" if end - start <= 1 else f"{start:,}–{end - 1:,}"

@@ -12,6 +12,7 @@ from hgviz.core import Integers, Prompt
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
+NULL = "null group"  # what is read of segments before any ends
 LIMIT = 40  # characters of a text that stand in one sentence
 
 
