@@ -198,13 +198,10 @@ class EmptyPage(QWidget):
             tries.addWidget(Words(does, kind="secondary"), row, 1)
         words.addLayout(tries)
         words.addSpacing(24)
-        words.addWidget(
-            Words(
-                "Opens: " + ", ".join([*(one.label for one in READERS), "captures", "studies"]),
-                factor=0.92,
-                kind="secondary",
-            )
-        )
+        opens = ", ".join([*(one.label for one in READERS), "captures", "studies"])
+        formats = label(f"Opens: {opens}", factor=0.92, kind="secondary")
+        formats.setWordWrap(True)
+        words.addWidget(formats)
         words.addStretch(1)
         right = QWidget()
         right.setLayout(words)

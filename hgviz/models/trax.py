@@ -23,7 +23,7 @@ from hgviz.models.traxorder import named, stated
 
 Grown = Literal["repeat", "none"]
 
-BEGIN = "[BEGIN]"  # what token 0 is called where texts are bytes
+BEGIN = "[BOS]"  # what token 0 is called where texts are bytes
 NEEDED = {"embed.token.weight": 2, "rel.content_bias": 2, "pre.0.ln_out.weight": 1}
 
 
@@ -90,7 +90,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
         raise HgvizError(
             f"{shown(path)} does not show all of its model",
             f"its weights do not tell {' and '.join(whys)}",
-            f"Convert it with {' and '.join(options)}",
+            f"Give hgviz convert {' and '.join(options)}",
         )
     inner = next((one[0] for name, one in shapes.items() if name.endswith(".ff.in.weight")), 0)
     keys = {

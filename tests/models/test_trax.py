@@ -145,7 +145,7 @@ def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     model = Trax(vocabulary=256)
     finish(tasks.convert(export(tmp_path / "w.npz", model), tmp_path / "out"))
     ours = open_model(tmp_path / "out", dtype="float64")
-    text = "a\0 나\r\n" + "".join(map(chr, range(1, 128))) + "[BEGIN"
+    text = "a\0 나\r\n" + "".join(map(chr, range(1, 128))) + "[BOS"
     prompt = ours.tokenize(text)
     assert prompt.ids.tolist() == [0, *text.encode()]
     assert prompt.pieces[:2] == (BEGIN, "a")
@@ -211,7 +211,7 @@ def test_what_weights_do_not_show_is_asked_in_one_line(tmp_path):
     assert '--hierarchy "2@1 1@K1 1@K2 1@K1 1@1"' in line
     assert "--attention-upsampling repeat (NaiveUpsampling) or none (NoUpsampling)" in line
     assert "--attention-upsampling" in refused(file, hierarchy="2@1 1@2 1@4 1@2 1@1")
-    assert "do not tell how far it shortens Convert" in refused(file, attention_upsampling="none")
+    assert "do not tell how far it shortens Give" in refused(file, attention_upsampling="none")
     line = refused(export(tmp_path / "w.npz", Trax()), attention_upsampling="none")
     assert "a linear map comes first there" in line
 
