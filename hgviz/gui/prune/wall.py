@@ -270,7 +270,7 @@ class HeadWall(QWidget):
         painter.setPen(now.text)
         painter.setFont(theme.font(weight=600))
         for group in wall.groups:
-            box = QRectF(group.box.left() + 12, group.box.top() + 4, 56, 28)
+            box = QRectF(group.box.left() + 12, group.box.top() + 4, 72, 28)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, group.name)
         painter.setPen(now.secondary)
         painter.setFont(theme.font(0.85))
