@@ -353,3 +353,12 @@ def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
     with shown(LooksPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.letter.text() == "∅" and "null group" in view.where.full
         assert [(one.glyph, one.before) for one in view.keys.keys] == [("∅", "null group")]
+
+
+@pytest.mark.parametrize("kind", ["map", "links"])
+def test_the_null_group_is_named_on_paper(given, tmp_path, kind):
+    from hgviz.figures import Spec
+
+    out = tmp_path / "figure.svg"
+    finish(tasks.figure(Spec(kind, Selection(1, 0, 20)), given, out))
+    assert ">∅<" in out.read_text()

@@ -29,7 +29,6 @@ ROW, HIGH, WIDE = 10.0, 12.0, 40.0  # of a layer or key; of a head's cell, and a
 WRITTEN = 5.6  # size of the number of a head
 LEGIBLE = 90.0  # of a bar of colours with its numbers, at least
 VALUE = 30.0  # for the number beside a bar
-NOTHING = "∅"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +315,7 @@ def _keys(page: Page, keys: Beside, top: float) -> float:
     """The keys below each other, in columns how they are looked at and what comes of it; gives
     the last baseline."""
     names = [
-        labels.token_words(keys.prompt, int(start), int(end)) if end > 0 else NOTHING
+        labels.token_words(keys.prompt, int(start), int(end)) if end > 0 else labels.NOTHING
         for start, end in keys.spans
     ]
     widest = max((style.extent(one, style.SMALL) for one in names), default=10.0)

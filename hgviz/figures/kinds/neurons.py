@@ -22,7 +22,6 @@ NUMBER, BARE = 46.0, 28.5  # of a column of numbers, with them written out and a
 BARS, APART = (12.0, 21.0), 4.0  # of bars beside numbers, the least and the most; to the longest
 LABEL = 0.24  # of the page's width, for the names of the keys
 LEGEND = 60.0  # of the bar of colours
-NOTHING = "∅"  # what a key is called that stands for no token
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def compose(page: Page, spec: Spec, chart: Neurons) -> None:
 def _name(prompt: Prompt, span: np.ndarray) -> str:
     """The characters of a key as they can be drawn."""
     start, end = (int(one) for one in span)
-    return labels.token_words(prompt, start, end) if end > 0 else NOTHING
+    return labels.token_words(prompt, start, end) if end > 0 else labels.NOTHING
 
 
 def _stages(chart: Neurons, width: float) -> tuple[Stage, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from hgviz.figures.kinds.shown import Item
 from hgviz.figures.paper import style
 from hgviz.figures.paper.axes import Look, look
-from hgviz.figures.paper.labels import elide, visible
+from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
 from hgviz.maps.linking import Links, Strand
 from hgviz.maps.sides import Side
@@ -127,7 +127,7 @@ def numbers_of(links: Links, joint: list[set[int]], key: int) -> list[str]:
 def words_of(side: Side, one: Item) -> str:
     if one.place is None:
         return f"⋯ {one.left_out:,}"
-    return visible(side.words(one.place)) or "–"
+    return visible(side.words(one.place)) or NOTHING
 
 
 def label(

@@ -15,6 +15,7 @@ from hgviz.figures.paper import style
 
 BOX = "□"
 SPACE = "·"
+NOTHING = "∅"  # what is no part of the text, such as a null group
 SHOWN = {"\n": "↵", "\r": "↵", "\t": "⇥"}
 JOINERS = "\u200c\u200d"
 VARIANTS = {chr(code) for code in range(0xFE00, 0xFE10)}  # how the character before is drawn
@@ -101,15 +102,17 @@ def axis_marks(
     size: float,
     room: float,
     chosen: int | None = None,
+    null: bool = False,
 ) -> list[Mark]:
     """The labels of an axis whose positions stand for spans (positions, 2) of tokens.
 
     cell: points per position; room: points a label may be long. Every position where there is
-    room, else words, thinned out, else numbers of tokens.
+    room, else words, thinned out, else numbers of tokens. null: the first is a null group.
     """
     need = size * LINE
     name = singles if cell >= need else words_of
-    marks = [_chosen(mark, chosen) for mark in name(prompt, spans)]
+    marks = [Mark(0, 1, NOTHING)] if null else []
+    marks = [_chosen(mark, chosen) for mark in (*marks, *name(prompt, spans))]
     if cell < need and len(marks) * need > CROWDED * len(spans) * cell:
         kept = [mark for mark in marks if mark.chosen]
         marks = kept + [
