@@ -20,9 +20,11 @@ from hgviz.gui.actions import by_name
 from hgviz.gui.compare.told import sides_of
 from hgviz.gui.cutting import LengthDialog
 from hgviz.gui.looks import LOOKS
+from hgviz.gui.views import trace
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.labels import null_box
+from hgviz.gui.views.stages import stages
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from hgviz.gui.working import GOING
@@ -177,7 +179,7 @@ def test_marks_stand_where_segments_end_and_say_who_ended_them(app, own, given):
         assert set(marks.added.tolist()) == SPACES - ends_of(own)
         assert set(marks.gone.tolist()) == ends_of(own) - SPACES
         assert f"{len(SPACES)} segments: {len(marks.added)} ends added" in view._said
-        assert "Blue: added." in view.legend.full and "Dotted" in view.legend.full
+        assert "Blue: added." in view.legend.full and "Hollow" in view.legend.full
         strip = view.strip
         token = int(marks.added[0])
         head = lane(strip, token) + QPoint(0, 2)
@@ -362,3 +364,10 @@ def test_the_null_group_is_named_on_paper(given, tmp_path, kind):
     out = tmp_path / "figure.svg"
     finish(tasks.figure(Spec(kind, Selection(1, 0, 20)), given, out))
     assert ">∅<" in out.read_text()
+
+
+@pytest.mark.parametrize(("token", "said"), [(34, "“w” is in no segment yet"), (14, "“r” joins")])
+def test_what_follows_the_last_end_joins_no_segment_when_it_is_followed(given, token, said):
+    wish = trace.Wish(Selection(3, 0, token), {}, {})
+    way = stages(given.spec)
+    assert said in finish(trace.follow(given, way, token, wish, str)).chips[0]

@@ -59,7 +59,7 @@ class Marks:
         if len(self.added):
             yield "Blue: added."
         if len(self.gone):
-            yield "Dotted: the model's own, taken away."
+            yield "Hollow: the model's own, taken away."
 
 
 def marks_of(capture: Capture, own: Capture | None) -> Marks | None:

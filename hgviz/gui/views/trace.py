@@ -198,9 +198,11 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     mine, other = (capture.spec.levels[one.level] for one in (stage, before))
     inward = words.coarseness(mine) > words.coarseness(other)
     said = _weighed(capture, before, stage, token, inward)
-    start, end = capture.spans[stage.level][capture.position(stage.level, token)]
-    if inward and not start <= token < end:
+    spans, position = capture.spans[stage.level], capture.position(stage.level, token)
+    if inward and not spans[position, 0] <= token < spans[position, 1]:
         where = "is left out" if mine.apart else "joins the next"
+        if mine.stride is None and position + 1 == len(spans):
+            where = "is in no segment yet"
         said += f"; {quoted(capture.prompt.label(token))} {where}"
     return said
 
