@@ -44,6 +44,12 @@ def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[
     the square of the text. Errors: HgvizError as of Model.trace, and for more than 1,024 tokens.
     """
     given = model.tokens(prompt, target)
+    if model.spec.form == "base":
+        raise HgvizError(
+            "the outputs of this model are no tokens",
+            "it ends with positions of several, and reach is from token to token",
+            "Choose a model that comes back to all tokens, such as a Funnel with its decoder",
+        )
     length = len(prompt if target is None else target)
     longest = max(length, len(prompt))
     if longest > MOST:

@@ -50,6 +50,9 @@ def _told(spec: ModelSpec) -> dict[str, Any]:
     for layer in data["layers"]:
         if layer["scores"] == "dot":
             del layer["scores"]
+    for level in data["levels"]:
+        if not level["apart"]:
+            del level["apart"]
     return data
 
 

@@ -16,6 +16,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model, rewriting
 from hgviz.models.checkpoint import save
 from hgviz.models.model import module_of
+from hgviz.models.reaching import measure
 from hgviz.models.readers import read
 from hgviz.models.removal import smaller, zeroed
 from tests.models import reference
@@ -44,7 +45,7 @@ CASES = {
     "four blocks": ("FunnelModel", {"block_sizes": [1, 1, 1, 1], "num_decoder_layers": 1}),
     "shifted": ("FunnelModel", {"attention_type": "relative_shift"}),
 }  # fmt: skip
-LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17)
+LENGTHS = (1, 2, 3, 4, 5, 8, 17)
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +219,43 @@ def test_a_config_that_cannot_be_read_is_refused(models, changes, said, tmp_path
     _config(tmp_path / "m", **changes)
     with pytest.raises(HgvizError, match=said):
         open_model(tmp_path / "m")
+
+
+def test_what_needs_tokens_at_the_end_says_that_there_are_none(models):
+    ours = open_model(models("base")[1])
+    with pytest.raises(HgvizError, match="no tokens"):
+        finish(measure(ours, ours.from_ids(asked(9)[0][0])))
+    ours = open_model(models("full")[1])
+    found = finish(measure(ours, ours.from_ids(asked(9)[0][0])))
+    assert found.own.shape == (9, 9) and (found.own[1:, 1:] > 0).all()
+
+
+@pytest.mark.parametrize("goal", ["classes", "masked"])
+def test_it_is_trained_like_any_other(tmp_path, goal):
+    rows = "".join(f"{word} film was seen\t{word}\n" for word in ("good", "bad") * 8)
+    (tmp_path / "rows.tsv").write_text(rows if goal == "classes" else rows.replace("\t", " "))
+    form = 'form = "base"' if goal == "classes" else "decoder_layers = 1"
+    (tmp_path / "plan.toml").write_text(f"""
+        [model]
+        family = "funnel"
+        goal = "{goal}"
+        {form}
+        d_model = 12
+        n_heads = 2
+        n_layers = [1, 1]
+        max_positions = 16
+        [tokenizer]
+        kind = "words"
+        size = 20
+        least = 1
+        [data]
+        train = ["rows.tsv"]
+        valid = "rows.tsv"
+        [recipe]
+        steps = 2
+        batch = 4
+    """)
+    finish(tasks.train(tmp_path / "plan.toml", tmp_path / "made"))
+    made = open_model(tmp_path / "made")
+    capture = finish(tasks.capture(made, made.tokenize("good film")))
+    assert [one.apart for one in capture.spec.levels] == [0, 1] and capture.complete

@@ -209,6 +209,8 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
 
 def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: bool) -> str:
     index = stage.entries[-1] if stage.entries else None
+    if index is not None and capture.spec.layers[index].level != stage.level:
+        index = None  # of a level between, that nothing stays at
     if index is None or capture.maps[index] is None or not capture.spec.layers[index].heads:
         return _pooled(capture, stage, token) if inward else _given(capture, before, stage, token)
     layer = capture.spec.layers[index]
