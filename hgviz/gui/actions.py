@@ -270,7 +270,7 @@ ACTIONS = (
     Action("cut_here", "End a segment here, or not", "edit", ("S",), "Edit", _cuttable, 2),
     Action("cut_words", "Segments: one for each word", "edit", (), "Edit", _cuttable, 2),
     Action("cut_evenly", "Segments: all of one length…", "edit", (), "Edit", _cuttable, 2),
-    Action("uncut", "Segments: as the model finds them", "undo", (), "Edit", _cuttable, 2),
+    Action("uncut", "Segments: as the model has them", "undo", (), "Edit", _cuttable, 2),
     Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 3),
     Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 3),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),

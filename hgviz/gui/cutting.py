@@ -110,7 +110,7 @@ class LengthDialog(Overlay):
     def __init__(self, over: QWidget, unit: str) -> None:
         super().__init__(over)
         self.body.addWidget(label("Segments of one length", factor=1.15, weight=600))
-        words = f"A segment ends after the first {unit}, and then after every so many"
+        words = f"The first has one {unit}, each after it as many as you say."
         said = label(words, kind="secondary", factor=0.92)
         said.setWordWrap(True)
         self.body.addWidget(said)

@@ -172,7 +172,7 @@ def test_marks_stand_where_segments_end_and_say_who_ended_them(app, own, given):
     with shown(TextStrip, WIDE, capture=own, selection=Selection(3, 0, 20)) as (view, session):
         marks = view._shown.marks
         assert set(marks.kept.tolist()) == ends_of(own) and not marks.moved
-        assert view._said.endswith("as the model finds them")
+        assert view._said.endswith("as the model has them")
         session.put(capture=given)
         view.settle()
         marks = view._shown.marks

@@ -201,7 +201,7 @@ class Sides(View):
         text.setEnabled(bool(session.checkpoint))
         if session.own is not None and session.own is not session.capture:
             other = Other("segments")
-            said = "The segments that the model finds"
+            said = "The segments of the model itself"
             self._entry(menu, said, partial(self.side.emit, other, None), now == other)
         menu.addSeparator()
         if session.beside is not None and (now is None or now.kind != "head"):

@@ -41,12 +41,12 @@ class Marks:
         return next((name for name, ends in found if token in ends), "")
 
     def said(self) -> str:
-        """12 segments, as the model finds them; 13 segments: 2 ends added, 1 taken away."""
+        """12 segments, as the model has them; 13 segments: 2 ends added, 1 taken away."""
         many = words.counted(len(self.kept) + len(self.added), "segment")
         if not self.own:
             return f"{many}, as they were given"
         if not self.moved:
-            return f"{many}, as the model finds them"
+            return f"{many}, as the model has them"
         parts = [f"{words.counted(len(self.added), 'end')} added"] if len(self.added) else []
         if len(self.gone):
             gone = f"{len(self.gone):,}" if parts else words.counted(len(self.gone), "end")

@@ -26,7 +26,7 @@ from hgviz.session import Session, step_item
 NOTE = "the selected {unit}, and what it looks at"
 CUTS = (
     ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
-    ("cut_evenly", "All of one length…"), ("uncut", "As the model finds them"),
+    ("cut_evenly", "All of one length…"), ("uncut", "As the model has them"),
 )  # fmt: skip
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
@@ -100,7 +100,7 @@ class TextStrip(View):
         self.capture_button.clicked.connect(self._capture)
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
         self.segments = Button("Segments", "chevron")
-        self.segments.setToolTip("Where segments end: as the model finds them, or elsewhere")
+        self.segments.setToolTip("Where segments end: as the model has them, or elsewhere")
         self.segments.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         menu = QMenu(self.segments)
         menu.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
