@@ -263,7 +263,9 @@ def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
 
 def _text(capture: Capture, span: Floats) -> str:
     start, end = (int(one) for one in span)
-    return quoted(capture.prompt.words(start, end)) if start >= 0 else "the empty start"
+    if start < 0:
+        return "the empty start"
+    return quoted(capture.prompt.words(start, end) or capture.prompt.label(start))
 
 
 # --- all levels together --------------------------------------------------------------------------
