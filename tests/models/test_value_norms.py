@@ -15,6 +15,7 @@ from hgviz.maps import DenseMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Attention
 from hgviz.models.generation import Writing
+from hgviz.models.slots import Mixtures
 from hgviz.models.tap import value_norms
 from hgviz.store import open_capture, write_capture
 from tests.making import make_capture
@@ -38,6 +39,15 @@ def plainly(model, prompt, target):
     for index, (part, values) in seen.items():
         weight = part.o.weight.double().numpy()
         width, rows = part.d_head, []
+        owners = [one for one in model.module.modules() if getattr(one, "attn", None) is part]
+        mixtures = next((one.projection for one in owners if hasattr(one, "projection")), None)
+        if isinstance(mixtures, Mixtures):  # values of slots, made of those of real tokens
+            mix = mixtures.of_values
+            real = (
+                values if prompt.attention_mask is None else values * prompt.attention_mask[:, None]
+            )
+            heads = torch.tensor(real).unflatten(1, (-1, width)).transpose(0, 1)[None]
+            values = mix.double()(heads)[0].transpose(0, 1).flatten(1).detach().numpy()
         for place in range(len(part.layer.heads)):
             columns = slice(place * width, (place + 1) * width)
             given = np.einsum("kd,ed->ke", values[:, columns], weight[:, columns])

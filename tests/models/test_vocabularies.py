@@ -10,6 +10,7 @@ import pytest
 from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.conversion import tokenizer_json
+from hgviz.models.readers import read
 from hgviz.models.text import Bytes, Pieces, tokenizer_of
 from tests.models import reference
 from tests.models.folders import byte_level, vocabulary, write_bert, write_gpt2
@@ -128,17 +129,17 @@ def test_models_open_with_them_and_they_become_a_tokenizer_json(tmp_path, files,
     model = open_model(write(files(tmp_path), tokenizer=False))
     prompt = model.tokenize("the cat 나는")
     size = model.spec.vocabulary
-    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json(tmp_path, size))
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json(read(tmp_path)))
     again = Pieces(tmp_path / "tokenizer.json", size).encode("the cat 나는")
     assert np.array_equal(again.ids, prompt.ids)
     assert np.array_equal(again.spans, prompt.spans)
 
 
 def test_a_tokenizer_json_stays_as_it_is_and_bytes_have_none(tmp_path):
-    write_gpt2(tmp_path)
-    assert tokenizer_json(tmp_path, 300) == (tmp_path / "tokenizer.json").read_bytes()
-    assert tokenizer_json(tmp_path / "nowhere", 256) is None
-    assert tokenizer_json(tmp_path / "nowhere", 300) is None
+    found = read(write_gpt2(tmp_path))
+    assert tokenizer_json(found) == (tmp_path / "tokenizer.json").read_bytes()
+    (tmp_path / "tokenizer.json").unlink()
+    assert tokenizer_json(found) is None
 
 
 # --- what is wrong with them ----------------------------------------------------------------------
