@@ -6,6 +6,7 @@ with the names of pages, such as gallery, only theirs.
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -14,6 +15,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
+
+# as many threads as cores would add numbers in another order on another machine
+os.environ["OMP_NUM_THREADS"] = "1"
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
