@@ -15,7 +15,7 @@ import numpy as np
 from hgviz import tasks
 from hgviz.analysis.heads import measure
 from hgviz.core import HeadId, finish
-from hgviz.models.labelled import read_rows
+from hgviz.models.texts.labelled import read_rows
 from hgviz.resources import resource
 
 NAMES = ("softmax", "ymish", "six")

@@ -71,8 +71,8 @@ def write(folder, length):
     """A checkpoint of random weights."""
     import torch
 
-    from hgviz.models.checkpoint import build, save
-    from hgviz.models.own import parse_config
+    from hgviz.models.formats.checkpoint import build, save
+    from hgviz.models.formats.own import parse_config
 
     width = HEADS * WIDTH
     config = parse_config({

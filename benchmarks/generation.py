@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from table import line
 
-from hgviz.models.checkpoint import build
+from hgviz.models.formats.checkpoint import build
+from hgviz.models.formats.own import parse_config
 from hgviz.models.generation import Writing
 from hgviz.models.model import Model
-from hgviz.models.own import parse_config
-from hgviz.models.text import Bare
+from hgviz.models.texts.text import Bare
 
 LENGTHS, ROUNDS, TOKENS = (512, 2048), 3, 8
 SHARED = {"vocab_size": 1000, "d_model": 768, "n_heads": 12}

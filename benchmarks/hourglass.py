@@ -23,8 +23,8 @@ from table import heading, line
 
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens, finish_steps
-from hgviz.models.checkpoint import build
-from hgviz.models.own import parse_config
+from hgviz.models.formats.checkpoint import build
+from hgviz.models.formats.own import parse_config
 
 LENGTH, HELD_OUT = 2048, 65_536
 MODEL = {

@@ -68,8 +68,8 @@ def write(folder, length, sharpened=1, **keys):
     """A checkpoint of random weights, with queries that are so many times larger."""
     import torch
 
-    from hgviz.models.checkpoint import build, save
-    from hgviz.models.own import parse_config
+    from hgviz.models.formats.checkpoint import build, save
+    from hgviz.models.formats.own import parse_config
 
     layers, heads = shape(length)
     width = heads * WIDTH

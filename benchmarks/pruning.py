@@ -17,9 +17,9 @@ from table import heading, line
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.checkpoint import build
-from hgviz.models.own import parse_config
-from hgviz.models.variants import Variants
+from hgviz.models.formats.checkpoint import build
+from hgviz.models.formats.own import parse_config
+from hgviz.models.measures.variants import Variants
 from hgviz.resources import resource
 
 BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens

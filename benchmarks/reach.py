@@ -16,10 +16,10 @@ from table import heading, line
 
 from hgviz.core import finish
 from hgviz.models import open_model
-from hgviz.models.checkpoint import save
-from hgviz.models.complexity import mixings
 from hgviz.models.families import build
-from hgviz.models.own import parse_config
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.own import parse_config
+from hgviz.models.measures.complexity import mixings
 from hgviz.tasks import pass_times, reach
 from hgviz.tasks.reaching import drawn_tokens
 

@@ -13,8 +13,8 @@ from table import heading, line
 
 from hgviz import tasks
 from hgviz.core import HeadId, finish
-from hgviz.models.checkpoint import build, save
-from hgviz.models.own import parse_config
+from hgviz.models.formats.checkpoint import build, save
+from hgviz.models.formats.own import parse_config
 from hgviz.resources import resource
 
 SIX_BY_EIGHT = {

@@ -106,7 +106,7 @@ def _is_there(path: str) -> bool:
     """Whether there is such a file or folder, or a model of that name in Hugging Face's cache."""
     if path.startswith("-") or Path(path).exists():
         return Path(path).exists()
-    from hgviz.models.cache import is_there
+    from hgviz.models.formats.cache import is_there
 
     return is_there(path)
 

@@ -37,7 +37,7 @@ class Curve:
     change to the whole model, 0 where none is off. rows (n,): the examples it was measured on, not
     those of the order. unit: what the metric is, as in Score.metric. times (points, 2): where they
     were measured, milliseconds of one pass over 16 texts on one core, of the whole model and of the
-    one that really lacks the heads that are off, taking turns; medians (models.proof).
+    one that really lacks the heads that are off, taking turns; medians (models.surgery.proof).
     """
 
     method: str

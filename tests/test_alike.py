@@ -7,9 +7,9 @@ import torch
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.formats.checkpoint import save
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.resources import resource
 from hgviz.tasks.alike import prompts_like

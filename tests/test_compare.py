@@ -16,7 +16,8 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId, finish
-from hgviz.models import open_model, proof
+from hgviz.models import open_model
+from hgviz.models.surgery import proof
 from hgviz.store import open_capture, write_capture, write_study
 from tests.making import make_capture
 from tests.models.building import write_checkpoint, write_transformer

@@ -10,7 +10,7 @@ import pytest
 
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.corpora import read_corpus
+from hgviz.models.texts.corpora import read_corpus
 from hgviz.store import open_capture
 from hgviz.tasks import capture, capture_corpus
 from tests.models.building import write_checkpoint

@@ -14,7 +14,8 @@ from hgviz import tasks
 from hgviz.analysis.importance import LEARNED, METHODS
 from hgviz.cli import pruning
 from hgviz.core import finish
-from hgviz.models import open_model, proof
+from hgviz.models import open_model
+from hgviz.models.surgery import proof
 from hgviz.resources import resource
 from hgviz.store import is_study, open_study
 from tests.models.building import write_checkpoint, write_transformer
@@ -294,7 +295,7 @@ def test_a_score_that_was_not_measured_makes_no_curve(run, tmp_path, model, data
 
 
 def test_an_interrupted_study_is_kept_and_gone_on_with(run, tmp_path, model, data, monkeypatch):
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
     from hgviz.tasks import studying
 
     monkeypatch.setattr(studying, "OFTEN", 0)

@@ -163,7 +163,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     row = tasks.examples_from(b, words[2]).sample(4).rows[0]
     ids = torch.tensor(row.ids)[None]
     from hgviz.models.blocks import Pass, Tokens, finish_steps
-    from hgviz.models.variants import attentions
+    from hgviz.models.measures.variants import attentions
 
     # the bias of a head's queries moves its scores: the slope of the log odds by both ways
     module, layer = b.module, 0
@@ -177,7 +177,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     (slope,) = torch.autograd.grad(logits[wanted] - others, part.q.bias)
     part.q.bias = torch.nn.Parameter(original, requires_grad=False)
     assert bias.shape == slope.shape
-    from hgviz.models.gradients import of_example
+    from hgviz.models.measures.gradients import of_example
 
     found = of_example(b, row.ids, row.wanted)
     for at in range(len(part.layer.heads)):

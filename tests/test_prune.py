@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import export, open_model, proof
+from hgviz.models import open_model
+from hgviz.models.surgery import export, proof
 from hgviz.resources import resource
 from hgviz.store import open_capture, write_study
 from hgviz.tasks.removing import kept_count
@@ -181,7 +182,7 @@ def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
 
 
 def readers_of(path):
-    from hgviz.models.files import read_tensors
+    from hgviz.models.formats.files import read_tensors
 
     return read_tensors(path)
 
@@ -190,7 +191,7 @@ def readers_of(path):
 
 
 def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monkeypatch):
-    from hgviz.models import export
+    from hgviz.models.surgery import export
 
     path = write_bert(tmp_path / "whole")
     slice_ = export.smaller
@@ -329,7 +330,7 @@ def test_options_that_do_not_go_together_are_told(tmp_path, run):
 def test_a_graph_gives_the_same_logits_for_texts_of_any_length(tmp_path, kind):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    from hgviz.models import graph
+    from hgviz.models.surgery import graph
 
     path = KINDS[kind](tmp_path / "whole")
     off = chosen(open_model(path).spec)
@@ -353,7 +354,7 @@ def test_what_is_no_graph_is_told_in_one_line(tmp_path, monkeypatch):
     with pytest.raises(HgvizError, match="does not become an ONNX graph") as error:
         prune(path, "0.1", tmp_path / "out", form="onnx")
     assert "two texts" in str(error.value)
-    from hgviz.models import graph
+    from hgviz.models.surgery import graph
 
     monkeypatch.setattr(graph, "ONNX", ("onnx", "no_such_package"))
     with pytest.raises(HgvizError, match="ONNX needs no_such_package"):

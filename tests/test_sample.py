@@ -20,7 +20,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.core import HeadId, finish
-from hgviz.models.labelled import read_rows
+from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import bits_per_byte
 from hgviz.resources import resource
 from hgviz.store import open_capture

@@ -93,8 +93,8 @@ def test_what_cannot_be_shared_is_one_line_and_no_folder(tmp_path, capsys):
 
 
 def test_heads_that_are_the_same_are_found(tmp_path, capsys):
-    from hgviz.models import readers
-    from hgviz.models.checkpoint import save
+    from hgviz.models.formats import readers
+    from hgviz.models.formats.checkpoint import save
 
     path = write_transformer(tmp_path / "own", n_heads=3, form="encoder", dtype=torch.float64,
                              goal="states")  # fmt: skip

@@ -12,7 +12,8 @@ from hgviz import tasks
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS, importance
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import export, open_model, proof
+from hgviz.models import open_model
+from hgviz.models.surgery import export, proof
 from hgviz.store import open_study
 from hgviz.study import UNASKED, UNKNOWN, Study
 from hgviz.tasks import studying

@@ -24,8 +24,8 @@ from hgviz.cli.options import (
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
     from hgviz.core import Off as Heads
+    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
-    from hgviz.models.trials import Trials
     from hgviz.study import Curve, Study
 
 Method = Literal[

@@ -13,7 +13,7 @@ from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Off, TextColumn
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
-    from hgviz.models.proof import Proof
+    from hgviz.models.surgery.proof import Proof
 
 
 def prune(

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
 from hgviz.figures import FORMATS
-from hgviz.models.readers import ARRAYS, INDEX, SUFFIXES
+from hgviz.models.formats.readers import ARRAYS, INDEX, SUFFIXES
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
 ENDINGS = ("*.h5", "*.hdf5", "config.json", *WEIGHTS)

@@ -24,7 +24,7 @@ from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
-from hgviz.models.readers import READERS
+from hgviz.models.formats.readers import READERS
 
 DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
 SPARED = 48  # px that a text strip of one row leaves to the map

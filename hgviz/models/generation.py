@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from hgviz.core import HgvizError, Off, Prompt, readonly
 from hgviz.maps.rule import Factors
 from hgviz.models.config import TransformerConfig
-from hgviz.models.continuing import continued
 from hgviz.models.model import Model
 from hgviz.models.past import Past
+from hgviz.models.texts.continuing import continued
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
 

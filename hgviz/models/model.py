@@ -24,12 +24,12 @@ from hgviz.core import (
 )
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
-from hgviz.models.cache import called
-from hgviz.models.checkpoint import outline
 from hgviz.models.config import Config, DynamicConfig, TransformerConfig
-from hgviz.models.continuing import ends_of
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.families.dynamic import Dynamic
+from hgviz.models.formats.cache import called
+from hgviz.models.formats.checkpoint import outline
+from hgviz.models.formats.readers import plain, read
 from hgviz.models.inputs import (
     boundaries_of,
     encoder_states,
@@ -39,9 +39,9 @@ from hgviz.models.inputs import (
     token_types,
 )
 from hgviz.models.past import Past
-from hgviz.models.readers import plain, read
-from hgviz.models.replacement import replaced
-from hgviz.models.text import Tokenizer, require_room, tokenizer_of
+from hgviz.models.surgery.replacement import replaced
+from hgviz.models.texts.continuing import ends_of
+from hgviz.models.texts.text import Tokenizer, require_room, tokenizer_of
 
 MASKINGS = ("compat", "strict")
 

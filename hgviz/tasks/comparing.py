@@ -72,7 +72,7 @@ def compare_answers(
 
 def _answers(model: Model, examples: Examples, off: Off, name: str, done: int) -> Task[Answers]:
     from hgviz.analysis.evaluation import Answers
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
     found, trials, seen = Answers.none(examples), Trials(model, examples, off, keep=0), 0
     for batch in (batch for block in trials.blocks for batch in block):

@@ -72,7 +72,7 @@ def with_norms(recipe: Recipe, capture: Capture, checkpoint: Path_) -> Task[Reci
     Errors: HgvizError for another checkpoint than the one captured, and for one that pools by the
     mean everywhere.
     """
-    from hgviz.models.pooling import pooling_norms
+    from hgviz.models.measures.pooling import pooling_norms
 
     model = yield from load(checkpoint, "cpu")
     name = Path(checkpoint).name

@@ -12,8 +12,8 @@ from hgviz.tasks.capturing import Traced, provenance
 from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
-    from hgviz.models.corpora import Corpus
     from hgviz.models.model import Model
+    from hgviz.models.texts.corpora import Corpus
     from hgviz.store import CorpusWriter
 
 LIVELY = 0.1  # seconds between two steps, so that who shows them need not
@@ -33,7 +33,7 @@ def capture_corpus(
     interrupted stays in OUT.part, and the same call goes on from there. dense: as capture. Returns
     the first text's capture, which lists them all. Errors: HgvizError, naming the line of a text.
     """
-    from hgviz.models import corpora
+    from hgviz.models.texts import corpora
     from hgviz.store import CorpusWriter, open_capture
     from hgviz.store.growing import refuse_existing
 

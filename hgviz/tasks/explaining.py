@@ -35,8 +35,8 @@ def explain(
     Errors: HgvizError for an answer that is not there, and for a model without answers.
     """
     from hgviz.analysis.attribution import Attribution
-    from hgviz.models import gradients
-    from hgviz.models.explaining import Answer, Path
+    from hgviz.models.measures import gradients
+    from hgviz.models.measures.explaining import Answer, Path
 
     require_attention(model.spec)
     yield Step(0, 1, "Placing the text")

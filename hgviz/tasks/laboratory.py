@@ -152,7 +152,7 @@ def require_report(out: Path_) -> None:
 
 def words_of(text: str | None, text_file: Path_ | None) -> str:
     """The text that is given, as such or in a file, "" for none. Errors: HgvizError."""
-    from hgviz.models.text import read_text
+    from hgviz.models.texts.text import read_text
 
     return read_text(text_file) if text_file is not None else text or ""
 
@@ -188,7 +188,7 @@ def _heads(
     """What the heads of both do with each text, and how far they are apart."""
     from hgviz.analysis.bench import Beside, Gathering
     from hgviz.analysis.passes import measured
-    from hgviz.models.gradients import of_example
+    from hgviz.models.measures.gradients import of_example
 
     sides = [Gathering(model.spec) for model in models]
     beside, total = Beside(), len(some[0])

@@ -62,6 +62,6 @@ def require_model_of(study: Study, path: Path_) -> Task[str]:
 
 
 def _digest(path: Path_) -> str:
-    from hgviz.models import readers
+    from hgviz.models.formats import readers
 
     return readers.read(path).digest if readers.recognises(path) else ""

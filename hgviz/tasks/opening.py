@@ -20,7 +20,7 @@ Path_ = str | Path
 
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
-    from hgviz.models.cache import settled
+    from hgviz.models.formats.cache import settled
     from hgviz.store import is_capture, is_study
 
     path = settled(path)
@@ -30,7 +30,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
         return "capture"
     if is_study(path):
         return "study"
-    from hgviz.models.readers import recognises
+    from hgviz.models.formats.readers import recognises
 
     if recognises(path):
         return "checkpoint"
@@ -179,7 +179,7 @@ def prompt_from(
     see models.boundaries.cut. Errors: HgvizError naming what is wrong, and what a model of this
     form needs.
     """
-    from hgviz.models import prompts
+    from hgviz.models.texts import prompts
 
     return prompts.given(model, text, text_file, ids_file, pair, target, boundaries)
 
@@ -208,14 +208,14 @@ def convert(
 ) -> Task[ModelSpec]:
     """Write any checkpoint as hgviz's own folder; force: into one that is not empty.
 
-    The rest says what weights of trax do not show, see hgviz.models.trax.
+    The rest says what weights of trax do not show, see hgviz.models.formats.trax.
     """
     yield Step(0, 2, "loading torch")
-    from hgviz.models import conversion, readers
+    from hgviz.models.formats import conversion, readers
 
     conversion.require_free(Path(out), force)
     if hierarchy or attention_upsampling or tokenizer:
-        from hgviz.models.trax import read_trax
+        from hgviz.models.formats.trax import read_trax
 
         found = read_trax(Path(path), hierarchy, attention_upsampling, tokenizer)
     else:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.paired import Paired
     from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
+    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
-    from hgviz.models.trials import Trials
 
 How = Literal["one-shot", "iterative", "greedy"]
 BAND = 13  # points along a random order, of which there are many
@@ -43,7 +43,7 @@ def trials_of(
     limit: on so many of its examples at most, drawn at random, the same ones each time. Errors:
     HgvizError, as examples_from, and where switching off a whole layer changes nothing.
     """
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column)
@@ -153,7 +153,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
     if one.times is not None:
         return study
     yield Step(0, len(one.removed), "the whole model")
-    from hgviz.models import export, proof
+    from hgviz.models.surgery import export, proof
 
     text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
     text, times = proof.timed(text, TIMED), []

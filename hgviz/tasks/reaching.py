@@ -44,7 +44,7 @@ def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[Re
     A model in float64 keeps what is small apart from 0. Errors: HgvizError as reaching.measure.
     """
     from hgviz.analysis.reach import Reach
-    from hgviz.models.reaching import measure
+    from hgviz.models.measures.reaching import measure
 
     found = yield from measure(model, prompt, target)
     return Reach(model.spec, prompt, found.own, found.of, found.source, target)
@@ -65,7 +65,7 @@ def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
 
 def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Task[Times]:
     """How long forward passes of several models take, by turns. Errors: HgvizError as timed."""
-    from hgviz.models.timing import timed
+    from hgviz.models.measures.timing import timed
 
     wanted = sorted(set(lengths))
     if not wanted or wanted[0] < 1 or turns < 1:
@@ -82,7 +82,7 @@ def reach_facts(
 ) -> dict[str, Any]:
     """All that is known, fit for JSON: how far each model reaches, how its layers mix a text of
     this length and what that costs, and times."""
-    from hgviz.models.complexity import mixings
+    from hgviz.models.measures.complexity import mixings
 
     names = names_of(found)
     mixing = [

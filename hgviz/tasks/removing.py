@@ -15,10 +15,10 @@ from hgviz.tasks.opening import Path_, heads_from
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
-    from hgviz.models.checkpoint import Checkpoint
-    from hgviz.models.compensation import Compensation
+    from hgviz.models.formats.checkpoint import Checkpoint
     from hgviz.models.model import Model
-    from hgviz.models.proof import Form, Proof
+    from hgviz.models.surgery.compensation import Compensation
+    from hgviz.models.surgery.proof import Form, Proof
     from hgviz.study import Study
 
 PROOF_TOKENS = 1 << 18  # of the data, in their random order
@@ -45,7 +45,9 @@ def prune(
     where the export fails its proof. Errors: HgvizError.
     """
     yield Step(0, 1, "loading torch")
-    from hgviz.models import export, open_model, readers
+    from hgviz.models import open_model
+    from hgviz.models.formats import readers
+    from hgviz.models.surgery import export
 
     with export.kept_if_proved(Path(out)) as fresh:
         model = open_model(path, "cpu")
@@ -84,7 +86,7 @@ def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> T
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
     """
     yield Step(0, 1, f"reading {Path(study).name}")
-    from hgviz.models import readers
+    from hgviz.models.formats import readers
     from hgviz.store import open_study
 
     found = open_study(study)
@@ -129,8 +131,8 @@ def proof_texts(
     """Batches of what a changed model is compared on, and where they are from: data, or texts of
     the sample where none is given; text and label name its columns."""
     from hgviz import examples
-    from hgviz.models import proof
-    from hgviz.models.labelled import read_rows
+    from hgviz.models.surgery import proof
+    from hgviz.models.texts.labelled import read_rows
 
     spec = model.spec
     if data is not None:
@@ -174,7 +176,7 @@ def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
 def _compensated(
     found: Checkpoint, model: Model, off: Off, texts: Sequence[Any], how: Compensation
 ) -> Task[Checkpoint]:
-    from hgviz.models import compensation, proof, removal
+    from hgviz.models.surgery import compensation, proof, removal
 
     if how == "none":
         return found
@@ -198,7 +200,7 @@ def _proved(
     weights: Path,
     about: dict[str, Any],
 ) -> Task[Proof]:
-    from hgviz.models import export, proof, removal
+    from hgviz.models.surgery import export, proof, removal
 
     form = about["form"]
     rough, dtype = None, ""

@@ -61,7 +61,8 @@ def redundancy(given: Path_ | Model) -> Task[Repeating]:
     yield Step(0, 1, "loading torch")
     from hgviz.analysis import redundancy as analysis
     from hgviz.analysis.parafac import Terms
-    from hgviz.models import readers, sharing
+    from hgviz.models.formats import readers
+    from hgviz.models.surgery import sharing
 
     if isinstance(given, str | PathLike):
         name, read = Path(given).name, readers.read(given)

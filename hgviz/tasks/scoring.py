@@ -36,7 +36,7 @@ def evaluate(
     interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
     """
     from hgviz.analysis import evaluation
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column)
@@ -52,8 +52,8 @@ def examples_from(
     Errors: HgvizError for data that cannot be used, and for a model that gives no answers.
     """
     from hgviz import examples
-    from hgviz.models import text as texts
-    from hgviz.models.labelled import read_rows
+    from hgviz.models.texts import text as texts
+    from hgviz.models.texts.labelled import read_rows
 
     spec, encode = model.spec, model.tokenizer.encode
     if spec.two_texts or spec.goal == "states":

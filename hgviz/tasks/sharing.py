@@ -14,8 +14,8 @@ from hgviz.tasks.removing import last, proof_texts
 from hgviz.tasks.scoring import evaluate
 
 if TYPE_CHECKING:
-    from hgviz.models.checkpoint import Checkpoint
-    from hgviz.models.sharing import Given, Products
+    from hgviz.models.formats.checkpoint import Checkpoint
+    from hgviz.models.surgery.sharing import Given, Products
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def collaborate(
     for models whose scores are more than products of queries and keys.
     """
     yield Step(0, 1, "loading torch")
-    from hgviz.models import conversion, export, open_model, proof, readers, sharing
+    from hgviz.models import open_model
+    from hgviz.models.formats import conversion, readers
+    from hgviz.models.surgery import export, proof, sharing
 
     with export.kept_if_proved(Path(out)) as fresh:
         model, found = open_model(path), readers.read(path)
@@ -132,7 +134,8 @@ def _apart(
 ) -> Task[tuple[float, float, str]]:
     """The largest difference of logits, the largest logit, and in which precision: float64 where
     float32 is too rough to tell that nothing changed."""
-    from hgviz.models import export, proof, readers
+    from hgviz.models.formats import readers
+    from hgviz.models.surgery import export, proof
 
     for dtype in ("float32", "float64"):
         before = export.masked(found, frozenset(), dtype)

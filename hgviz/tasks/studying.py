@@ -18,7 +18,7 @@ from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from hgviz.examples import Batch
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
 OFTEN = 0.2  # s: a study that grows is shown at most so often
 SAVED = 10.0  # s: and written at most so often

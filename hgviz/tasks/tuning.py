@@ -36,7 +36,8 @@ def tune(
     as it was and exchanged. Where nothing came of it, nothing stays. Errors: HgvizError.
     """
     yield Step(0, 1, "loading torch")
-    from hgviz.models import conversion, training
+    from hgviz.models import training
+    from hgviz.models.formats import conversion
     from hgviz.models.training.tuning import plan_of
 
     folder = Path(out)

@@ -9,7 +9,7 @@ from hgviz.analysis.network import attention_flow
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, HgvizError, finish
 from hgviz.maps import DenseMap
-from hgviz.models.own import parse_config
+from hgviz.models.formats.own import parse_config
 from hgviz.recipe import Recipe
 from tests.making import byte_prompt
 

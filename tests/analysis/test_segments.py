@@ -10,7 +10,7 @@ from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, finish, readonly, replace
 from hgviz.maps import DenseMap
-from hgviz.models.own import parse_config
+from hgviz.models.formats.own import parse_config
 from hgviz.recipe import Recipe
 from tests.making import byte_prompt
 

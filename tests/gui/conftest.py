@@ -59,9 +59,9 @@ def checkpoint(tmp_path_factory):
     """A folder with a tiny hourglass that reads bytes, with random weights."""
     import torch
 
-    from hgviz.models.checkpoint import save
     from hgviz.models.config import HourglassConfig
     from hgviz.models.families.hourglass import Hourglass
+    from hgviz.models.formats.checkpoint import save
     from hgviz.models.hierarchy import parse_hierarchy
 
     torch.manual_seed(0)

@@ -28,7 +28,7 @@ from hgviz.gui.views.stages import stages
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from hgviz.gui.working import GOING
-from hgviz.models.checkpoint import save
+from hgviz.models.formats.checkpoint import save
 from hgviz.models.model import open_model
 from hgviz.session import OWN, Session
 from hgviz.session.other import Other
@@ -333,7 +333,7 @@ def test_undo_of_heads_comes_after_that_of_segments(window, act):
 
 
 def test_own_is_a_word_that_no_way_is_called():
-    from hgviz.models.boundaries import WAYS
+    from hgviz.models.texts.boundaries import WAYS
 
     assert OWN not in {one.name for one in WAYS}
 

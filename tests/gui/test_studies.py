@@ -13,9 +13,9 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.working import GOING
-from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.formats.checkpoint import save
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.store import open_study, write_study
 from tests.studying import make_study

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from hgviz.models.checkpoint import save
 from hgviz.models.families import build
 from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.own import parse_config
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.own import parse_config
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 

@@ -8,8 +8,8 @@ from unicodedata import normalize
 import torch
 from safetensors.torch import save_file
 
-from hgviz.models import bert, gpt2
 from hgviz.models.families import build
+from hgviz.models.formats import bert, gpt2
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # BERT's normalizer takes Hangul apart, so its vocabulary holds the parts

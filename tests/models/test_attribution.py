@@ -6,9 +6,9 @@ import pytest
 import torch
 from captum.attr import FeatureAblation
 
-from hgviz.models import attribution
 from hgviz.models.blocks import Pass, finish_steps
-from hgviz.models.variants import Variants, attentions
+from hgviz.models.measures import attribution
+from hgviz.models.measures.variants import Variants, attentions
 from tests.models.test_variants import MODELS, losses, masked, tokens_of
 
 SOME = MODELS[::3]

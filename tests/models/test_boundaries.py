@@ -10,8 +10,9 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import boundaries, open_model
+from hgviz.models import open_model
 from hgviz.models.generation import Writing, chosen
+from hgviz.models.texts import boundaries
 from hgviz.store import describe, open_capture
 from hgviz.tasks import capture, generate
 from tests.models.building import write_transformer
@@ -114,7 +115,7 @@ def test_files_that_hold_no_boundaries_are_one_error(model, data, tmp_path):
 
 
 def test_ids_without_a_text_have_no_white_space(model):
-    from hgviz.models.text import Bare
+    from hgviz.models.texts.text import Bare
 
     with pytest.raises(HgvizError, match="no text"):
         boundaries.whitespace(Bare().decode(np.arange(3)))

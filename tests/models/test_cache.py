@@ -12,7 +12,8 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
-from hgviz.models import cache, open_model
+from hgviz.models import open_model
+from hgviz.models.formats import cache
 from tests.models.folders import write_bert, write_gpt2
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -161,5 +162,5 @@ def test_a_name_is_never_a_path(hub, tmp_path, name):
 
 
 def test_looking_names_up_needs_no_torch():
-    code = "import sys, hgviz.models.cache; sys.exit('torch' in sys.modules)"
+    code = "import sys, hgviz.models.formats.cache; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0

@@ -13,9 +13,9 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadId, finish
 from hgviz.maps import LazyMap, Rule, pool
 from hgviz.models import attention, blocks, open_model
-from hgviz.models.checkpoint import save
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.own import parse_config
 from hgviz.models.model import Model
-from hgviz.models.own import parse_config
 from hgviz.store import open_capture
 from tests.maps.reference import choose, length, scores, visible, whole_map
 from tests.models.building import make_config, make_hourglass, make_transformer

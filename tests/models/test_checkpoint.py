@@ -17,10 +17,10 @@ from safetensors.torch import load_file, save_file
 
 from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.checkpoint import outline, save, shapes_of
 from hgviz.models.families import build
-from hgviz.models.own import parse_config
-from hgviz.models.readers import READERS, read, recognises
+from hgviz.models.formats.checkpoint import outline, save, shapes_of
+from hgviz.models.formats.own import parse_config
+from hgviz.models.formats.readers import READERS, read, recognises
 from tests.models import package
 from tests.models.building import PLAIN, make_config, make_hourglass, write_checkpoint
 from tests.models.folders import write_gpt2
@@ -72,7 +72,7 @@ def test_the_readers_are_listed_with_names_for_people():
 
 
 def test_listing_the_readers_needs_no_torch():
-    code = "import sys, hgviz.models.readers; sys.exit('torch' in sys.modules)"
+    code = "import sys, hgviz.models.formats.readers; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0
 
 
@@ -224,7 +224,7 @@ def test_the_outline_of_a_model_has_its_shapes_and_draws_no_number(monkeypatch, 
 def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, monkeypatch):
     folder = write_checkpoint(tmp_path / "mine")
     theirs = write_gpt2(tmp_path / "theirs", n_layer=1)
-    monkeypatch.setattr("hgviz.models.checkpoint.build", None)
+    monkeypatch.setattr("hgviz.models.formats.checkpoint.build", None)
     configured(folder, hierarchy="400@1 1@2 400@1")
     assert "tensors, and config.json says 803 layers" in str(refusal(folder))
     assert "16 tensors, and config.json says 1,000" in str(

@@ -6,9 +6,9 @@ import pytest
 
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.complexity import mixings
-from hgviz.models.own import parse_config
-from hgviz.models.timing import timed
+from hgviz.models.formats.own import parse_config
+from hgviz.models.measures.complexity import mixings
+from hgviz.models.measures.timing import timed
 from tests.models.building import PLAIN, make_config, write_unattending
 
 

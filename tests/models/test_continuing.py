@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from hgviz.models.continuing import continued
-from hgviz.models.text import Bare, Bytes, Pieces
+from hgviz.models.texts.continuing import continued
+from hgviz.models.texts.text import Bare, Bytes, Pieces
 from tests.models.folders import byte_level, wordpiece
 
 TEXTS = ("나는 😀 고양이", "naïve café ☕️ zur Straße", "a b  c\n\td", "👩‍👩‍👧 가각", "the cat")

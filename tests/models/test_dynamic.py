@@ -8,11 +8,11 @@ import torch
 
 from hgviz.core import HgvizError
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.boundaries import rises
-from hgviz.models.checkpoint import save
 from hgviz.models.families.dynamic import segment_means
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.model import open_model
-from hgviz.models.own import config_json, parse_config
+from hgviz.models.texts.boundaries import rises
 from tests.models.building import make_transformer, write_checkpoint, write_transformer
 from tests.models.segments import forward
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import conversion, open_model, readers
-from hgviz.models.export import written
+from hgviz.models import open_model
+from hgviz.models.formats import conversion, readers
+from hgviz.models.surgery.export import written
 from tests.models.segments import forward
 from tests.test_families import call
 

@@ -8,12 +8,13 @@ import torch
 from captum.attr import IntegratedGradients, LayerConductance, LayerIntegratedGradients
 
 from hgviz.core import HeadId, HgvizError, Prompt, finish
-from hgviz.models import explaining, open_model
+from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.explaining import Answer, Path
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.measures import explaining
+from hgviz.models.measures.explaining import Answer, Path
+from hgviz.models.measures.variants import attentions
 from hgviz.models.model import Model
-from hgviz.models.variants import attentions
 from hgviz.resources import resource
 from tests.models.test_variants import MODELS
 

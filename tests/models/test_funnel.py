@@ -13,12 +13,13 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import open_model, rewriting
-from hgviz.models.checkpoint import save
+from hgviz.models import open_model
+from hgviz.models.formats import rewriting
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.readers import read
+from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
-from hgviz.models.reaching import measure
-from hgviz.models.readers import read
-from hgviz.models.removal import smaller, zeroed
+from hgviz.models.surgery.removal import smaller, zeroed
 from tests.models import reference
 from tests.models.folders import wordpiece
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import gradients
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.variants import attentions
+from hgviz.models.measures import gradients
+from hgviz.models.measures.variants import attentions
 from tests.models.building import make_config, make_hourglass, make_transformer
 from tests.models.test_variants import LABELS, MODELS
 

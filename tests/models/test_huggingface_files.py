@@ -12,9 +12,10 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import bert, gpt2, open_model
-from hgviz.models.checkpoint import shapes_of
-from hgviz.models.readers import read, recognises
+from hgviz.models import open_model
+from hgviz.models.formats import bert, gpt2
+from hgviz.models.formats.checkpoint import shapes_of
+from hgviz.models.formats.readers import read, recognises
 from tests.models import reference
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoint import Evil, configured, refusal

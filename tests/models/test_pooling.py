@@ -9,11 +9,11 @@ import torch
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.checkpoint import save
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.formats.checkpoint import save
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.models.pooling import pooling_norms
+from hgviz.models.measures.pooling import pooling_norms
 from hgviz.recipe import Recipe
 
 

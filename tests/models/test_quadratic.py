@@ -15,11 +15,11 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.maps import LazyMap, Quadratic, Rule
 from hgviz.models.attention import weights
 from hgviz.models.blocks import Pass
+from hgviz.models.formats.own import parse_config
+from hgviz.models.formats.readers import read
 from hgviz.models.model import module_of
-from hgviz.models.own import parse_config
 from hgviz.models.positions import Parabolas
-from hgviz.models.readers import read
-from hgviz.models.removal import smaller
+from hgviz.models.surgery.removal import smaller
 from hgviz.store import open_capture
 from tests.models.building import PLAIN, make_transformer, write_transformer
 from tests.models.test_capturing import attended, close, exact_map, opened, rounding

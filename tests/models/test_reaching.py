@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from hgviz.core import HgvizError, finish
-from hgviz.models import open_model, reaching
+from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.measures import reaching
 from hgviz.tasks import reach
 from tests.models.building import write_checkpoint, write_transformer, write_unattending
 

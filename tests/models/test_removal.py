@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model, readers
+from hgviz.models import open_model
 from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps
-from hgviz.models.checkpoint import Checkpoint, save
-from hgviz.models.compensation import gates, means
+from hgviz.models.formats import readers
+from hgviz.models.formats.checkpoint import Checkpoint, save
 from hgviz.models.model import module_of
-from hgviz.models.removal import scaled, shifted, smaller, zeroed
+from hgviz.models.surgery.compensation import gates, means
+from hgviz.models.surgery.removal import scaled, shifted, smaller, zeroed
 from tests.models.building import (
     make_config,
     make_hourglass,

@@ -8,7 +8,7 @@ import pytest
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.replacement import with_activation
+from hgviz.models.surgery.replacement import with_activation
 from hgviz.store import open_capture
 from tests.models.building import make_config, write_checkpoint
 from tests.models.folders import write_bert, write_gpt2
@@ -112,9 +112,9 @@ def test_other_families_take_one_too(tmp_path):
 
 
 def test_heads_that_were_pruned_keep_the_activation_of_their_number(tmp_path):
-    from hgviz.models.checkpoint import save
     from hgviz.models.families import build
-    from hgviz.models.own import parse_config
+    from hgviz.models.formats.checkpoint import save
+    from hgviz.models.formats.own import parse_config
 
     kept = [[1, 3], [0, 1, 2, 3]]
     config = parse_config(

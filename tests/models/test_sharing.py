@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.models import open_model, readers
-from hgviz.models.checkpoint import save, shapes_of
+from hgviz.models import open_model
+from hgviz.models.formats import readers
+from hgviz.models.formats.checkpoint import save, shapes_of
 from hgviz.models.generation import Writing
 from hgviz.models.model import module_of
-from hgviz.models.removal import smaller
-from hgviz.models.sharing import products, require_shareable, shared
+from hgviz.models.surgery.removal import smaller
+from hgviz.models.surgery.sharing import products, require_shareable, shared
 from hgviz.tasks import capture
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from hgviz.core import HgvizError
-from hgviz.models.spelling import joined
-from hgviz.models.text import (
+from hgviz.models.texts.spelling import joined
+from hgviz.models.texts.text import (
     Bare,
     Bytes,
     Pieces,
@@ -162,7 +162,7 @@ def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
 
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
-    monkeypatch.setattr("hgviz.models.text.PATIENCE", 0.05)
+    monkeypatch.setattr("hgviz.models.texts.text.PATIENCE", 0.05)
     with pytest.raises(HgvizError, match="it was not done after 0 seconds"):
         tokenizer.encode("a" * 300)
     for thread in threading.enumerate():

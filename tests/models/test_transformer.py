@@ -12,7 +12,7 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.families import build
 from hgviz.models.families.transformer import sinusoids
-from hgviz.models.own import config_json, parse_config
+from hgviz.models.formats.own import config_json, parse_config
 from tests.models.building import make_transformer, write_transformer
 
 WIDTH, HEADS, FF, VOCABULARY = 12, 2, 20, 23

@@ -15,9 +15,9 @@ from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError, finish
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
-from hgviz.models.files import read_tensors
-from hgviz.models.trax import BEGIN, read_trax
-from hgviz.models.traxorder import named
+from hgviz.models.formats.files import read_tensors
+from hgviz.models.formats.trax import BEGIN, read_trax
+from hgviz.models.formats.traxorder import named
 from tests.analysis.test_resolution import pool_matrix, rn, shift_matrix, spread_matrix
 from tests.models.trax import Trax
 

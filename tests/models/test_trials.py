@@ -9,9 +9,9 @@ from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import following, labelled, masked
 from hgviz.models import open_model
-from hgviz.models.text import Bytes
-from hgviz.models.trials import KEEP, PIECE, Trials
-from hgviz.models.variants import Variants
+from hgviz.models.measures.trials import KEEP, PIECE, Trials
+from hgviz.models.measures.variants import Variants
+from hgviz.models.texts.text import Bytes
 from tests.models.building import write_checkpoint, write_transformer
 
 TEXT = "the cat sat on the mat and the dog sat on the log. " * 9

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from hgviz.core import HeadId
 from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
-from hgviz.models.variants import Begun, Variants, attentions
+from hgviz.models.measures.variants import Begun, Variants, attentions
 from tests.models.building import make_config, make_hourglass, make_transformer
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
@@ -84,7 +84,7 @@ def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
 def test_a_feed_forward_is_begun_from_the_whole_pass(name, model, monkeypatch):
     begun, without = [], Begun.without
     monkeypatch.setattr(Begun, "without", lambda *given: begun.append(1) or without(*given))
-    monkeypatch.setattr("hgviz.models.variants._pays", lambda *given: True)
+    monkeypatch.setattr("hgviz.models.measures.variants._pays", lambda *given: True)
     tokens, variants = tokens_of(model), Variants(model)
     for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
         for head, found in zip(heads, logits, strict=True):

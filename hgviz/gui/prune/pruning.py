@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.working import OnError, Working
     from hgviz.jobs import Job
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once

@@ -32,7 +32,7 @@ from hgviz.gui.overlay import Overlay
 
 if TYPE_CHECKING:
     from hgviz.gui.prune.removing import Removal
-    from hgviz.models.proof import Form, Proof
+    from hgviz.models.surgery.proof import Form, Proof
 
 FORMS: tuple[tuple[Form, str, str], ...] = (
     ("smaller", "Smaller", "their weights are gone; hgviz opens it"),

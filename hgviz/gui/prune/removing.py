@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.working import Working
-    from hgviz.models.compensation import Compensation
-    from hgviz.models.proof import Form, Proof
+    from hgviz.models.surgery.compensation import Compensation
+    from hgviz.models.surgery.proof import Form, Proof
     from hgviz.session import Session
 
 REMOVE = "remove heads"

@@ -23,8 +23,8 @@ from hgviz.gui import opening
 from hgviz.study import SCORE, Curve, Study
 
 if TYPE_CHECKING:
+    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
-    from hgviz.models.trials import Trials
 
 FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
 KEYS = get_args(Key)
@@ -88,7 +88,7 @@ def prepare(
 
 def ready(model: Model, examples: Examples) -> Task[Trials]:
     """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
-    from hgviz.models.trials import Trials
+    from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, "trying whether heads do anything")
     trials = Trials(model, examples, sizes=SIZES[examples.asked])

@@ -28,11 +28,11 @@ from hgviz.models.blocks import (
     Tokens,
     finish_steps,
 )
-from hgviz.models.boundaries import rises
 from hgviz.models.config import DynamicConfig
 from hgviz.models.inputs import too_long
 from hgviz.models.past import Waiting
 from hgviz.models.positions import Sinusoids
+from hgviz.models.texts.boundaries import rises
 
 SMALLEST = 1e-9  # beside the size of a segment
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hgviz.core import HgvizError
 from hgviz.models.config import PRESETS, Config, TransformerConfig
-from hgviz.models.labelled import Rows, read_rows
+from hgviz.models.texts.labelled import Rows, read_rows
 from hgviz.models.training.plan import Plan
 
 FIRST, SECOND = "0", "1"  # the columns of pairs, unless they are named

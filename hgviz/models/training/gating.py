@@ -17,9 +17,9 @@ from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Network, Pass, Tokens
-from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import Config
-from hgviz.models.removal import scaled
+from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.surgery.removal import scaled
 from hgviz.models.training.batches import random_of
 from hgviz.models.training.gates import METHODS, Gates
 from hgviz.models.training.objectives import Figures, Objective

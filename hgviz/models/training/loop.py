@@ -21,8 +21,8 @@ import torch
 
 from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.models.blocks import Network
-from hgviz.models.checkpoint import digest_of, save
-from hgviz.models.readers import line_of
+from hgviz.models.formats.checkpoint import digest_of, save
+from hgviz.models.formats.readers import line_of
 from hgviz.models.training.gating import Gated
 from hgviz.models.training.learned import write_gates
 from hgviz.models.training.objectives import Figures

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from hgviz.core import HgvizError
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config
-from hgviz.models.labelled import Rows
+from hgviz.models.texts.labelled import Rows
 from hgviz.models.training.batches import Epochs
 from hgviz.models.training.objectives import NEITHER, Figures, autocast
 from hgviz.models.training.plan import Recipe

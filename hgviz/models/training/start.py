@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, heads_named
 from hgviz.models.blocks import Network
-from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import PRESETS, Config, LSTMConfig
 from hgviz.models.families import build
-from hgviz.models.labelled import Rows
-from hgviz.models.own import config_json, parse_config
-from hgviz.models.readers import read
-from hgviz.models.text import tokenizer_file
+from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.formats.own import config_json, parse_config
+from hgviz.models.formats.readers import read
+from hgviz.models.texts.labelled import Rows
+from hgviz.models.texts.text import tokenizer_file
 from hgviz.models.training.batches import Epochs, Windows
 from hgviz.models.training.data import Material, read_material, work_of, work_of_config
 from hgviz.models.training.gating import Gated, gated

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from hgviz.core import HgvizError
-from hgviz.models.checkpoint import Checkpoint
 from hgviz.models.config import Config
 from hgviz.models.devices import device_of
-from hgviz.models.labelled import read_rows
-from hgviz.models.readers import read
-from hgviz.models.replacement import with_activation
-from hgviz.models.text import read_text
+from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.formats.readers import read
+from hgviz.models.surgery.replacement import with_activation
+from hgviz.models.texts.labelled import read_rows
+from hgviz.models.texts.text import read_text
 from hgviz.models.training.data import work_of_config
 from hgviz.models.training.plan import Data, Plan, Recipe, Stage
 

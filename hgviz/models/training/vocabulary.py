@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
-from hgviz.models.readers import path_errors, shown
-from hgviz.models.text import Pieces, tokenizer_file
+from hgviz.models.formats.readers import path_errors, shown
+from hgviz.models.texts.text import Pieces, tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

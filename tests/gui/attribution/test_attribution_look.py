@@ -26,9 +26,9 @@ def asked_of(tmp_path_factory):
     import torch
 
     from hgviz.models import open_model
-    from hgviz.models.checkpoint import save
     from hgviz.models.config import HourglassConfig
     from hgviz.models.families.hourglass import Hourglass
+    from hgviz.models.formats.checkpoint import save
     from hgviz.models.hierarchy import parse_hierarchy
 
     torch.manual_seed(0)

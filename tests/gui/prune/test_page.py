@@ -187,7 +187,7 @@ def traced(scored, until):
 def test_a_curve_is_timed_from_its_pane_and_then_drawn_over_milliseconds(
     traced, until, monkeypatch, tmp_path
 ):
-    from hgviz.models import proof
+    from hgviz.models.surgery import proof
     from hgviz.store import open_study
 
     monkeypatch.setattr(proof, "ROUNDS", (1, 1))

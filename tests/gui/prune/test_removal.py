@@ -19,8 +19,8 @@ from hgviz import cli, settings, tasks
 from hgviz.core import HeadId, finish
 from hgviz.gui.prune.removal import change
 from hgviz.gui.prune.removing import Removal, named
-from hgviz.models import checkpoint as own
-from hgviz.models import export, proof
+from hgviz.models.formats import checkpoint as own
+from hgviz.models.surgery import export, proof
 from tests.models.building import write_transformer
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})

@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from hgviz.core import HeadId
-from hgviz.models.checkpoint import save
+from hgviz.models.formats.checkpoint import save
 from hgviz.models.training import read_plan
 from tests.models.building import make_transformer
 

@@ -12,7 +12,7 @@ import torch
 
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.labelled import read_rows
+from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import Plan, read_plan, row_batches, train
 from hgviz.models.training.start import begin
 

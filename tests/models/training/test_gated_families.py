@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, finish
-from hgviz.models import open_model, removal
-from hgviz.models.checkpoint import save
-from hgviz.models.readers import read
+from hgviz.models import open_model
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.readers import read
+from hgviz.models.surgery import removal
 from hgviz.models.training import read_plan, train
 from tests.models.building import write_checkpoint
 from tests.models.folders import write_bert

@@ -6,8 +6,8 @@ import math
 import re
 from pathlib import Path
 
-from hgviz.models.checkpoint import shapes_of
-from hgviz.models.own import parse_config
+from hgviz.models.formats.checkpoint import shapes_of
+from hgviz.models.formats.own import parse_config
 from hgviz.models.training.plan import read_plan
 
 PAGE = (Path(__file__).parents[3] / "docs" / "training.md").read_text("utf-8")

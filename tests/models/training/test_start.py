@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hgviz.models.families import build
-from hgviz.models.own import parse_config
+from hgviz.models.formats.own import parse_config
 from hgviz.models.training import initialise, read_plan
 from hgviz.resources import resource
 

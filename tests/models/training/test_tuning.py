@@ -9,7 +9,7 @@ import torch
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.readers import read
+from hgviz.models.formats.readers import read
 from hgviz.models.training.tuning import exchange, plan_of
 from hgviz.resources import resource
 from tests.models.building import write_checkpoint

@@ -1,0 +1,1 @@
+"""Checkpoints: which formats there are, how each is read safely and written back."""

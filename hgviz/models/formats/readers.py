@@ -1,0 +1,298 @@
+"""Which checkpoint formats there are, and where their parts lie; needs no torch.
+
+Files come from strangers: a config.json is bounded, and nothing but regular files is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from hgviz.core import HgvizError
+from hgviz.models.formats.cache import called, settled
+
+if TYPE_CHECKING:
+    from hgviz.models.formats.checkpoint import Checkpoint
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+SUFFIXES = (".safetensors", ".pt", ".bin")
+TRAX, ARRAYS = "trax", ".npz"
+INDEX = ".index.json"  # beside weights that are split over several files
+FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
+PACKAGE = "hourglass-transformer-pytorch"
+POOLING = "dynamic-pooling"
+SAVED, PARTS = "checkpoint_last.pt", (b"model_config", b"model_state")  # by its training
+MOST_CONFIG = 2**20
+MOST_WORDS = 200  # of what a stranger wrote, in an error
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One checkpoint format: label is what file dialogs and error texts call it. stated: whether a
+    config.json says its name, as model_type."""
+
+    name: str
+    label: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path], Checkpoint]
+    stated: bool = True
+
+
+def _own(path: Path) -> Checkpoint:
+    from hgviz.models.formats import checkpoint
+
+    return checkpoint.read_own(path)
+
+
+def _package(path: Path) -> Checkpoint:
+    from hgviz.models.formats import checkpoint
+
+    return checkpoint.read_package(path)
+
+
+def _bert(path: Path) -> Checkpoint:
+    from hgviz.models.formats import bert, huggingface
+
+    return huggingface.read(path, bert)
+
+
+def _dynamic(path: Path) -> Checkpoint:
+    from hgviz.models.formats import dynamic
+
+    return dynamic.read_dynamic(path)
+
+
+def _trax(path: Path) -> Checkpoint:
+    from hgviz.models.formats import trax
+
+    return trax.read_trax(path)
+
+
+def _funnel(path: Path) -> Checkpoint:
+    from hgviz.models.formats import funnel, huggingface
+
+    return huggingface.read(path, funnel)
+
+
+def _gpt2(path: Path) -> Checkpoint:
+    from hgviz.models.formats import gpt2, huggingface
+
+    return huggingface.read(path, gpt2)
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
+    Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
+    Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
+    Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
+    Reader("funnel", "Funnel (Hugging Face)", lambda path: _model_type(path) == "funnel", _funnel),
+    Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
+    Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
+)
+
+
+def recognises(path: str | Path) -> bool:
+    """Whether a path looks like a checkpoint, even a broken one; read says what is wrong."""
+    path = settled(path)
+    with path_errors(path):
+        if path.is_dir():
+            return (path / CONFIG).exists() or any(_weighs(one) for one in path.iterdir())
+        return path.name == CONFIG or _weighs(path) or path.suffix == ARRAYS
+
+
+def read(path: str | Path) -> Checkpoint:
+    """Read a checkpoint: a folder, or the weights file or the config.json within it.
+
+    A name that is no path is looked for in the local Hugging Face cache.
+    Errors: HgvizError for whatever is missing, damaged or does not fit together.
+    """
+    path = settled(path)
+    for reader in READERS:
+        if reader.recognises(path):
+            return reader.read(path)
+    known = ", ".join(reader.name for reader in READERS if reader.stated)
+    stated = _model_type(path)
+    raise HgvizError(
+        f"{shown(located(path)[0])} is no checkpoint hgviz knows",
+        f"its model_type is {quoted(stated)}, and hgviz reads {known}",
+        "Correct its model_type, or choose another file",
+    )
+
+
+# --- where things lie -----------------------------------------------------------------------------
+
+
+def located(path: Path) -> tuple[Path, Path | None]:
+    """The config.json that belongs to a path, and the weights file if the path names one."""
+    with path_errors(path):
+        if path.is_dir():
+            return path / CONFIG, None
+        if not path.exists():
+            raise HgvizError(f"{shown(path)} could not be opened", "there is no such file")
+        if path.name == CONFIG:
+            return path, None
+        if _weighs(path):
+            return path.parent / CONFIG, path
+    raise HgvizError(
+        f"{shown(path)} is no checkpoint",
+        f"weights are in {' or '.join(SUFFIXES)} files",
+        "Open a checkpoint's folder, its weights file or its config.json",
+    )
+
+
+def self_contained(path: Path) -> Path | None:
+    """The file of a path that holds its own configuration, as dynamic-pooling saves it; None where
+    a config.json lies there, which says how its weights are read."""
+    folder = path if path.is_dir() else path.parent
+    file = path / SAVED if path.is_dir() else path
+    if (folder / CONFIG).exists() or file.suffix not in SUFFIXES[1:] or not file.is_file():
+        return None
+    with suppress(OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, KeyError):
+        with zipfile.ZipFile(file) as archive:
+            name = next(one for one in archive.namelist() if one.endswith("/data.pkl"))
+            with archive.open(name) as pickle:
+                start = pickle.read(MOST_CONFIG)
+        return file if all(one in start for one in PARTS) else None
+    return None
+
+
+def _weighs(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.name.endswith(INDEX)
+
+
+def _model_type(path: Path) -> Any:
+    if path.suffix == ARRAYS:
+        return TRAX
+    config = located(path)[0]
+    if self_contained(path):
+        return POOLING
+    with path_errors(config):
+        if not config.is_file():
+            raise HgvizError(
+                f"{shown(config)} is missing",
+                "the weights alone do not say how the model computes",
+                'Write one with its "model_type": '
+                + " or ".join(f'"{r.name}"' for r in READERS if r.stated),
+            )
+    data = read_config(config)
+    first = data.get("architectures")
+    if (
+        "model_type" not in data
+        and isinstance(first, list)
+        and str(first[:1])[2:].startswith("Bert")
+    ):
+        return "bert"  # BERT's first files do not say it otherwise
+    return data.get("model_type")
+
+
+def weights_of(path: Path) -> Path:
+    """The weights file that belongs to a path, or the index of several.
+
+    Errors: HgvizError for none, or several without an index.
+    """
+    config, named = located(path)
+    folder = config.parent
+    if named is not None:
+        index = folder / (re.sub(r"-\d+-of-\d+(?=\.\w+$)", "", named.name) + INDEX)
+        with path_errors(index):
+            return index if index.name != named.name + INDEX and index.exists() else named
+    with path_errors(folder):
+        for first in FIRST:
+            if os.path.lexists(folder / first):
+                return folder / first
+        # training leaves other .bin files beside the weights: those are only opened by their name
+        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES[:2])
+    if len(found) > 1:
+        raise HgvizError(
+            f"{called(folder)} holds {len(found)} weights files",
+            f"such as {found[0].name} and {found[1].name}",
+            "Open the one you mean",
+        )
+    if not found:
+        raise HgvizError(
+            f"{called(folder)} holds no weights",
+            f"there is no {WEIGHTS}, {FIRST[2]} or .pt file beside its config.json",
+            "Copy or download it again",
+        )
+    return found[0]
+
+
+# --- what files say -------------------------------------------------------------------------------
+
+
+def read_config(path: Path, most: int = MOST_CONFIG) -> dict[str, Any]:
+    """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
+    with path_errors(path):
+        if not path.is_file():
+            raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    if len(data) > most:
+        raise HgvizError(f"{shown(path)} is too large", f"the limit is {most:,} bytes")
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(f"{shown(path)} is not a JSON object", line_of(error)) from None
+
+
+def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
+    """What a config.json says, checked. Errors: HgvizError naming the first key that is wrong."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        why, _, key = str(error).partition(" - at `$")
+        place = f"{key.strip('.`')}: " if key else ""
+        raise HgvizError(
+            f"{where} does not describe a model hgviz can build",
+            place + _plain(why),
+            f"Correct {where}",
+        ) from None
+
+
+def _plain(words: str) -> str:
+    words = words.replace("`", "").replace("Object missing required field", "it lacks")
+    return plain(words.replace("Object contains unknown field", "hgviz knows no"))
+
+
+def plain(words: str) -> str:
+    """What a stranger wrote, not endless and without what would break a line."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in words[:MOST_WORDS])
+
+
+def quoted(value: Any) -> str:
+    """A stranger's value within an error: short, and of one line."""
+    return "not there" if value is None else plain(repr(value))[:40]
+
+
+def shown(path: Path) -> str:
+    """A file as people are told of it: the last two parts of its path, or the model's name."""
+    whole = path.absolute()
+    if whole.parent.parent.name == "snapshots":  # a commit tells nobody anything
+        return f"{called(whole.parent)}/{whole.name}"
+    return "/".join(whole.parts[-2:])
+
+
+@contextmanager
+def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
+    """Turn what the system says of a file into one error."""
+    try:
+        yield
+    except OSError as error:
+        raise HgvizError(f"{shown(path)} {what}", error.strerror or line_of(error)) from None
+    except (MemoryError, OverflowError):
+        raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
+
+
+def line_of(error: BaseException) -> str:
+    """The first line of what an error says, as plain."""
+    return plain((str(error).splitlines() or [type(error).__name__])[0])

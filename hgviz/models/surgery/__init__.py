@@ -1,0 +1,1 @@
+"""Models made of others: heads removed, shared or compensated, and the proof of it."""

@@ -1,0 +1,111 @@
+"""A pruned model written in one of its forms, and opened again to be proved."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+
+from hgviz.core import HgvizError, Off
+from hgviz.models.formats import conversion, readers, rewriting
+from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
+from hgviz.models.formats.shards import places_of
+from hgviz.models.model import Model, module_of
+from hgviz.models.surgery.proof import Form, Runner, runner
+from hgviz.models.surgery.removal import smaller, zeroed
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
+    """Write a checkpoint without these heads into a folder; gives the file of its weights.
+
+    smaller: hgviz's own folder. zeroed: the files it was read from, zeros in W_O. onnx: a graph
+    for texts of any length. Errors: HgvizError where the folder or the graph cannot be made.
+    """
+    if form == "smaller":
+        conversion.write(smaller(found, off), out)
+        return out / WEIGHTS
+    if form == "zeroed":
+        return rewriting.write(zeroed(found, off), out)
+    from hgviz.models.surgery import graph
+
+    return graph.write(smaller(found, off), out)
+
+
+def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
+    """The model of a checkpoint with heads switched off: what an export has to agree with."""
+    return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]), off)
+
+
+def in_memory(model: Model, off: Off) -> Runner:
+    """An open model that really lacks these heads, on the CPU in float32; nothing is written.
+
+    Errors: HgvizError where it cannot be made smaller, or there is no memory for it.
+    """
+    tensors = dict(model.module.state_dict())
+    found = Checkpoint(model.config, tensors, model.spec.digest, Path())
+    return masked(smaller(found, off), frozenset(), "float32")
+
+
+def opened(path: Path, form: Form, dtype: str) -> Runner:
+    """What was written, read again from its file. Errors: HgvizError as for any checkpoint."""
+    if form == "onnx":
+        from hgviz.models.surgery import graph
+
+        return graph.opened(path)
+    found = readers.read(path)
+    return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]))
+
+
+def parameters(found: Checkpoint) -> int:
+    """How many numbers a checkpoint has."""
+    return sum(one.numel() for one in found.tensors.values())
+
+
+def size(weights: Path) -> int:
+    """Bytes of a weights file, or of all that an index names."""
+    files = {weights.name}
+    if weights.name.endswith(readers.INDEX):
+        files = {*places_of(weights).values()}
+    return sum((weights.parent / one).stat().st_size for one in files)
+
+
+@contextmanager
+def kept_if_proved(out: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `out` where nothing fails, and else is not there."""
+    out = out.absolute()
+    conversion.require_free(out, do="Choose another folder")
+    fresh = out.with_name(f".{out.name}.new")
+    above = [one for one in out.parents if not one.exists()]
+    with path_errors(fresh, "could not be written"):
+        if fresh.exists():  # of a run that was killed
+            shutil.rmtree(fresh)
+        fresh.mkdir(parents=True)
+    try:
+        yield fresh
+        with path_errors(out, "could not be written"):
+            if not out.exists():
+                fresh.rename(out)
+                return
+            for one in sorted(fresh.iterdir(), key=lambda one: one.name == CONFIG):
+                one.rename(out / one.name)  # config.json last: before it, this is no checkpoint
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        with suppress(OSError):  # they are not empty where all went well
+            for one in above:
+                one.rmdir()
+
+
+def require_some(found: Checkpoint, off: Off) -> None:
+    """Errors: HgvizError where nothing is to be removed."""
+    if not off:
+        raise HgvizError(
+            "no head is named",
+            f"{shown(found.folder)} would only be copied",
+            "Name heads by --off, such as 3.5,4.*",
+        )

@@ -1,0 +1,115 @@
+"""Heads taken out of a checkpoint for good: sliced away, or left without a word to say.
+
+What a layer gives is sum over heads of c_h W_O^h + b_O, so a head whose columns of W_O are zero is
+a head that is off, and so is one whose rows of W_Q, W_K, W_V are gone with these columns; b_O stays
+(pruning.md, Removal). Both write the same logits as a mask. Shapes: H heads, D head width, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from hgviz.core import HeadId, HgvizError, Layer, Off
+from hgviz.models.blocks import Attention
+from hgviz.models.config import Config, attending
+from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
+
+OUT, BIAS = "o.weight", "o.bias"
+
+
+def smaller(found: Checkpoint, off: Off) -> Checkpoint:
+    """The checkpoint without these heads: fewer numbers, in hgviz's own form.
+
+    The heads that stay keep their numbers, and so do layers, even those without heads. Biases of
+    relative attention that all layers share stay whole. Errors: HgvizError for unknown heads.
+    """
+    tensors, kept = dict(found.tensors), []
+    for layer, name, of_all in _layers(found.config, off):
+        places = [i for i, head in enumerate(layer.heads) if HeadId(layer.index, head) not in off]
+        kept.append(tuple(layer.heads[i] for i in places))
+        for part in found.tensors:
+            within = part.removeprefix(f"{name}.")
+            if within != part and within.split(".")[0] not in of_all:
+                tensors[part] = _of_heads(tensors[part], len(layer.heads), places)
+        output = tensors[f"{name}.{OUT}"]
+        tensors[f"{name}.{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()
+    config = replace(attending(found.config), kept=tuple(kept))
+    return _made(found, config, tensors)
+
+
+def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
+    """The checkpoint with zeros in the columns of W_O that belong to these heads.
+
+    Errors: HgvizError for unknown heads.
+    """
+    return scaled(found, dict.fromkeys(off, 0.0))
+
+
+def scaled(found: Checkpoint, gates: Mapping[HeadId, float]) -> Checkpoint:
+    """The checkpoint with what these heads give multiplied, in the columns of W_O."""
+    tensors = dict(found.tensors)
+    for layer, name, _ in _layers(found.config, frozenset(gates)):
+        factors = [gates.get(HeadId(layer.index, head), 1.0) for head in layer.heads]
+        if set(factors) <= {1.0}:
+            continue
+        weight = tensors[f"{name}.{OUT}"]
+        blocks = weight.double().unflatten(1, (len(factors), -1))  # (d, H, D)
+        new = blocks * torch.tensor(factors, dtype=torch.float64)[:, None]
+        tensors[f"{name}.{OUT}"] = new.flatten(1).to(weight.dtype)
+    return _made(found, found.config, tensors)
+
+
+def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
+    """The checkpoint with W_O^h m_h added to b_O for each of these heads; m (D,) is what the head
+    gives on the mean, which it then says for ever once it is off."""
+    tensors = dict(found.tensors)
+    for layer, name, _ in _layers(found.config, frozenset(means)):
+        weight, bias = tensors[f"{name}.{OUT}"], tensors[f"{name}.{BIAS}"]
+        blocks = weight.double().unflatten(1, (len(layer.heads), -1)) if layer.heads else weight
+        more = [
+            blocks[:, place] @ means[HeadId(layer.index, head)].double()
+            for place, head in enumerate(layer.heads)
+            if HeadId(layer.index, head) in means
+        ]
+        if more:
+            tensors[f"{name}.{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
+    return _made(found, found.config, tensors)
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]]:
+    """Every layer with the name of its attention and what in there does not go by heads.
+
+    Errors: HgvizError for heads it lacks.
+    """
+    parts = {
+        part.layer.index: (name, part.of_all)
+        for name, part in outline(config).named_modules()
+        if isinstance(part, Attention)
+    }
+    layers = config.layers
+    known = {HeadId(layer.index, head) for layer in layers for head in layer.heads}
+    if unknown := sorted(off - known):
+        raise HgvizError(
+            f"this model has no head {unknown[0]}",
+            f"its layers are 0 to {len(layers) - 1}",
+            "Run `hgviz info` on it to see every layer",
+        )
+    return [(layer, *parts[layer.index]) for layer in layers]
+
+
+def _of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:
+    """(H * D, ...) -> (h * D, ...): the rows of the heads at some places."""
+    if len(places) == heads:
+        return tensor
+    return tensor.unflatten(0, (heads, -1))[list(places)].flatten(0, 1)
+
+
+def _made(found: Checkpoint, config: Config, tensors: dict[str, Tensor]) -> Checkpoint:
+    return replace(found, config=config, tensors=tensors, digest=digest_of(config, tensors))

@@ -1,0 +1,1 @@
+"""What models read: tokenizers, prompts, corpora, labelled rows, where segments end."""

@@ -1,0 +1,348 @@
+"""Labelled rows: texts and their classes from TSV, CSV or JSONL files. Needs no torch.
+
+A TSV has no quoting (a quotation mark is a letter, as in SST-2 and GLUE); a CSV has; a JSONL has
+one object a line. Two columns need no names and no header.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hgviz.core import HgvizError
+from hgviz.models.formats.readers import line_of, path_errors, shown
+
+MOST_LINE = 2**20
+TEXTS = (
+    "sentence", "text", "review", "content", "comment", "document", "source", "sentence1",
+    "question",
+)  # fmt: skip
+LABELS = ("label", "labels", "class", "target", "category", "sentiment", "gold_label", "y")
+
+Cells = tuple[int, Sequence[str]]  # the number of a line, from 1, and what it holds
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one file, and the lines they stand on; empty labels where none were asked for."""
+
+    name: str
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    lines: tuple[int, ...]
+    text_column: str = ""
+    label_column: str = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels there are: by value where all are whole numbers, else by the alphabet."""
+        return tuple(sorted(set(self.labels), key=_ordered(self.labels)))
+
+    def numbers(self, known: Sequence[str]) -> list[int]:
+        """The number of each row's class among the known ones.
+
+        0 to n - 1 name the classes LABEL_0 to LABEL_n-1 too. Errors: HgvizError for the first
+        label that is unknown.
+        """
+        number = {name: i for i, name in enumerate(known)}
+        if all(name == f"LABEL_{i}" for i, name in enumerate(known)):
+            number |= {str(i): i for i in range(len(known))}
+        found = [number.get(label, -1) for label in self.labels]
+        if -1 in found:
+            row = found.index(-1)
+            raise HgvizError(
+                f"{self._at(row)} the label {_short(self.labels[row])} is unknown",
+                f"the model knows {listed(known)}",
+                "Correct the file, choose another column, or train on this label",
+            )
+        return found
+
+    def require_classes(self) -> None:
+        """Errors: HgvizError where there is only one class to learn."""
+        if len(self.classes) < 2:
+            raise HgvizError(
+                f"{self.name} has only one class, {_short(self.classes[0])}",
+                f"all {len(self):,} rows have it",
+                "Choose another label column, or add rows of another class",
+            )
+
+    def _at(self, row: int) -> str:
+        return f"{self.name}, line {self.lines[row]:,}, column {self.label_column or 'label'}:"
+
+
+def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -> Rows:
+    """The labelled rows of a file.
+
+    Columns are named by their header, or by their number from 0; left out, they are found.
+    Errors: HgvizError for a file that is empty, not UTF-8, has NUL bytes, a line above 1 MB, a
+    row without a text or a label, or columns that cannot be told apart.
+    """
+    path = Path(path)
+    table = read_table(path)
+    if isinstance(table, Objects):
+        return _from_objects(table.rows, shown(path), text_column, label_column)
+    return _from_cells(table, shown(path), text_column, label_column)
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The rows of a JSONL file, by line."""
+
+    rows: list[tuple[int, dict[str, Any]]]
+
+
+def read_table(path: Path) -> list[Cells] | Objects:
+    """All rows of a file as they stand, by its ending or else its first line; at least one."""
+    with path_errors(path), path.open("rb") as file:
+        lines = text_lines(file, shown(path))
+        first = next(lines, None)
+        if first is None:
+            raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+        kind = _kind(path, first[1])
+        every = chain([first], lines)
+        if kind == "jsonl":
+            return Objects(list(_objects(every, shown(path))))
+        return list((_tabs if kind == "tsv" else _commas)(every, shown(path)))
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+def text_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
+    """The lines that hold anything, without their ends."""
+    number = 0
+    while data := file.readline(MOST_LINE + 1):
+        number += 1
+        if len(data) > MOST_LINE:
+            raise HgvizError(
+                f"{name}, line {number:,} is too long",
+                f"it has more than {MOST_LINE:,} bytes",
+                "Give one text a line; is this the right file?",
+            )
+        if b"\0" in data:
+            raise HgvizError(
+                f"{name}, line {number:,} holds a NUL byte",
+                "a text has none: the file is binary, or UTF-16",
+                "Save it as UTF-8",
+            )
+        try:
+            line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise HgvizError(
+                f"{name}, line {number:,} is not UTF-8",
+                f"byte {error.start:,} of it (0x{data[error.start]:02X}) cannot be decoded",
+                "Save the file as UTF-8",
+            ) from None
+        if line.strip():
+            yield number, line
+
+
+def _kind(path: Path, first: str) -> str:
+    if path.suffix in (".jsonl", ".tsv", ".csv"):
+        return path.suffix[1:]
+    if first.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in first else "csv"
+
+
+def _tabs(lines: Iterator[tuple[int, str]], name: str) -> Iterator[Cells]:
+    for number, line in lines:
+        yield number, line.split("\t")
+
+
+def _commas(lines: Iterator[tuple[int, str]], name: str) -> Iterator[Cells]:
+    number = start = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for one, line in lines:
+            number = one
+            yield line + "\n"
+
+    reader = csv.reader(texts(), strict=True)
+    while True:
+        try:
+            start = number + 1
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise HgvizError(
+                f"{name}, line {start:,} cannot be read as CSV",
+                f"{error}; is a quotation mark never closed?",
+                "Correct the line, or save the file as TSV",
+            ) from None
+        yield number, cells
+
+
+def _objects(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    for number, line in lines:
+        try:
+            yield number, decoder.decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise HgvizError(
+                f"{name}, line {number:,} is no JSON object",
+                line_of(error),
+                'Write one a line, such as {"text": "...", "label": "..."}',
+            ) from None
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _from_objects(
+    table: list[tuple[int, dict[str, Any]]], name: str, text: str, label: str
+) -> Rows:
+    keys = list(table[0][1])
+    text, label = _chosen(keys, name, text, label, table[0][1])
+    cells = []
+    for number, one in table:
+        for key in (text, label):
+            if key not in one:
+                raise _missing(name, number, key)
+        cells.append((number, (one[text], label_words(one[label]))))
+    return _rows(cells, name, 0, 1, (text, label))
+
+
+def label_words(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float | bool) else value
+
+
+def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
+    head = [one.strip() for one in table[0][1]]
+    named = {text, label} & set(head) or (found_among(head, TEXTS) and found_among(head, LABELS))
+    if len(head) < 2:
+        raise HgvizError(
+            f"{name}, line {table[0][0]:,} has one column",
+            "a labelled row has a text and a label, separated by a tab or a comma",
+            "Choose a TSV, CSV or JSONL file",
+        )
+    if named:
+        body = table[1:]
+        text, label = _chosen(head, name, text, label, None)
+        at = head.index(text), head.index(label)
+    elif text.isdecimal() and label.isdecimal():
+        body, at = table, (int(text), int(label))
+        body = body[1:] if _is_header(body, at[1]) else body
+    elif text or label:
+        raise _no_column(name, text or label, head)
+    elif len(head) == 2:
+        body, at = guessed(table, name)
+    else:
+        raise _unclear(name, head)
+    if not body:
+        raise HgvizError(f"{name} has a header and no rows", "", "Choose a file with labelled rows")
+    names = (head[at[0]], head[at[1]]) if named else (str(at[0]), str(at[1]))
+    return _rows(body, name, *at, names)
+
+
+def _chosen(
+    keys: Sequence[str], name: str, text: str, label: str, sample: dict[str, Any] | None
+) -> tuple[str, str]:
+    """The names of the two columns: as given, as known, or the other one of two."""
+    text, label = (_by_number(one, keys) for one in (text, label))
+    for one in (text, label):
+        if one and one not in keys:
+            raise _no_column(name, one, keys)
+    text, label = text or found_among(keys, TEXTS), label or found_among(keys, LABELS)
+    if len(keys) == 2 and bool(text) != bool(label):
+        other = next(one for one in keys if one not in (text, label))
+        text, label = text or other, label or other
+    if not (text and label) or text == label:
+        raise _unclear(name, keys)
+    return text, label
+
+
+def _by_number(column: str, keys: Sequence[str]) -> str:
+    if column not in keys and column.isdecimal() and int(column) < len(keys):
+        return keys[int(column)]
+    return column
+
+
+def found_among(keys: Iterable[str], known: Sequence[str]) -> str:
+    named = {one.lower(): one for one in keys}
+    return next((named[one] for one in known if one in named), "")
+
+
+def guessed(table: list[Cells], name: str) -> tuple[list[Cells], tuple[int, int]]:
+    """Of two columns, the label is the one with fewer different values."""
+    columns = [[cells[i] for _, cells in table if len(cells) == 2] for i in (0, 1)]
+    kinds = [len(set(column)) for column in columns]
+    if kinds[0] == kinds[1]:
+        longest = [sum(map(len, column)) for column in columns]
+        label = int(longest[1] <= longest[0])
+    else:
+        label = int(kinds[1] < kinds[0])
+    body = table[1:] if _is_header(table, label) else table
+    return body, (1 - label, label)
+
+
+def _is_header(table: list[Cells], label: int) -> bool:
+    """Whether the first row's label is a word that stands nowhere else while others come again."""
+    values = [cells[label] for _, cells in table if len(cells) > label]
+    rest = values[1:]
+    if not rest or values[0].strip().lstrip("-").isdecimal():
+        return False
+    return values[0] not in rest and 2 * len(set(rest)) <= len(rest)
+
+
+def _rows(body: Sequence[Cells], name: str, text: int, label: int, names: Sequence[str]) -> Rows:
+    texts, labels, lines = [], [], []
+    for number, cells in body:
+        for at, key in ((text, names[0]), (label, names[1])):
+            if at >= len(cells) or not isinstance(cells[at], str) or not cells[at].strip():
+                raise _missing(name, number, key, at, isinstance(cells, list))
+        texts.append(cells[text].strip())
+        labels.append(cells[label].strip())
+        lines.append(number)
+    return Rows(name, tuple(texts), tuple(labels), tuple(lines), *names)
+
+
+# --- what is wrong --------------------------------------------------------------------------------
+
+
+def _missing(name: str, line: int, key: str, at: int = 0, cells: bool = False) -> HgvizError:
+    column = f"column {key}" if not key.isdecimal() else f"column {int(key) + 1}"
+    return HgvizError(
+        f"{name}, line {line:,}, {column} is missing or empty",
+        "every row needs a text and a label",
+        "Fill it in, or take the line out",
+    )
+
+
+def _no_column(name: str, wanted: str, keys: Sequence[str]) -> HgvizError:
+    return HgvizError(
+        f"{name} has no column {_short(wanted)}", f"it has {listed(keys)}", "Choose one of them"
+    )
+
+
+def _unclear(name: str, keys: Sequence[str]) -> HgvizError:
+    return HgvizError(
+        f"{name} does not say which columns are the text and the label",
+        f"its columns are {listed(keys)}",
+        "Name them: --text-column and --label-column, or text_column and label_column in [data]",
+    )
+
+
+def _ordered(labels: Sequence[str]) -> Any:
+    whole = all(label.lstrip("-").isdecimal() for label in labels)
+    return (lambda label: (int(label), label)) if whole else (lambda label: label)
+
+
+def _short(words: str) -> str:
+    return repr(words if len(words) <= 40 else f"{words[:39]}…")
+
+
+def listed(names: Sequence[str]) -> str:
+    few = ", ".join(_short(one) for one in names[:8])
+    return f"{few} and {len(names) - 8:,} more" if len(names) > 8 else few

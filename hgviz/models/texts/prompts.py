@@ -1,0 +1,118 @@
+"""From what a person gives, texts or ids, to the one or two prompts that a model reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hgviz.core import HgvizError, Prompt
+from hgviz.models.inputs import require_none
+from hgviz.models.model import Model
+from hgviz.models.texts.boundaries import cut
+from hgviz.models.texts.text import Ids, read_ids, read_text
+
+Given = tuple[Prompt, Prompt | None]
+STATES = (
+    'Give --ids F.json with "input_ids", its own tokens, and "encoder_hidden_states", what it '
+    "looks at"
+)
+BOTH = 'Give --ids F.json with "input_ids" and "decoder_input_ids"'
+
+
+def from_text(model: Model, text: str, pair: str | None = None, target: str | None = None) -> Given:
+    """The prompts of a text, of a pair, or of a text and the decoder's.
+
+    Errors: HgvizError where the model takes others, naming the option that it needs.
+    """
+    if model.takes_states:
+        raise HgvizError(
+            "this model cannot start from a text alone",
+            "it is a decoder that looks at the states of an encoder which is not part of it",
+            STATES,
+        )
+    if model.spec.two_texts and target is None:
+        raise HgvizError(
+            "this model needs a second text",
+            "its encoder reads one and its decoder writes another",
+            "Give the decoder's text with --target",
+        )
+    if target is None:
+        return model.tokenize(text, pair), None
+    if not model.spec.two_texts:
+        raise HgvizError(
+            "this model has no use for a target",
+            "it reads one text, as only an encoder-decoder has two",
+            "Leave --target out",
+        )
+    return model.tokenize(text, pair), _named("the target: ", model, target)
+
+
+def _named(name: str, model: Model, text: str) -> Prompt:
+    try:
+        return model.tokenize(text)
+    except HgvizError as error:
+        raise HgvizError(name + error.what, error.why, error.do) from None
+
+
+def from_file(model: Model, path: str | Path) -> Given:
+    """The prompts of a file of ids; see Ids for its keys.
+
+    Errors: HgvizError for a key that this model has no use for, or needs and lacks.
+    """
+    given = read_ids(path)
+    both = model.spec.form == "encoder-decoder"
+    foreign = {
+        "decoder_input_ids": None if both else given.decoder_input_ids,
+        "encoder_hidden_states": None if model.takes_states else given.encoder_hidden_states,
+    }
+    require_none(foreign, model.spec.family)
+    own = model.from_ids(
+        given.input_ids, given.attention_mask, given.token_type_ids, given.boundaries
+    )
+    if model.takes_states:
+        return _states(model, given), own
+    if not both:
+        return own, None
+    if given.decoder_input_ids is None:
+        raise HgvizError(
+            "this model needs decoder_input_ids",
+            "its encoder reads the input_ids and its decoder writes a second text",
+            BOTH,
+        )
+    return own, model.from_ids(given.decoder_input_ids, given.decoder_attention_mask)
+
+
+def _states(model: Model, given: Ids) -> Prompt:
+    if given.encoder_hidden_states is None:
+        raise HgvizError(
+            "this model needs encoder_hidden_states",
+            "it is a decoder that looks at the states of an encoder which is not part of it",
+            STATES,
+        )
+    states = np.array(given.encoder_hidden_states, np.float64)
+    return model.from_states(states, given.encoder_attention_mask)
+
+
+def given(
+    model: Model,
+    text: str | None = None,
+    text_file: str | Path | None = None,
+    ids_file: str | Path | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    boundaries: str = "",
+) -> Given:
+    """The prompts of whichever of the three is given; pair and target belong to a text.
+
+    boundaries: as boundaries.given reads them, "" for the model's own.
+    """
+    if ids_file is not None:
+        own, other = from_file(model, ids_file)
+    else:
+        found = read_text(text_file) if text_file is not None else text or ""
+        own, other = from_text(model, found, pair, target)
+    return (cut(model, own, boundaries) if boundaries else own), other
+
+
+__all__ = ["Given", "from_file", "from_text", "given"]

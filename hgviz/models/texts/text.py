@@ -1,0 +1,381 @@
+"""Texts as models read them: tokenizers, and the files that --text-file and --ids name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+
+import msgspec
+import numpy as np
+
+from hgviz.core import HgvizError, Integers, Prompt, readonly
+from hgviz.models.formats.patience import within
+from hgviz.models.formats.readers import line_of
+from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
+
+if TYPE_CHECKING:
+    import tokenizers
+    from tokenizers import Encoding
+
+MOST_TEXT = 64 * 2**20
+MOST_IDS = 256 * 2**20
+MOST_TOKENIZER = 64 * 2**20
+TOKENIZER = "tokenizer.json"
+PATIENCE = 5.0  # seconds for any text, and
+SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
+
+
+class Tokenizer(Protocol):
+    """Turns texts into prompts, and ids back into what can be shown of them."""
+
+    unit: str  # what one token is called: "byte", "token"
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text, or of two; spans are character offsets into it, or into both
+        joined by a line break."""
+        ...
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids alone, with as much text as they stand for."""
+        ...
+
+
+def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
+    """The tokenizer of a checkpoint's folder: tokenizer.json, else what its vocabulary files make;
+    without them, bytes for 256 ids, else none. own: the tokenizer.json of its weights themselves.
+    """
+    if own is not None:
+        return Pieces(folder / TOKENIZER, vocabulary, own)
+    file = tokenizer_file(folder)
+    if file is not None:
+        return Pieces(file, vocabulary)
+    return Bytes() if vocabulary == 256 else Bare()
+
+
+def tokenizer_file(folder: Path) -> Path | None:
+    """tokenizer.json, vocab.txt or vocab.json, whichever is there first."""
+    from hgviz.models.texts.vocabularies import vocabulary_of
+
+    file = folder / TOKENIZER
+    return file if os.path.lexists(file) else vocabulary_of(folder)
+
+
+class Bytes:
+    """UTF-8: one token per byte; the bytes of one character share its span."""
+
+    unit = "byte"
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text. Errors: HgvizError for an empty text, surrogates and pairs."""
+        if pair is not None:
+            raise HgvizError(
+                "bytes have no pairs of texts", "no byte stands between the two", "Give one text"
+            )
+        try:
+            parts = [char.encode() for char in require_text(text)]
+        except UnicodeEncodeError:
+            raise HgvizError(
+                "the text is not Unicode",
+                "it holds bytes that no character has, as a wrongly decoded file does",
+                "Give it as UTF-8",
+            ) from None
+        return _bytes_prompt(text, parts)
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
+        data = bytes(ids.astype(np.uint8))
+        parts = list(characters(data))
+        return _bytes_prompt("".join(part.decode(errors="replace") for part in parts), parts)
+
+
+class Pieces:
+    """A tokenizer.json, or vocabulary files; pieces are labelled by their offsets, never by their
+    token strings. data: what the file holds, where that is known."""
+
+    unit = "token"
+
+    def __init__(self, file: Path, vocabulary: int, data: bytes | None = None) -> None:
+        self._name = file.name
+        with _guarded(f"{file.name} could not be read"):
+            self._tokenizer = _opened(file, data)
+            self._tokenizer.no_truncation()  # a text is never cut in silence
+            self._tokenizer.no_padding()
+            ids = self._tokenizer.get_vocab(with_added_tokens=True)
+            self.spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"  # tokens of bytes
+        if len(ids) > vocabulary:
+            raise _foreign(file, f"it has {len(ids):,} tokens and the model has {vocabulary:,}")
+        last = max(ids, key=ids.__getitem__, default="")
+        if ids and ids[last] >= vocabulary:
+            token = json.dumps(last[:40])
+            raise _foreign(
+                file, f"{token} has the id {ids[last]:,}, the model's end at {vocabulary - 1:,}"
+            )
+
+    @property
+    def json(self) -> bytes:
+        """The tokenizer as a tokenizer.json."""
+        with _guarded(f"{self._name} could not be written"):
+            return self._tokenizer.to_str(pretty=True).encode()
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text or two; special tokens have the span (-1, -1)."""
+        with _guarded(f"{self._name} could not read this text"):
+            encoding = self._encoded(text, pair)
+        spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        second = np.array([one == 1 for one in encoding.sequence_ids], bool)
+        spans[second] += len(text) + 1
+        spans[np.array(encoding.special_tokens_mask, bool)] = -1
+        kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
+        return Prompt(
+            text=text if pair is None else f"{text}\n{pair}",
+            ids=readonly(encoding.ids, np.int64),
+            pieces=tuple(map(self._piece, encoding.tokens)),
+            spans=readonly(spans),
+            token_type_ids=kinds,
+        )
+
+    def _encoded(self, text: str, pair: str | None) -> Encoding:
+        """What the tokenizer makes of it. A pattern may take longer than anyone can wait."""
+        limit = PATIENCE + (len(text) + len(pair or "")) / SLOWEST
+        given = text if pair is None else (text, pair)
+        try:
+            # a batch of one, since encode lets no other thread run meanwhile
+            return within(limit, lambda: self._tokenizer.encode_batch([given])[0])
+        except TimeoutError:
+            raise HgvizError(
+                f"{self._name} could not read this text",
+                f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
+                "Use the tokenizer.json the model came with, or a shorter text",
+            ) from None
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids: their token strings, and the text that tokens of bytes make."""
+        tokens = [self._tokenizer.id_to_token(int(one)) for one in ids]
+        pieces = [
+            str(one) if token is None else self._piece(token)
+            for one, token in zip(ids, tokens, strict=True)
+        ]
+        if not self.spells:
+            return _bare(ids, pieces)
+        added = self._tokenizer.get_added_tokens_decoder()
+        parts = [
+            b"" if token is None or int(one) in added else spelled(token) or b""
+            for one, token in zip(ids, tokens, strict=True)
+        ]
+        text, spans = joined(parts)
+        return Prompt(text, readonly(ids, np.int64), tuple(pieces), readonly(spans))
+
+    def said(self, ids: Sequence[int]) -> str:
+        """The text that its own decoder makes of some ids; special tokens have none."""
+        with _guarded(f"{self._name} could not say what tokens mean"):
+            return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token by its name."""
+        return self._tokenizer.token_to_id(token)
+
+    def _piece(self, token: str) -> str:
+        """A token as people see it: one of bytes by its characters, or by its bytes."""
+        data = spelled(token) if self.spells else None
+        return token if data is None else shown(data)
+
+
+class Bare:
+    """No tokenizer: such a model is given ids."""
+
+    unit = "token"
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """Errors: always HgvizError."""
+        raise HgvizError(
+            "this model cannot read text",
+            "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
+            "Put its tokenizer.json into the folder, or give token ids with --ids",
+        )
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids, named by their numbers."""
+        return _bare(ids, [str(one) for one in ids])
+
+
+def require_text(text: str) -> str:
+    """The text itself. Errors: HgvizError where it is empty."""
+    if not text:
+        raise HgvizError("the text is empty", "there is nothing to attend to", "Give some text")
+    return text
+
+
+def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
+    """Errors: HgvizError where there are no tokens, or more than the model's positions."""
+    if tokens == 0:
+        raise HgvizError("the text is empty", "it has no tokens", "Give some text")
+    if limit is not None and tokens > limit:
+        raise HgvizError(
+            f"the text is too long: {tokens:,} {unit}s",
+            f"this model has positions for {limit:,}",
+            f"Shorten the text to {limit:,} {unit}s",
+        )
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file. Errors: HgvizError for anything else, and for an empty one."""
+    path = Path(path)
+    data = read_bytes(path, MOST_TEXT)
+    if not data:
+        raise HgvizError(f"{path.name} is empty", "there is nothing to attend to")
+    return decoded(path, data)
+
+
+def decoded(path: Path, data: bytes) -> str:
+    """The text of a UTF-8 file's bytes. Errors: HgvizError naming the first byte that is none."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise HgvizError(
+            f"{path.name} is not a UTF-8 text",
+            f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
+            "Save it as UTF-8",
+        ) from None
+
+
+_Id = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Bit = Literal[0, 1]
+
+
+class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One sequence as --ids gives it, and what else a model may take with it.
+
+    Token ids, 1 for each real token, token types; the decoder's ids where input_ids are an
+    encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
+    boundaries, 1 for each token that closes a segment.
+    """
+
+    input_ids: list[_Id]
+    attention_mask: list[_Bit] | None = None
+    token_type_ids: list[_Id] | None = None
+    decoder_input_ids: list[_Id] | None = None
+    decoder_attention_mask: list[_Bit] | None = None
+    encoder_hidden_states: list[list[float]] | None = None
+    encoder_attention_mask: list[_Bit] | None = None
+    boundaries: list[_Bit] | None = None
+
+
+_BESIDE = (  # each has one entry for each entry of another
+    ("attention_mask", "input_ids"),
+    ("token_type_ids", "input_ids"),
+    ("decoder_attention_mask", "decoder_input_ids"),
+    ("encoder_attention_mask", "encoder_hidden_states"),
+    ("boundaries", "input_ids"),
+)
+
+
+def read_ids(path: str | Path) -> Ids:
+    """The ids of a JSON file. Errors: HgvizError for another shape, type or unequal lengths."""
+    path = Path(path)
+    try:
+        ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(
+            f"{path.name} does not hold token ids",
+            line_of(error),
+            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
+        ) from None
+    for name, beside in _BESIDE:
+        given, whole = getattr(ids, name), getattr(ids, beside)
+        if given is not None and (whole is None or len(given) != len(whole)):
+            need = f"one for each of the {len(whole):,} {beside}" if whole else beside
+            raise HgvizError(f"the {name} in {path.name} does not fit", f"it needs {need}")
+    if len({len(row) for row in ids.encoder_hidden_states or ()}) > 1:
+        raise HgvizError(
+            f"the encoder_hidden_states in {path.name} are no matrix", "their rows differ in length"
+        )
+    return ids
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
+    lengths = [len(part) for part in parts]
+    starts = np.repeat(np.arange(len(parts), dtype=np.int64), lengths)
+    data = b"".join(parts)
+    return Prompt(
+        text=text,
+        ids=readonly(np.frombuffer(data, np.uint8), np.int64),
+        pieces=tuple(NAMES[byte] for byte in data),
+        spans=readonly(np.stack([starts, starts + 1], axis=1)),
+    )
+
+
+def _bare(ids: Integers, pieces: Sequence[str]) -> Prompt:
+    spans = np.full((len(ids), 2), -1, np.int64)
+    return Prompt("", readonly(ids, np.int64), tuple(pieces), readonly(spans))
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """What a file holds, at most so many bytes. Errors: HgvizError for more, or no such file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise HgvizError(f"{path.name} could not be read", error.strerror or str(error)) from None
+    if len(data) > most:
+        raise HgvizError(f"{path.name} is too large", f"the limit is {most // 2**20:,} MB")
+    return data
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
+    if path.exists() and not path.is_file():
+        raise HgvizError(f"{path.name} could not be read", "it is no file", "Copy it again")
+    return read_bytes(path, most)
+
+
+def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer
+
+    from hgviz.models.texts.vocabularies import made
+
+    if file.name != TOKENIZER and data is None:
+        return made(file)
+    return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
+
+
+def _foreign(file: Path, why: str) -> HgvizError:
+    do = "Put the model's own tokenizer.json beside it"
+    return HgvizError(f"{file.name} does not belong to this model", why, do)
+
+
+@contextmanager
+def _guarded(what: str) -> Iterator[None]:
+    """Turn whatever `tokenizers` throws into one error; its panics are no `Exception`s."""
+    try:
+        with _silent():
+            yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        if isinstance(error, HgvizError):
+            raise
+        why = line_of(error)
+        raise HgvizError(what, why, "Use the tokenizer.json the model came with") from None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    # a panic prints a backtrace to file descriptor 2 before Python hears of it
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
