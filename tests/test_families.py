@@ -94,6 +94,22 @@ FAMILIES = {
     ),
     "one token": ({"form": "decoder", "vocab_size": 90}, {"input_ids": [4]}, (1, 1)),
     "hourglass": (None, ("--text", "the film was bad"), (16, 16)),
+    "segments": (
+        {"family": "dynamic", "n_layers": [1, 2, 1], "boundaries": "fixed", "shorten_factor": 3,
+         "vocab_size": 90},
+        ("--text", "the film was not bad"),
+        (7, 7),
+    ),
+    "funnel": (
+        {"family": "funnel", "n_layers": [2, 1], "decoder_layers": 1, "vocab_size": 90},
+        ("--text", "the film was not bad"),
+        (7, 7),
+    ),
+    "collaborative": (
+        {"family": "bert", "shared_width": 7, **LEARNED},
+        ("--text", "the film was bad"),
+        (6, 6),
+    ),
 }  # fmt: skip
 
 
@@ -281,6 +297,16 @@ def test_every_kind_of_figure_is_drawn_of_every_family(made, run, family, kind, 
         assert all(f">{one}<" in drawn for one in ("film", "영화는", "Source →", "Target ↓"))
     if family in ("ymish", "six") and kind == "map":
         assert ">Row sum<" in drawn
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_capture_of_every_family_is_compared(made, run, family, tmp_path):
+    _, out, _ = made(family)
+    code, said, error = run("compare", out, out, "--json")
+    assert (code, error) == (0, "")
+    heads = json.loads(said)["heads"]
+    assert len(heads) == sum(len(one.heads) for one in open_capture(out).maps)
+    assert all(one["largest"] == 0 for one in heads)
 
 
 @pytest.mark.parametrize("family", ["slots", "linformer"])

@@ -66,6 +66,18 @@ def test_without_content_a_head_is_the_gaussian_over_its_sum(causal):
         assert (found[head] - wanted).abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("form", ["encoder", "decoder"])
+def test_a_layer_of_places_alone_is_its_gaussians_over_their_sums(form):
+    attention = model_of(form, content=False).middle["0"].attn
+    x, met = torch.zeros(1, 11, 24).double(), {}
+    attention(x, x, None, None, Pass(met=met))
+    found = weights(met[0].q, met[0].k, attention.rule, relative=met[0].relative)[0]
+    sides = zip(attention.places.spread, attention.places.centre, strict=True)
+    for head, (spread, centre) in enumerate(sides):  # a spread is 1 / sigma
+        wanted = gaussian(11, spread**2 / 2, centre, form == "decoder")
+        assert (found[head] - wanted).abs().max() < 1e-9
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name, kernel", [
     ("softmax", lambda q, k: torch.exp(q @ k.mT / 2)),
