@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from hgviz import cli
 from hgviz.analysis.mixed import of_tokens
 from hgviz.figures import FIGURES
+from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.store import open_capture
 from tests.models.building import write_checkpoint, write_transformer
@@ -224,6 +225,7 @@ def test_one_level_is_one_and_not_one_levels(made, run):
 def test_logits_maps_and_rollouts_are_those_of_the_model(made, run, family, tmp_path):
     folder, out, _ = made(family)
     held = open_capture(out)
+    assert all(isinstance(one, LazyMap) for one in held.maps)  # nothing kept that can be computed
     assert run("logits", out, "-o", tmp_path / "logits.npy")[::2] == (0, "")
     found, model = np.load(tmp_path / "logits.npy"), open_model(folder)
     length = len(held.main)
