@@ -135,7 +135,7 @@ def _required(name: str, digest: str, found: Sequence[Redundancy]) -> Repeating:
         raise HgvizError(
             f"{name} has no heads that can be compared",
             "no layer of it makes scores of queries and keys",
-            "Choose a model that attends",
+            "Choose a model that has such layers",
         )
     return Repeating(name, digest, tuple(found))
 

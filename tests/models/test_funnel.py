@@ -19,6 +19,7 @@ from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.readers import read
 from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
+from hgviz.models.surgery import proof
 from hgviz.models.surgery.removal import smaller, zeroed
 from tests.models import reference
 from tests.models.folders import wordpiece
@@ -158,6 +159,19 @@ def test_heads_that_are_off_give_nothing(models):
         found = module(torch.from_numpy(ids)).detach().numpy()
         np.testing.assert_allclose(found, said, atol=1e-12)
     assert np.abs(said - ours.run(ids).logits).max() > 1e-3
+
+
+def test_the_proof_counts_every_position_where_tokens_are_pooled(models):
+    whole, off = read(models("base")[1]), frozenset({HeadId(0, 1), HeadId(2, 0)})
+    few = smaller(whole, off)
+    one, other = (
+        module_of(each.config, each.tensors, "cpu", torch.float64) for each in (whole, few)
+    )
+    ids, keep, _ = asked(9)
+    texts = [proof.Tokens(torch.from_numpy(ids), torch.from_numpy(keep))]
+    found = list(proof.differences(proof.runner(one, off), proof.runner(other), texts))
+    assert found[-1][0] < 1e-12 < found[-1][1]
+    assert list(proof.differences(proof.runner(one), proof.runner(other), texts))[-1][0] > 1e-3
 
 
 @pytest.mark.parametrize("name", ["masked", "none of it", "classes"])

@@ -217,6 +217,7 @@ def test_gradients_flow_as_in_ordinary_heads(tmp_path):
         (lambda at: write_transformer(at, activations=["softmax", "rbf"]), "the Gaussian kernel"),
         (write_checkpoint, "the family hourglass are not built"),
         (lambda at: write_transformer(at, scores="random", max_positions=9), "without queries"),
+        (lambda at: write_transformer(at, scores="dense", max_positions=9), "without queries"),
     ],
 )
 def test_what_cannot_be_shared_says_why(tmp_path, write, why):

@@ -125,11 +125,13 @@ def differences(
     one: Runner, other: Runner, texts: Iterable[Tokens]
 ) -> Iterator[tuple[float, float]]:
     """The largest difference of their logits so far and the largest logit, after each batch; rows
-    of padding, which nobody reads, do not count."""
+    of padding, which nobody reads, do not count. Where rows are positions of several tokens, as of
+    a Funnel without its decoder, all do."""
     apart, largest = 0.0, 0.0
     for text in texts:
         for row, (a, b) in enumerate(zip(one(text), other(text), strict=True)):
-            real = ... if text.keep is None or a.ndim == 1 else text.keep[row]
+            keep = None if text.keep is None or a.ndim == 1 else text.keep[row]
+            real = ... if keep is None or len(keep) != len(a) else keep
             found = float((a[real] - b[real]).abs().max())
             apart = math.inf if math.isnan(found) else max(apart, found)
             largest = max(largest, float(a[real].abs().max()))

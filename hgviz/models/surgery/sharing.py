@@ -78,7 +78,7 @@ def require_shareable(found: Checkpoint, width: int) -> int:
         raise _not_shared(f"models of the family {config.family} are not built from such heads")
     whole = max((one.mix.shape[1] for one in products(found)), default=0)
     if not whole:
-        raise _not_shared("no head is left in it")
+        raise _not_shared("its layers are without queries and keys to share")
     try:
         replace(config, shared_width=whole)
     except HgvizError as error:
