@@ -301,6 +301,7 @@ class Chooser(Button):
         self._shown = shown
         self.name.say(name)
         self.size_words.say(size)
+        self._fit()
         self._menu.clear()
         for path, words in more.items():
             action = self._menu.addAction(words)
@@ -314,6 +315,16 @@ class Chooser(Button):
         """End the menu with actions of the window."""
         self._menu.addSeparator()
         self._menu.addActions(actions)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say the size only where the name has its room."""
+        self._fit()
+        super().resizeEvent(event)
+
+    def _fit(self) -> None:
+        around = self.contentsRect().width() - 34 - 8 - 2 * 6 - self.arrow.width()
+        wanted = self.name.sizeHint().width() + self.size_words.sizeHint().width()
+        self.size_words.setVisible(wanted <= around)
 
     def _drop(self) -> None:
         self._menu.setMinimumWidth(self.width())

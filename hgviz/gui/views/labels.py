@@ -14,6 +14,7 @@ from hgviz.gui.views.cells import Line
 
 LEFT = 122  # px: the text begins there
 HEAD, NUMBER = 52, 87  # where "head" and its number begin
+GAP = 4  # px between the level and what is said of its head
 NULL = 13  # px: the room of the cell that stands for no token
 
 
@@ -32,11 +33,14 @@ def draw(
         at = min(NUMBER - 4, end - math.ceil(bold.horizontalAdvance(number)))
         level = bold.elidedText(level, Qt.TextElideMode.ElideRight, at - 16 - 2)
         _null(painter, null_box(top, height), null)
-    short = 16 + bold.horizontalAdvance(level) < HEAD - 4
-    said = "off" if line.off else "head" if short and line.head is not None else ""
+    if line.off:  # what is said of a head goes before the whole name of its level
+        room = at - 16 - 2 - GAP - QFontMetricsF(theme.font(0.92)).horizontalAdvance("off")
+        level = bold.elidedText(level, Qt.TextElideMode.ElideRight, math.floor(room))
+    after = 16 + bold.horizontalAdvance(level) + GAP
+    said = "off" if line.off else "head" if after < HEAD and line.head is not None else ""
     for x, text, weight, colour in (
         (16, level, 600, now.text),
-        (HEAD if level else 16, said, 400, now.secondary),
+        (max(HEAD, after) if level else 16, said, 400, now.secondary),
         (at, number, 600 if chosen else 400, now.mark_text if chosen else now.secondary),
     ):
         painter.setFont(theme.font(0.92, weight))

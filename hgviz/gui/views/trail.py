@@ -163,11 +163,15 @@ class Pen(StripPen):
         end = x + wide + head
         raised = end > right and left >= MARGIN + 90
         raised &= left >= strip.left or end > self.story.course.right
+        room = min(wide, max(right, min(end, self.story.course.right)) - head - x)
+        if not raised and left + wide - MARGIN - 90 > room < wide:  # cut, but less than there
+            raised, wide = True, left + wide - MARGIN - 90
+            left = MARGIN + 90
         right = max(right, min(x + head if raised else end, self.story.course.right))
         x = left if raised else x
         self._head(strip, look, right)
         top = strip.top - ASIDE - 44 - (14 if raised else 0)
-        room = wide if raised else min(wide, right - head - x)
+        room = wide if raised else room
         line = QFontMetricsF(bold).height()
         for y, said, font, colour in (
             (top, title, bold, self.theme.text),
