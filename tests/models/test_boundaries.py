@@ -96,6 +96,8 @@ def test_another_models_entropy_ends_segments_where_it_rises(model, folders):
         ("fixed:", "at least 1"),
         ("words", "whitespace"),
         ("unigram:nowhere/tokenizer.json", "tokenizer.json"),
+        ("unigram:", "needs a path"),
+        ("entropy:", "needs a path"),
         ("entropy:nowhere/model", "there is no"),
     ],
 )

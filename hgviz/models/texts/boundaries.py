@@ -60,6 +60,12 @@ def cut(model: Model, prompt: Prompt, how: str) -> Prompt:
         return model.cut(prompt, fixed(len(prompt), _count(how, rest)))
     if way.name == "whitespace":
         return model.cut(prompt, whitespace(prompt))
+    if not rest:  # "" as a path would be the folder one stands in
+        raise HgvizError(
+            f"the boundaries {how!r} cannot be used",
+            f"{name} needs a path behind the colon",
+            f"Write it as {name}:{way.needs}",
+        )
     if way.name == "unigram":
         return model.cut(prompt, pieces(prompt, Pieces(Path(rest), ANY)))
     from hgviz.models.model import open_model
