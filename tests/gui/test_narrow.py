@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter
 
 from hgviz.core import HeadId, Selection
+from hgviz.gui import theme
+from hgviz.gui.neurons.view import NeuronView
 from hgviz.gui.views import labels, trail
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.follow import FollowView
@@ -13,6 +15,7 @@ from hgviz.gui.views.text import TextStrip
 from hgviz.gui.window import Chooser
 from tests.analysis.test_funnel import make as make_funnel
 from tests.analysis.test_segments import make
+from tests.gui.neurons.test_neurons import of_kernels
 from tests.gui.showing import shown
 
 
@@ -76,3 +79,15 @@ def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
             view.grab()
     rooms = [room for said, room in written if "become" in said]
     assert rooms and min(rooms) > 110
+
+
+def test_every_column_of_numbers_is_as_wide_as_its_name(app):
+    capture = of_kernels(True)
+    fields = {"capture": capture, "selection": Selection(0, 0, 2, 1)}
+    with shown(NeuronView, (790, 400), **fields) as (view, _):
+        table = view.keys
+        bold = QFontMetricsF(theme.font(0.85, 600))
+        stages = table.found.anatomy.stages
+        assert any("|k|" in one.title for one in stages)
+        for one, (_, wide) in zip(stages, table.room().columns, strict=True):
+            assert bold.horizontalAdvance(one.title) <= wide - 2

@@ -15,7 +15,7 @@ from hgviz.gui.neurons.paint import image_of
 from hgviz.gui.views import ink
 from hgviz.gui.views.keylist import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 
-NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar
+NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar; at least
 STRIP_LEAST = 56  # px: fewer show nothing
 
 
@@ -58,17 +58,21 @@ class KeyTable(KeyList):
     def room(self) -> Room:
         """How the width is shared: numbers first, the strip has what is left."""
         assert self.found is not None
-        numbers = NUMBER * (len(self.found.anatomy.stages) - 1) + WEIGHT
+        bold = QFontMetricsF(theme.font(0.85, 600))
+        each = [
+            max(WEIGHT if one.kind == "weight" else NUMBER, bold.horizontalAdvance(one.title) + 12)
+            for one in self.found.anatomy.stages
+        ]
+        numbers = sum(each)
         whole = self.viewport().width() - 2 * PAD
         key = KEY if whole - numbers >= KEY + STRIP_LEAST else KEY_LEAST
         left = whole - numbers - key
         strip = float(left - 12) if left - 12 >= STRIP_LEAST else 0.0
         x, columns = PAD + key + (strip + 12 if strip else max(0, left)), []
         shrink = min(1.0, max(0.0, (whole - key) / numbers))
-        for stage in self.found.anatomy.stages:
-            wide = (WEIGHT if stage.kind == "weight" else NUMBER) * shrink
-            columns.append((x, wide))
-            x += wide
+        for wide in each:
+            columns.append((x, wide * shrink))
+            x += wide * shrink
         return Room(key, (PAD + key, strip), tuple(columns))
 
     def paintEvent(self, event: QPaintEvent) -> None:
