@@ -11,10 +11,15 @@ import typer
 
 from hgviz import terminal
 from hgviz.cli.options import (
+    DRAWN,
     Activation,
     AsJson,
+    BesideNumbers,
+    BesideWords,
     Checkpoint,
     Device,
+    FigureTitle,
+    FigureWidth,
     Off,
     Target,
     TextPair,
@@ -29,8 +34,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 Method = Literal["tokens", "layers", "heads", "attention"]
-FIGURE = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex")
-DRAWN = (*FIGURE, ".csv", ".txt")  # as its numbers, and in words
 
 
 def attribute(
@@ -95,20 +98,10 @@ def attribute(
             "(.csv), what it shows in words (.txt), or all that is known (.json).",
         ),
     ] = None,
-    width: Annotated[
-        str,
-        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
-    ] = "neurips",
-    title: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
-    ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
-    ] = False,
-    alt: Annotated[
-        bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
-    ] = False,
+    width: FigureWidth = "neurips",
+    title: FigureTitle = None,
+    numbers: BesideNumbers = False,
+    alt: BesideWords = False,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:

@@ -112,6 +112,24 @@ Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
 ]
+# of verbs that measure, and may draw what they found: as its numbers and in words, too
+DRAWN = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
+FigureWidth = Annotated[
+    str,
+    typer.Option(
+        "--width", metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."
+    ),
+]
+FigureTitle = Annotated[
+    str | None,
+    typer.Option("--title", metavar="T", help="Of a figure: in place of its own; '' for none."),
+]
+BesideNumbers = Annotated[
+    bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+]
+BesideWords = Annotated[
+    bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[Path, typer.Argument(metavar="CAPTURE", parser=bundled, help="A capture (.h5).")]
 ItemNumber = Annotated[

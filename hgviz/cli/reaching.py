@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import AsJson, Target, ends_in, require_drawable
+from hgviz.cli.options import (
+    DRAWN,
+    AsJson,
+    BesideNumbers,
+    BesideWords,
+    FigureTitle,
+    FigureWidth,
+    Target,
+    ends_in,
+    require_drawable,
+)
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -17,7 +27,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.tasks.reaching import Times
 
-FIGURE = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
 SHOWN = ("model", "tokens", "causal", "farthest", "below_10_percent", "below_1_percent",
          "zero_from", "lag")  # fmt: skip
 
@@ -57,26 +66,16 @@ def reach(
             "-o",
             "--out",
             metavar="FIG.pdf|.json|.npy",
-            callback=ends_in(".json", ".npy", *FIGURE),
+            callback=ends_in(".json", ".npy", *DRAWN),
             help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex), its numbers "
             "(.csv), what it shows in words (.txt), all that is known (.json), or the matrix of "
             "one model (.npy).",
         ),
     ] = None,
-    width: Annotated[
-        str,
-        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
-    ] = "neurips",
-    title: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
-    ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
-    ] = False,
-    alt: Annotated[
-        bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
-    ] = False,
+    width: FigureWidth = "neurips",
+    title: FigureTitle = None,
+    numbers: BesideNumbers = False,
+    alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure how far every output of a model depends on the tokens it reads, by gradients.
@@ -96,7 +95,7 @@ def reach(
         raise typer.BadParameter("--target goes with a text.")
     wanted = None if lengths is None else lengths_of(lengths)
     ending = "" if out is None else out.name.lower()
-    drawn = ending.endswith(FIGURE)
+    drawn = ending.endswith(DRAWN)
     require_drawable(out if drawn else None, *models, text_file, ids, numbers=numbers, words=alt)
     if drawn:
         points(width)  # before any work

@@ -11,8 +11,13 @@ import typer
 
 from hgviz import terminal
 from hgviz.cli.options import (
+    DRAWN,
     AsJson,
+    BesideNumbers,
+    BesideWords,
     Checkpoint,
+    FigureTitle,
+    FigureWidth,
     LabelColumn,
     TextColumn,
     ends_in,
@@ -20,8 +25,6 @@ from hgviz.cli.options import (
     require_unread,
 )
 from hgviz.resources import bundled
-
-DRAWN = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
 
 if TYPE_CHECKING:
     from hgviz.analysis.redundancy import Redundancy
@@ -113,20 +116,10 @@ def redundancy(
             "(.csv), what it shows in words (.txt), or all that is known (.json).",
         ),
     ] = None,
-    width: Annotated[
-        str,
-        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
-    ] = "neurips",
-    title: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
-    ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
-    ] = False,
-    alt: Annotated[
-        bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
-    ] = False,
+    width: FigureWidth = "neurips",
+    title: FigureTitle = None,
+    numbers: BesideNumbers = False,
+    alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how much the heads of each layer repeat each other.
