@@ -2,7 +2,7 @@
 
 from hgviz.maps.dense import DenseMap
 from hgviz.maps.difference import Difference
-from hgviz.maps.lazy import LazyMap
+from hgviz.maps.lazy import LazyMap, signed_head
 from hgviz.maps.mixed import Mixed
 from hgviz.maps.pooling import pool
 from hgviz.maps.projected import Axis, Projected
@@ -14,5 +14,5 @@ from hgviz.maps.tiles import TILE, Tiled
 __all__ = [
     "ROUNDED", "TILE", "Axis", "DenseMap", "Difference", "Factors", "LazyMap", "Mixed",
     "Projected", "Quadratic", "Relative", "Rule", "Summary", "Tiled", "measured", "pool",
-    "settled", "thumb_zoom",
+    "settled", "signed_head", "thumb_zoom",
 ]  # fmt: skip

@@ -323,3 +323,14 @@ class LazyMap(Tiled):
             difference[np.isnan(difference)] = np.inf
             largest = max(largest, float(difference.max(initial=0.0)))
         return largest
+
+
+def signed_head(found: Any, head: int) -> bool:
+    """Whether weights of a head of a map can be negative: in a mixed layer some can, others not.
+
+    By its own activation where the map knows it, else as the whole map.
+    """
+    if not found.signed or not isinstance(found, LazyMap):
+        return bool(found.signed)
+    row = ACTIVATIONS.get(found.factors.rule.activations[found.heads.index(head)])
+    return row is None or row.signed

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Selection, Step, Task, readonly
+from hgviz.maps.lazy import signed_head
 from hgviz.maps.sides import Side, side_of
 
 Fuse = Literal["each", "mean", "sum", "max"]
@@ -151,7 +152,7 @@ def linked(
         for strand, (shown, _) in enumerate(parts):
             sums[strand] += shown.sum(axis=0, dtype=np.float64)
     joint = (sums / max(1, len(wanted))).astype(np.float32)
-    signed = any(_map(capture, one).signed for one in heads)
+    signed = any(signed_head(_map(capture, one), one.head) for one in heads)
     return Links(
         queries, keys, heads, linking.fuse, strands, readonly(joint), signed, linking.values
     )

@@ -304,3 +304,14 @@ def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
     found = links_of(capture, Selection(0, 0, 0), Linking(queries=queries, most=2))
     assert max(b - a for a, b in asked) * capture.maps[0].shape[2] <= 1000
     assert sum(b - a for a, b in asked) == len(queries) == len(found.strands)
+
+
+def test_a_head_of_a_mixed_layer_is_signed_as_its_own_activation_is():
+    capture = make_capture()
+    one = capture.maps[0]
+    names = ("ymish", *one.factors.rule.activations[1:])
+    rule = replace(one.factors.rule, activations=names)
+    mixed = LazyMap(replace(one.factors, rule=rule), one.heads)
+    capture = replace(capture, maps=(mixed, *capture.maps[1:]))
+    found = [finish(linked(capture, Selection(0, head, 9), Linking())) for head in (0, 1)]
+    assert [one.signed for one in found] == [True, False]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, Map
 from hgviz.gui.views.band import Band
-from hgviz.maps import LazyMap
+from hgviz.maps import signed_head
 
 
 def signed(capture: Capture, head: HeadId) -> bool:
@@ -16,9 +15,4 @@ def signed(capture: Capture, head: HeadId) -> bool:
 
 def of(found: Map, head: int) -> bool:
     """The same for a head of a map, by its own activation where the map knows it."""
-    whole = found.whole if isinstance(found, Band) else found
-    if not whole.signed or not isinstance(whole, LazyMap):
-        return whole.signed
-    names = whole.factors.rule.activations
-    row = ACTIVATIONS.get(names[whole.heads.index(head)])
-    return row is None or row.signed
+    return signed_head(found.whole if isinstance(found, Band) else found, head)
