@@ -5,29 +5,65 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import platformdirs
+from msgspec import Meta
+
+MOST = 12  # files that were opened last, and commands that were found last
 
 
 class Settings(msgspec.Struct, frozen=True):
     """Every setting with its default; a field added here is read and written by itself.
 
+    One with a title can be changed in the preferences, under it, with its description beneath;
+    extra "from" names the table its values stand in, where the type does not say them. Of the rest,
     geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
-    file was opened from or saved to; figure_width and figure_format are those of the last figure.
+    file was opened from or saved to; recent the files opened last and used the actions found last,
+    the newest first; panels the order of the docks, folded those of which only the head shows.
     Empty: nothing chosen yet.
     """
 
-    theme: Literal["auto", "light", "dark"] = "auto"
+    theme: Annotated[
+        Literal["auto", "light", "dark"],
+        Meta(title="Theme", description="Auto follows the system, also while hgviz is open."),
+    ] = "auto"
+    palette: Annotated[str, Meta(title="Colours of weights", extra={"from": "palettes"})] = (
+        "viridis"
+    )
+    scale: Annotated[
+        Literal["linear", "sqrt", "log"],
+        Meta(title="Scale of colours", description="Of weights in maps."),
+    ] = "sqrt"
+    device: Annotated[
+        str,
+        Meta(
+            title="Device",
+            description="Models run on it when they are opened next.",
+            extra={"from": "devices"},
+        ),
+    ] = "auto"
+    figure_width: Annotated[str, Meta(title="Width of figures", extra={"from": "widths"})] = (
+        "neurips"
+    )
+    figure_format: Annotated[str, Meta(title="Format of figures", extra={"from": "formats"})] = (
+        "pdf"
+    )
+    restore: Annotated[
+        bool,
+        Meta(
+            title="Go on where hgviz was left",
+            description="Without a file to open, the last session comes back.",
+        ),
+    ] = True
     geometry: str = ""
     docks: str = ""
     folder: str = ""
-    palette: str = "viridis"
-    scale: Literal["linear", "sqrt", "log"] = "sqrt"
-    device: str = "auto"
-    figure_width: str = "neurips"
-    figure_format: str = "pdf"
+    recent: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ("Display",)
 
 
 def location() -> Path:
@@ -50,6 +86,11 @@ def load(path: Path | None = None) -> Settings:
         with suppress(OSError):
             path.replace(path.with_name(path.name + ".broken"))
         return Settings()
+
+
+def newest(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """The same with one at its head, and none that is too old."""
+    return (one, *(other for other in kept if other != one))[:MOST]
 
 
 def save(settings: Settings, path: Path | None = None) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
 
+RECENT = "Open recent"
+
 NO_WRITER = {
     "masked": "fills in hidden tokens",
     "classes": "chooses among classes",
@@ -233,6 +235,10 @@ def _some_off(session: Session) -> str:
     return "" if session.off else "No head is switched off"
 
 
+def _opened_before(session: Session) -> str:
+    return "" if session.recent else "No file was opened yet"
+
+
 def _measured(session: Session) -> str:
     return "" if session.facts else "The heads are not measured yet"
 
@@ -240,7 +246,8 @@ def _measured(session: Session) -> str:
 class Action(NamedTuple):
     """One thing to do. name: the method of Commands that does it; why_off: "" while it can be done.
 
-    group: a line is drawn in the menu where it changes. keys: in Qt's portable words.
+    group: a line is drawn in the menu where it changes. keys: in Qt's portable words. under: the
+    menu inside that menu which it stands in.
     """
 
     name: str
@@ -250,12 +257,14 @@ class Action(NamedTuple):
     menu: str
     why_off: Reason = _always
     group: int = 0
+    under: str = ""
 
 
 ACTIONS = (
     Action("open", "Open a checkpoint, capture or study…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
+    Action("clear_recent", "Clear recent files", "close", (), "File", _opened_before, 0, RECENT),
     Action("open_studied", "Open the model of this study…", "open", (), "File", _modelless),
     Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _slots_themselves, 1),

@@ -157,8 +157,8 @@ class Capturing:
         on_error(error)
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
-        self._opened_before.setdefault(wish.path, opening.name_of(wish.path))
         if wish.path != self.session.checkpoint:
+            self._opened_before[wish.path] = opening.name_of(wish.path)
             self.session.put(ids="")
         self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
 

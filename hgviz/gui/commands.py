@@ -23,7 +23,8 @@ from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
-from hgviz.gui.finder import Finder
+from hgviz.gui.keeping.commands import KeepingCommands
+from hgviz.gui.keeping.recent import Opened, Recent
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 
-class Commands(Stepping, ExportCommands, CutCommands, CompareCommands, AttributionCommands):
+class Commands(
+    Stepping, ExportCommands, CutCommands, CompareCommands, AttributionCommands, KeepingCommands
+):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -49,7 +52,8 @@ class Commands(Stepping, ExportCommands, CutCommands, CompareCommands, Attributi
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
         self.sample = str(resource(opening.SAMPLE))
-        self.opened_before: dict[str, str] = opening.samples()
+        self.recent = Recent(session, lanes, self._keep)
+        self.opened_before = Opened(self.recent.add)
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
         self.explaining = Explaining(session, lanes, self.working)
@@ -325,17 +329,6 @@ class Commands(Stepping, ExportCommands, CutCommands, CompareCommands, Attributi
             self.working.stop(key)
 
     # --- Help -------------------------------------------------------------------------------------
-
-    def find(self) -> None:
-        """The command palette."""
-        finder = Finder(self.window, self.session)
-        finder.chosen.connect(self.run)
-        finder.head_chosen.connect(self._go_to)
-        finder.open()
-
-    def _go_to(self, head: HeadId) -> None:
-        self.session.put(mode="inspect")
-        self.session.select(layer=head.layer, head=head.head)
 
     def shortcuts(self) -> None:
         """The sheet of keys."""

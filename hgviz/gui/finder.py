@@ -32,6 +32,8 @@ from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.controls import label, line
 from hgviz.gui.dialogs import SYMBOLS
+from hgviz.gui.keeping.recent import place_of
+from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.words import ends
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 ROW, ROWS = 40, 8  # px, rows seen at once
+USED = 19  # what was found lately goes before an equally good match, wherever in its words that is
 STEPS = {
     Qt.Key.Key_Down: 1,
     Qt.Key.Key_Up: -1,
@@ -51,7 +54,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: an action by name, or a head."""
+    """One line: an action by name, a head, or a file that was opened before."""
 
     words: str
     note: str
@@ -60,10 +63,12 @@ class Entry:
     action: str = ""
     head: HeadId | None = None
     off: str = ""
+    path: str = ""
+    used: bool = False
 
 
-def entries(session: Session) -> list[Entry]:
-    """All there is to find."""
+def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
+    """All there is to find, first the actions that were found last, the newest of these first."""
     found = [
         Entry(
             one.words,
@@ -72,10 +77,16 @@ def entries(session: Session) -> list[Entry]:
             one.keys[0] if one.keys else "",
             action=one.name,
             off=one.why_off(session),
+            used=one.name in used,
         )
         for one in ACTIONS
         if one.name != "find"
     ]
+    found.sort(key=lambda one: used.index(one.action) if one.action in used else len(used))
+    for path in session.recent:
+        gone = "It is not there any more" if path in session.gone else ""
+        words = f"Open {name_of(path)}"
+        found.append(Entry(words, place_of(path), "open", path=path, off=gone))
     for head in session.spec.heads if session.spec else ():
         fact = session.facts.get(head)
         where = ends(session.spec, head.layer)
@@ -116,10 +127,11 @@ class Finder(Overlay):
 
     chosen = Signal(str)
     head_chosen = Signal(object)
+    path_chosen = Signal(str)
     wide = 620
     top_part = 0.28
 
-    def __init__(self, over: QWidget, session: Session) -> None:
+    def __init__(self, over: QWidget, session: Session, used: tuple[str, ...] = ()) -> None:
         super().__init__(over)
         self.body.setContentsMargins(1, 1, 1, 8)
         self.body.setSpacing(0)
@@ -142,9 +154,9 @@ class Finder(Overlay):
         self.body.addLayout(row)
         self.body.addWidget(line())
         self.body.addSpacing(6)
-        self._session = session
+        self._session, self._used = session, used
         session.changed.connect(self._changed)
-        self.model = _Lines(entries(session), self)
+        self.model = _Lines(entries(session, used), self)
         self.list = QListView()
         self.list.setModel(self.model)
         self.list.setItemDelegate(_Painter(self.list))
@@ -169,8 +181,8 @@ class Finder(Overlay):
 
     def _changed(self, name: str) -> None:
         """There may be more to find now, and other reasons."""
-        if name in ("capture", "spec", "facts", "work", "checkpoint"):
-            self.model.all = entries(self._session)
+        if name in ("capture", "spec", "facts", "work", "checkpoint", "recent", "gone"):
+            self.model.all = entries(self._session, self._used)
             self._narrow(self.field.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -207,6 +219,8 @@ class Finder(Overlay):
         self.finish()
         if entry.head is not None:
             self.head_chosen.emit(entry.head)
+        elif entry.path:
+            self.path_chosen.emit(entry.path)
         else:
             self.chosen.emit(entry.action)
 
@@ -223,14 +237,15 @@ class _Lines(QAbstractListModel):
         """Keep what matches the query; the note (a head's role, a menu) counts for less."""
         found = []
         for number, entry in enumerate(self.all):
+            lately = -USED if entry.used and query else 0
             by_words = match(query, entry.words)
             by_note = match(query, f"{entry.words} {entry.note}")
             if by_words is not None:
-                found.append((by_words[0], number, entry, by_words[1]))
+                found.append((by_words[0] + lately, number, entry, by_words[1]))
             elif by_note is not None:
                 length = len(entry.words)
                 places = tuple(one for one in by_note[1] if one < length)
-                found.append((by_note[0] + 100, number, entry, places))
+                found.append((by_note[0] + 100 + lately, number, entry, places))
         self.beginResetModel()
         self.shown = [(entry, places) for _, _, entry, places in sorted(found, key=_rank)]
         self.endResetModel()

@@ -16,6 +16,7 @@ from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.docks import DockColumn, DockTabs
 from hgviz.gui.heads.view import HeadsView
+from hgviz.gui.keeping.offering import RecentList
 from hgviz.gui.looks import LOOKS, Looks
 from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
@@ -197,7 +198,10 @@ class EmptyPage(QWidget):
             tries.addWidget(label(mode, weight=600), row, 0)
             tries.addWidget(Words(does, kind="secondary"), row, 1)
         words.addLayout(tries)
-        words.addSpacing(24)
+        words.addSpacing(16)
+        self.recent = RecentList()
+        words.addWidget(self.recent)
+        words.addSpacing(8)
         opens = ", ".join([*(one.label for one in READERS), "captures", "studies"])
         formats = label(f"Opens: {opens}", factor=0.92, kind="secondary")
         formats.setWordWrap(True)

@@ -14,10 +14,12 @@ from hgviz import settings
 from hgviz.analysis.texts import place
 from hgviz.core import Display
 from hgviz.gui import opening, theme
+from hgviz.gui.actions import RECENT
 from hgviz.gui.app import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.page import ComparePage
+from hgviz.gui.keeping.offering import RecentMenu
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
@@ -59,6 +61,10 @@ class Program:
             view.bind(self.session, self.lanes)
             view.asked.connect(partial(self.commands.run_for, view))
         self.empty.asked.connect(self.commands.run)
+        self.empty.recent.chosen.connect(self.commands.open_recent)
+        self.empty.recent.removed.connect(self.commands.recent.remove)
+        menu, look = frame.menus[RECENT], self.commands.recent.look
+        self.recent = RecentMenu(menu, self.session, look, self.commands.open_recent)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
         self.prune.join(self.commands)
@@ -81,6 +87,7 @@ class Program:
         if kept.docks:
             self.inspect.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
         self._resized(frame.width(), frame.height())
+        self.empty.recent.show_files(self.session.recent, self.session.gone)
         self._show_state()
         self._show_model()
         frame.show_theme()
@@ -147,8 +154,12 @@ class Program:
             "trial",
             "study",
             "beside",
+            "recent",
         ):
             self._show_state()
+        if name in ("recent", "gone"):
+            self.recent.fill()
+            self.empty.recent.show_files(self.session.recent, self.session.gone)
         if name in ("capture", "spec", "model", "checkpoint", "activation", "study"):
             self._show_model()
 

@@ -72,6 +72,7 @@ class Window(QMainWindow):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that no button starts with a ring
         self.setFocus()
         self.actions_by_name: dict[str, QAction] = {}
+        self.menus: dict[str, QMenu] = {}  # inside others, by their words
         self._painted = False
         self._menus()
         self.toolbar = Toolbar()
@@ -142,7 +143,14 @@ class Window(QMainWindow):
             for number, one in enumerate(rows):
                 if number and one.group != rows[number - 1].group:
                     menu.addSeparator()
-                menu.addAction(self._action(one))
+                self._inside(menu, one.under).addAction(self._action(one))
+
+    def _inside(self, menu: QMenu, under: str) -> QMenu:
+        """The menu itself, or the one of that name in it."""
+        if under and under not in self.menus:
+            self.menus[under] = menu.addMenu(under)
+            self.menus[under].setToolTipsVisible(True)
+        return self.menus[under] if under else menu
 
     def _action(self, one: Action) -> QAction:
         action = QAction(one.words, self)  # no icons in menus: a column of them is loud

@@ -46,6 +46,7 @@ FIELDS = (
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries", "cuts",
+    "recent", "gone",
 )  # fmt: skip
 
 
@@ -84,6 +85,7 @@ class Session:
     without those heads, so far; study: what was measured of all heads there; unsaved: more than its
     file has, if there is one; score: its method that
     colours them, per head, or per parameter or FLOP that goes with one. masks: sets kept by name.
+    recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
     """
 
     changed = Signal(str)
@@ -124,6 +126,8 @@ class Session:
         self.data = self.score = ""
         self.per: Key = "score"
         self.grew = self.stepped = self.unsaved = False
+        self.recent: tuple[str, ...] = ()
+        self.gone: frozenset[str] = frozenset()
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property

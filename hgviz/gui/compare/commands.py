@@ -59,7 +59,7 @@ class CompareCommands:
 
     def compare_trained(self, folder: str) -> None:
         """Put what was trained beside A."""
-        self.opened_before.setdefault(folder, opening.name_of(folder))
+        self.opened_before[folder] = opening.name_of(folder)
         self.comparing.choose(Other("model", path=folder))
 
     def choose_side(self, other: Other, head: HeadId | None = None) -> None:
@@ -125,7 +125,7 @@ class CompareCommands:
         place = Path(path)
         if place.name == "config.json":
             path = str(place.parent)
-        self.opened_before.setdefault(path, opening.name_of(path))
+        self.opened_before[path] = opening.name_of(path)
         self.comparing.choose(Other("model", path=path))
 
 

@@ -1,0 +1,87 @@
+"""What the actions do that keep something between two runs: files opened last, the palette."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hgviz import settings
+from hgviz.core import HeadId, HgvizError
+from hgviz.gui import opening
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.finder import Finder
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.keeping.recent import Recent
+    from hgviz.gui.window import Window
+    from hgviz.gui.working import Working
+    from hgviz.session import Session
+
+
+class KeepingCommands:
+    """Finds what was done and opened before, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    recent: Recent
+    run: Callable[[str], None]
+    _keep: Callable[..., None]
+    _looked: Callable[[Any], None]
+    _not_opened: Callable[[BaseException], None]
+
+    # --- the palette ------------------------------------------------------------------------------
+
+    def find(self) -> None:
+        """The command palette."""
+        self.recent.look()
+        finder = Finder(self.window, self.session, settings.load().used)
+        finder.chosen.connect(self._run_found)
+        finder.head_chosen.connect(self._go_to)
+        finder.path_chosen.connect(self.open_recent)
+        finder.open()
+
+    def _run_found(self, name: str) -> None:
+        self._keep(used=settings.newest(settings.load().used, name))
+        self.run(name)
+
+    def _go_to(self, head: HeadId) -> None:
+        self.session.put(mode="inspect")
+        self.session.select(layer=head.layer, head=head.head)
+
+    # --- files that were opened last --------------------------------------------------------------
+
+    def open_recent(self, path: str) -> None:
+        """Open a file of those opened last; one that has gone can be taken off the list."""
+        title = f"Opening {opening.name_of(path)}"
+        failed = partial(self._not_there, path)
+        task = opening.look(path)
+        self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
+
+    def clear_recent(self) -> None:
+        """Forget which files were opened."""
+        self.recent.clear()
+
+    def _not_there(self, path: str, error: BaseException) -> None:
+        self.recent.look()
+        if not isinstance(error, HgvizError) or os.path.lexists(path):
+            self._not_opened(error)
+            return
+        said = HgvizError(
+            f"{opening.name_of(path)} is not there any more",
+            f"It was at {path}, and was moved or deleted, or its disk is not connected",
+            "Remove it from the files opened last, or open it where it is now",
+        )
+        dialog = ErrorDialog(self.window, said, ("remove", "Remove from the list"))
+        dialog.asked.connect(partial(self._forget, path))
+        dialog.open()
+
+    def _forget(self, path: str, _: str = "") -> None:
+        self.recent.remove(path)
+
+
+__all__ = ["KeepingCommands"]
