@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from hgviz.gui import theme
 from hgviz.gui.controls import Button
@@ -78,8 +79,9 @@ class Overlay(QWidget):
         """Hide, to be opened again, and give the keyboard back to where it was."""
         self.parentWidget().removeEventFilter(self)
         self.hide()
-        if self._before is not None and self._before.isVisible():
-            self._before.setFocus(Qt.FocusReason.PopupFocusReason)
+        before = self._before  # which may be gone by now, with the dialog that it was part of
+        if before is not None and isValid(before) and before.isVisible():
+            before.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def place(self) -> None:
         """Put the card where it belongs, never larger than the window."""

@@ -1,10 +1,10 @@
 """The dialogs."""
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QScrollArea
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QScrollArea
 
 from hgviz.core import HgvizError
 from hgviz.gui.actions import ACTIONS
@@ -51,6 +51,18 @@ def test_return_does_what_helps_and_escape_closes(program):
     other.open()
     QTest.keyClick(other, Qt.Key.Key_Escape)
     assert not other.isVisible()
+
+
+def test_a_dialog_closes_though_what_had_the_keyboard_before_is_gone(program):
+    field = QLineEdit(program.frame)
+    field.show()
+    field.setFocus()
+    dialog = ErrorDialog(program.frame, ERROR)
+    dialog.open()
+    field.deleteLater()
+    QCoreApplication.sendPostedEvents(field, QEvent.Type.DeferredDelete)
+    dialog.default.click()
+    assert not dialog.isVisible()
 
 
 def test_details_are_folded_and_can_be_copied(program):
