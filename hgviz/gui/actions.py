@@ -239,6 +239,11 @@ def _opened_before(session: Session) -> str:
     return "" if session.recent else "No file was opened yet"
 
 
+def _anything(session: Session) -> str:
+    there = session.capture or session.checkpoint or session.study
+    return "" if there else "Nothing is open yet"
+
+
 def _measured(session: Session) -> str:
     return "" if session.facts else "The heads are not measured yet"
 
@@ -261,7 +266,7 @@ class Action(NamedTuple):
 
 
 ACTIONS = (
-    Action("open", "Open a checkpoint, capture or study…", "open", ("Ctrl+O",), "File"),
+    Action("open", "Open a checkpoint, capture, study or session…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
     Action("clear_recent", "Clear recent files", "close", (), "File", _opened_before, 0, RECENT),
@@ -269,6 +274,8 @@ ACTIONS = (
     Action("exchange", "Open with another activation…", "open", (), "File", _can_capture),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File", _slots_themselves, 1),
     Action("save_beside", "Save B…", "save", (), "File", _b_to_save, 1),
+    Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File", _anything, 1),
+    Action("save_session_as", "Save session as…", "save", ("Ctrl+Alt+S",), "File", _anything, 1),
     Action("export", "Export figure…", "export", ("Ctrl+E",), "File", _drawable, 1),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", _always, 2),
     Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit", _undo),

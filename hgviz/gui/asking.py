@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from hgviz import settings
 from hgviz.figures import FORMATS
 from hgviz.models.formats.readers import ARRAYS, INDEX, SUFFIXES
+from hgviz.session.saved import SUFFIX
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
-ENDINGS = ("*.h5", "*.hdf5", "config.json", *WEIGHTS)
-FILES = f"Checkpoints, captures and studies ({' '.join(ENDINGS)});;All files (*)"
+ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "config.json", *WEIGHTS)
+FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 IDS = "Token ids (*.json);;All files (*)"
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
 

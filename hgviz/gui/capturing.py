@@ -68,6 +68,21 @@ class Capturing:
             wish = replace(wish, ids="", boundaries="")
         self._start(wish, None, title, on_error)
 
+    def start_again(
+        self, path: str, then: Callable[[], None], on_error: OnError, **fields: Any
+    ) -> None:
+        """Open a checkpoint and capture the text as it was once captured; then: what follows.
+
+        fields: those of a Wish, such as off and boundaries.
+        """
+        wish = replace(self._wish(path), **fields)
+        self._start(wish, None, f"Opening {opening.name_of(path)}", on_error, then)
+
+    def settle_on(self, chosen: Selection) -> None:
+        """Select what somebody chose once: nothing better takes its place."""
+        self._given = None
+        self.session.put(selection=chosen)
+
     def start_corpus(self, corpus: str, out: str) -> None:
         """Capture every text of a file into another file, which is opened then."""
         wish = self._wish(
@@ -133,7 +148,12 @@ class Capturing:
         return opening.Wish(path, *texts, device=device, **fields)
 
     def _start(
-        self, wish: opening.Wish, model: Model | None, title: str, on_error: OnError | None = None
+        self,
+        wish: opening.Wish,
+        model: Model | None,
+        title: str,
+        on_error: OnError | None = None,
+        then: Callable[[], None] | None = None,
     ) -> None:
         self._stopped = None
         self.working.start(
@@ -142,7 +162,7 @@ class Capturing:
             title,
             opening.capture_text(wish, model),
             on_step=self._part,
-            on_done=self._done,
+            on_done=partial(self._done, then),
             on_error=partial(self._failed, on_error or self.working.on_error),
             keeps=keeps_words(0),
         )
@@ -174,11 +194,15 @@ class Capturing:
             )
             self._take(step.value)
 
-    def _done(self, result: tuple[opening.Wish, Model, Capture]) -> None:
+    def _done(
+        self, then: Callable[[], None] | None, result: tuple[opening.Wish, Model, Capture]
+    ) -> None:
         wish, model, capture = result
         self._open(wish, model)
         self._take(capture)
         self.measure()
+        if then is not None:
+            then()
 
     def _counted(self, step: Step) -> None:
         """Which text of a file is on its way."""

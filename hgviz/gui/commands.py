@@ -25,6 +25,7 @@ from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.keeping.commands import KeepingCommands
 from hgviz.gui.keeping.recent import Opened, Recent
+from hgviz.gui.keeping.sessions import Sessions
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
@@ -61,6 +62,7 @@ class Commands(
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
         self.tuning = Tuning(window, session, lanes, self.working, self.compare_trained)
         self.removing = Removing(window, session, lanes, self.working, self.open_path)
+        self.sessions = Sessions(self)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
     def run(self, name: str) -> None:
@@ -86,7 +88,7 @@ class Commands(
 
     def open(self) -> None:
         """Ask for a file and open it."""
-        self._ask("Open a checkpoint, capture or study", QFileDialog.FileMode.ExistingFile)
+        self._ask("Open a checkpoint, capture, study or session", QFileDialog.FileMode.ExistingFile)
 
     def open_folder(self) -> None:
         """Ask for a folder and open it."""
@@ -109,13 +111,15 @@ class Commands(
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
     def open_path(self, path: str) -> None:
-        """Open a checkpoint, a capture or a study, whichever it is."""
+        """Open a checkpoint, a capture, a study or a session, whichever it is."""
         title = f"Opening {opening.name_of(path)}"
         task = opening.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
 
     def _looked(self, found: opening.Found) -> None:
-        if found.study is not None:
+        if found.checked is not None:
+            self.sessions.show(found.checked)
+        elif found.study is not None:
             self.show_study(found.study)
         elif found.capture is None:
             text = opening.text_for(found.path, self.session.text)

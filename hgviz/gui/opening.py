@@ -13,8 +13,10 @@ import numpy as np
 from hgviz import tasks
 from hgviz.analysis.texts import Ends
 from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Selection, Step, Task
+from hgviz.gui.keeping.gathering import Checked, checking
 from hgviz.resources import resource
 from hgviz.session import OWN, clearest
+from hgviz.session.saved import is_session
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -37,7 +39,8 @@ AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the firs
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a path held: a capture with what is known of it, a study, or (neither) a checkpoint."""
+    """What a path held: a capture with what is known of it, a study, a session, or (none of them)
+    a checkpoint."""
 
     path: str
     capture: Capture | None = None
@@ -45,12 +48,15 @@ class Found:
     selection: Selection | None = None
     opened: Mapping[int, HeadId] = field(default_factory=dict)
     study: Study | None = None
+    checked: Checked | None = None
 
 
 def look(path: str, item: int = 0) -> Task[Found]:
-    """Open a study or a capture, of many texts the one of that number; or say that it is a
-    checkpoint."""
+    """Open a study or a capture, of many texts the one of that number; read a session; or say that
+    it is a checkpoint."""
     yield Step(0, 3, "looking at the file")
+    if is_session(path):
+        return Found(path, checked=(yield from checking(path)))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
         return Found(path)

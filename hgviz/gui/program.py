@@ -20,6 +20,7 @@ from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.page import ComparePage
 from hgviz.gui.keeping.offering import RecentMenu
+from hgviz.gui.keeping.sessions import last
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
@@ -38,6 +39,7 @@ class Program:
 
     def __init__(self, frame: Window, keep: bool = True) -> None:
         self.frame, self._keep, self._open = frame, keep, True
+        self._lasting = False  # whether what is open is to come back
         self._app = application()
         kept = settings.load()
         self.session, self.lanes = Session(), Lanes()
@@ -93,17 +95,25 @@ class Program:
         frame.show_theme()
 
     def open_first(self, paths: Sequence[str]) -> None:
-        """Open the paths of the command line; without any, the capture that comes with hgviz."""
-        first = resource(opening.FIRST)
+        """Open the paths of the command line; without any what was open last, and at first the
+        capture that comes with hgviz."""
+        self._lasting = self._keep
         for path in paths:
             self.commands.opened_before[path] = opening.name_of(path)
         if paths:
             self.commands.open_path(paths[0])
-        elif first.exists():
+        elif settings.load().restore and last().exists():
+            self.commands.sessions.open_last(self._open_sample)
+        else:
+            self._open_sample()
+        QTimer.singleShot(IDLE, self._idle)
+
+    def _open_sample(self) -> None:
+        first = resource(opening.FIRST)
+        if first.exists():
             self.commands.open_path(str(first))
         else:
             self.commands.open_sample()
-        QTimer.singleShot(IDLE, self._idle)
 
     def close(self) -> None:
         """Stop what runs, wait for it, and keep where the window was."""
@@ -112,6 +122,8 @@ class Program:
         self._open = False
         if self._keep:
             self._keep_settings()
+        if self._lasting:
+            self.commands.sessions.keep_last()
         self.frame.hide()
         self._listing.stop()
         self.session.changed.disconnect(self._heard)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
 from hgviz.core import HeadId, HgvizError
 from hgviz.gui import opening
+from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.finder import Finder
+from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.keeping.recent import Recent
+    from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
@@ -29,8 +33,10 @@ class KeepingCommands:
     lanes: Lanes
     working: Working
     recent: Recent
+    sessions: Sessions
     run: Callable[[str], None]
     _keep: Callable[..., None]
+    _remember: Callable[[str], None]
     _looked: Callable[[Any], None]
     _not_opened: Callable[[BaseException], None]
 
@@ -82,6 +88,26 @@ class KeepingCommands:
 
     def _forget(self, path: str, _: str = "") -> None:
         self.recent.remove(path)
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def save_session(self) -> None:
+        """Write what is open to the file of the session at hand; ask where there is none."""
+        if self.sessions.file:
+            self.sessions.save(self.sessions.file)
+        else:
+            self.save_session_as()
+
+    def save_session_as(self) -> None:
+        """Ask where, and write what is open as a session."""
+        name = Path(self.sessions.file).name
+        spec = self.session.spec
+        name = name or f"{(spec.name if spec else '') or 'session'}{SUFFIX}"
+        ask_where(self.window, "Save session", f"Sessions (*{SUFFIX})", name, self._save_session)
+
+    def _save_session(self, path: str) -> None:
+        self._remember(path)
+        self.sessions.save(path)
 
 
 __all__ = ["KeepingCommands"]

@@ -140,7 +140,7 @@ class Pruning:
     def use(self, data: str) -> None:
         """Score the model on a file."""
         session, study = self.session, self.session.study
-        self._forget()
+        self.forget()
         if study is not None and not study.path:
             session.put(study=None, masks=())  # one that was opened stays, whatever is tried
         session.put(data=data, trial=None)
@@ -180,7 +180,7 @@ class Pruning:
             fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
                       "spec": study.spec, "off": study.off}  # fmt: skip
         if alone or not self._is_of(study):
-            self._forget()
+            self.forget()
             fields |= {"data": "", "trial": None}
         if study.off:
             fields["off"] = study.off
@@ -207,7 +207,8 @@ class Pruning:
         self.session.put(data="", trial=None)
         self.on_error(error)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Try and measure nothing any more."""
         for key in (TRIAL, DATA, *LONG):
             self.lanes.engine.cancel(key)
         for key in LONG:
@@ -222,7 +223,7 @@ class Pruning:
         if name == "spec" and self.trials is not None:
             spec = self.session.spec
             if spec is None or spec.digest != self.trials.model.spec.digest:
-                self._forget()
+                self.forget()
         if name == "off" and self.trials is not None:
             self._try()
 

@@ -1,0 +1,275 @@
+"""Saving what is open as a session, and bringing one back, part after part."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz import settings
+from hgviz.analysis.trial import History
+from hgviz.core import Display, HeadId, HgvizError, Off, Selection
+from hgviz.gui import opening
+from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
+from hgviz.gui.keeping.missing import MissingDialog
+from hgviz.gui.looks import LOOKS
+from hgviz.gui.window import MODES
+from hgviz.palettes import PALETTES
+from hgviz.session import saved
+from hgviz.session.other import Other
+from hgviz.session.saved import Layout, Saved
+from hgviz.study import Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hgviz.gui.commands import Commands
+
+LAST = "last.hgviz"  # beside the settings: what was open when the window closed
+OPEN = "open"  # the key of the job that opens things; the newest wins
+
+
+class Sessions:
+    """Sessions of a window. file: the one at hand, "" for none; layout and lay_out: what tells and
+    changes how the window is laid out."""
+
+    def __init__(self, commands: Commands) -> None:
+        self.commands, self.file = commands, ""
+        self.session, self.working = commands.session, commands.working
+        self.layout: Callable[[], Layout] = Layout
+        self.lay_out: Callable[[Layout], None] = _nowhere
+
+    # --- saving -----------------------------------------------------------------------------------
+
+    def save(self, file: str) -> None:
+        """Write what is open to a file, which is the one at hand then."""
+        task = saving(*gather(self.session, self.layout()), file)
+        title = f"Saving {Path(file).name}"
+        lane = self.commands.lanes.files
+        self.working.start(lane, f"save {file}", title, task, self._saved, lasting=True)
+
+    def _saved(self, file: str) -> None:
+        self.file = file
+        self.commands.recent.add(file)
+        self.commands.say(f"Saved {file}")
+
+    def keep_last(self) -> None:
+        """Keep what is open for the next start. Without digests: they would take a while."""
+        session, file = self.session, last()
+        with suppress(OSError):
+            if session.capture is None and not session.checkpoint and session.study is None:
+                file.unlink(missing_ok=True)
+            else:
+                found, paths = gather(session, self.layout())
+                saved.write(placed(found, paths, str(file), digests=False), file)
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def open_last(self, otherwise: Callable[[], None]) -> None:
+        """What was open when the window closed; where that cannot be read, something else."""
+
+        def failed(_: BaseException) -> None:
+            otherwise()
+
+        def show(checked: Checked) -> None:
+            there = checked.paths.keys() & {"capture", "model", "study"}
+            (partial(self.show, checked) if there or checked.missing else otherwise)()
+
+        task = checking(str(last()))
+        lane = self.commands.lanes.files
+        self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
+
+    def show(self, checked: Checked) -> None:
+        """Open a session, once somebody said what becomes of what is missing or has changed."""
+        if not checked.missing and not checked.changed:
+            self._open(checked, checked.paths)
+            return
+        dialog = MissingDialog(self.commands.window, checked)
+        dialog.answered.connect(partial(self._open, checked))
+        dialog.open()
+
+    def _open(self, checked: Checked, paths: dict[str, str]) -> None:
+        self.file = "" if Path(checked.file) == last() else checked.file
+        self.clear()
+        self.lay_out(checked.saved.layout)
+        Restoring(self, checked.saved, paths).start()
+
+    def clear(self) -> None:
+        """Nothing is open any more: what comes is no part of what was there."""
+        commands = self.commands
+        if self.session.at_work:
+            commands.capturing.stop()
+        commands.comparing.forget()
+        commands.pruning.forget()
+        self.session.put(
+            capture=None, model=None, spec=None, checkpoint="", activation="", study=None,
+            trial=None, masks=(), data="", off=frozenset(), history=History(), ids="", facts={},
+            habits=None, question=None, explained=None, shade="",
+        )  # fmt: skip
+
+
+class Restoring:
+    """One session on its way back: first the picture, then what belongs to it."""
+
+    def __init__(self, sessions: Sessions, wanted: Saved, paths: dict[str, str]) -> None:
+        self.commands, self.session = sessions.commands, sessions.session
+        self.file = sessions.file
+        self.wanted, self.paths = wanted, paths
+
+    def start(self) -> None:
+        """Open the capture, else capture the text again, else go on with the study alone."""
+        wanted, paths = self.wanted, self.paths
+        mode = wanted.shown.mode
+        known = mode if any(mode == name for name, *_ in MODES) else "inspect"
+        self.session.put(mode=known, text=wanted.text, second=wanted.second)
+        if "capture" in paths:
+            task = opening.look(paths["capture"], wanted.item)
+            self._look(paths["capture"], task, self._capture_there, self._without_capture)
+        elif "model" in paths:
+            self._capture_again()
+        else:
+            self._study()
+
+    def _look(self, path: str, task: Any, done: Any, failed: Any) -> None:
+        lane, title = self.commands.lanes.files, f"Opening {opening.name_of(path)}"
+        self.commands.working.start(lane, OPEN, title, task, done, failed)
+
+    def _without_capture(self, error: BaseException) -> None:
+        """Say what is wrong with the capture, and open the rest."""
+        self.commands.show_error(error)
+        if "model" in self.paths and self.wanted.text:
+            self._capture_again()
+        else:
+            self._study()
+
+    def _capture_there(self, found: opening.Found) -> None:
+        wanted = self.wanted
+        if found.capture is None:
+            self._without_capture(_no_capture(self.paths["capture"]))
+            return
+        self.commands.show_found(found)
+        if "model" in self.paths:
+            self.session.put(checkpoint=self.paths["model"], activation=wanted.activation)
+        if wanted.text:
+            self.session.put(text=wanted.text, second=wanted.second)
+        self._picture_there()
+
+    def _capture_again(self) -> None:
+        wanted, cuts = self.wanted, self.wanted.boundaries
+        self.session.put(text=wanted.text or opening.TEXT, second=wanted.second)
+        self.commands.capturing.start_again(
+            self.paths["model"],
+            then=self._picture_there,
+            on_error=self._without_picture,
+            ids=self.paths.get("ids", ""),
+            activation=wanted.activation,
+            off=frozenset(_heads(wanted.off)),
+            boundaries=cuts if isinstance(cuts, str) else frozenset(cuts),
+        )
+
+    def _without_picture(self, error: BaseException) -> None:
+        self.commands.show_error(error)
+        self._study()
+
+    def _picture_there(self) -> None:
+        """What is chosen in it and how it is shown; then the study and the data."""
+        session, chosen, shown = self.session, self.wanted.chosen, self.wanted.shown
+        beside = next(iter(_heads((chosen.beside,))), None) if chosen.beside else None
+        picked = Selection(chosen.layer, chosen.head, chosen.query, chosen.key, beside)
+        session.put(
+            ids=self.paths.get("ids", ""),
+            off=self._off(self.wanted.off),
+            masks=tuple(Mask(one.name, self._off(one.off)) for one in self.wanted.masks),
+            display=Display(
+                shown.palette if shown.palette in PALETTES else session.display.palette,
+                shown.limits, shown.scale, shown.shared,
+            ),
+            look=shown.look if any(one.name == shown.look for one in LOOKS) else "map",
+        )  # fmt: skip
+        if any(one.role == "self" for one in (session.spec.layers if session.spec else ())):
+            self.commands.capturing.settle_on(picked)
+        self._study()
+
+    def _study(self) -> None:
+        if "study" in self.paths:
+            path = self.paths["study"]
+            self._look(path, opening.look(path), self._study_there, self._without_study)
+        else:
+            self._rest()
+
+    def _without_study(self, error: BaseException) -> None:
+        self.commands.show_error(error)
+        self._rest()
+
+    def _study_there(self, found: opening.Found) -> None:
+        spec, study, mode = self.session.spec, found.study, self.session.mode
+        if study is not None and (spec is None or spec.digest == study.spec.digest):
+            masks, off = self.session.masks, self.session.off
+            self.commands.pruning.open_study(study, alone=spec is None)
+            if spec is not None:
+                names = {one.name for one in study.masks}
+                more = tuple(one for one in masks if one.name not in names)
+                self.session.put(mode=mode, masks=(*study.masks, *more), off=off)
+        self._rest()
+
+    def _rest(self) -> None:
+        """The data that heads are tried on, what colours them, and B."""
+        session, wanted, paths = self.session, self.wanted, self.paths
+        mode = session.mode
+        if wanted.score and session.study is not None:
+            self.commands.pruning.colour(wanted.score, wanted.per)
+        if "data" in paths and session.checkpoint:
+            self.commands.pruning.use(paths["data"])
+        other = wanted.beside
+        if other is not None and session.capture is not None:
+            kind_there = other.place is None or "beside" in paths
+            if kind_there and (other.kind == "model" or session.checkpoint or other.kind == "head"):
+                self.commands.comparing.choose(
+                    Other(
+                        other.kind, other.activation, paths.get("beside", ""), other.text,
+                        other.second, self._off(other.off),
+                    ),
+                    session.selection.beside,
+                )  # fmt: skip
+        if session.mode != mode:
+            session.put(mode=mode)
+        if wanted.shown.shade and session.facts:
+            session.put(shade=wanted.shown.shade)
+        if self.file:  # after its parts: it is the newest
+            self.commands.recent.add(self.file)
+
+    def _off(self, names: tuple[str, ...]) -> Off:
+        """These heads, as far as the model has them."""
+        there = set(self.session.spec.heads) if self.session.spec is not None else set()
+        return frozenset(one for one in _heads(names) if one in there)
+
+
+def last() -> Path:
+    """Where what was open last is kept."""
+    return settings.location().with_name(LAST)
+
+
+def _heads(names: tuple[str, ...]) -> list[HeadId]:
+    """Heads by name, those that are none left out."""
+    found = []
+    for name in names:
+        layer, _, head = name.partition(".")
+        if layer.isdecimal() and head.isdecimal() and len(name) < 20:
+            found.append(HeadId(int(layer), int(head)))
+    return found
+
+
+def _no_capture(path: str) -> HgvizError:
+    return HgvizError(
+        f"{opening.name_of(path)} is no capture any more",
+        "the session was saved with one there",
+        "Open it by itself",
+    )
+
+
+def _nowhere(layout: Layout) -> None:
+    """Nobody lays anything out."""
+
+
+__all__ = ["LAST", "Sessions", "last"]
