@@ -39,6 +39,21 @@ def _ended(words: str) -> str:
     return words if words.endswith(("?", "!")) else words + "."
 
 
+def explained(error: BaseException) -> HgvizError:
+    """Any error as one that a person can act on."""
+    if isinstance(error, HgvizError):
+        return error
+    if isinstance(error, MemoryError):
+        return HgvizError("There is not enough memory", "", "Take a shorter text or fewer rows")
+    if isinstance(error, OSError) and error.strerror:
+        return HgvizError(f"Cannot use {error.filename or 'a file'}", error.strerror.lower())
+    return HgvizError(
+        "Something failed that nobody foresaw",
+        f"{type(error).__name__}: {error}",
+        "Run it again with --debug and report what it shows",
+    )
+
+
 def no_attention(family: str = "") -> HgvizError:
     """What is said where heads or maps are asked of a model that has none."""
     return HgvizError(

@@ -6,13 +6,24 @@ study has not reached yet is NaN (changes of right and wrong: UNKNOWN), so it ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, HeadId, Integers, ModelSpec, Off, Provenance, Score, readonly
+from hgviz.core import (
+    Floats,
+    HeadId,
+    HgvizError,
+    Integers,
+    ModelSpec,
+    Off,
+    Provenance,
+    Score,
+    readonly,
+)
 from hgviz.examples import Asked
 
 Signs = NDArray[np.int8]
@@ -185,6 +196,64 @@ class Study:
         chosen = np.zeros(len(self), bool)
         chosen[rows] = True
         return np.repeat(chosen, self.counts)
+
+
+def united(studies: Sequence[Study]) -> Study:
+    """Studies of one model, data and set of heads as one: each value from the first that has it.
+
+    Errors: HgvizError where they are of several.
+    """
+    first = studies[0]
+    for one in studies[1:]:
+        _require_alike(first, one)
+    loss, given = first.loss.copy(), first.given.copy()
+    arrays: dict[str, Any] = {}
+    for one in studies:
+        new = (given == UNASKED) & one.answered
+        loss[new], given[new] = one.loss[new], one.given[new]
+        for name in ARRAYS:
+            if (values := getattr(one, name)) is not None:
+                arrays[name] = _filled(arrays.get(name), values)
+    curves = {_curve_key(curve): curve for one in reversed(studies) for curve in one.curves}
+    learned = {curve.method: curve for one in reversed(studies) for curve in one.learned}
+    masks = {mask.name: mask for one in reversed(studies) for mask in one.masks}
+    return replace(
+        first, loss=loss, given=given, curves=tuple(curves.values()),
+        learned=tuple(learned.values()), masks=tuple(masks.values()), path="", **arrays,
+    )  # fmt: skip
+
+
+def _require_alike(one: Study, other: Study) -> None:
+    pairs = {
+        "models": (one.spec.digest, other.spec.digest),
+        "data": (one.data_digest, other.data_digest),
+        "sets of heads switched off": (one.off, other.off),
+        "seeds": (one.seed, other.seed),
+    }
+    for words, (mine, its) in pairs.items():
+        if mine != its:
+            raise HgvizError(
+                f"these studies are of two {words}", "one study has one", "Keep them apart"
+            )
+
+
+def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
+    """What is measured in old, then what is in values; the longer of both."""
+    if old is None:
+        return values.copy()
+    if len(values) > len(old):
+        nothing = UNKNOWN if values.dtype == np.int8 else np.nan
+        old = np.concatenate(
+            [old, np.full((len(values) - len(old), old.shape[1]), nothing, old.dtype)]
+        )
+    part = old[: len(values)]
+    missing = part == UNKNOWN if values.dtype == np.int8 else np.isnan(part)
+    part[missing] = values[missing]
+    return old
+
+
+def _curve_key(one: Curve) -> tuple[Any, ...]:
+    return one.method, one.key, one.how, one.normalise, one.seed, one.order
 
 
 def _close(one: Any) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from hgviz.core import HgvizError, Result, Task
+    from hgviz.core import Result, Task
 
 
 def run(task: Task[Result], title: str, kept: str = "") -> Result:
@@ -139,23 +139,6 @@ def quote(text: str) -> None:
 def complain(line: str) -> None:
     """One line on standard error."""
     print(plain(line), file=sys.stderr)
-
-
-def explained(error: BaseException) -> HgvizError:
-    """Any error as one that a person can act on."""
-    from hgviz.core import HgvizError
-
-    if isinstance(error, HgvizError):
-        return error
-    if isinstance(error, MemoryError):
-        return HgvizError("There is not enough memory", "", "Take a shorter text or fewer rows")
-    if isinstance(error, OSError) and error.strerror:
-        return HgvizError(f"Cannot use {error.filename or 'a file'}", error.strerror.lower())
-    return HgvizError(
-        "Something failed that nobody foresaw",
-        f"{type(error).__name__}: {error}",
-        "Run it again with --debug and report what it shows",
-    )
 
 
 def plain(value: object) -> str:

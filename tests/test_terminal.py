@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from hgviz import terminal
+from hgviz import errors, terminal
 from hgviz.core import HgvizError, Step
 
 
@@ -122,5 +122,5 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
     ],
 )
 def test_every_error_becomes_one_line(error, words):
-    line = str(terminal.explained(error))
+    line = str(errors.explained(error))
     assert words in line and "\n" not in line

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -23,8 +23,10 @@ from hgviz.cli import (
     reaching,
     removing,
     sharing,
+    studying,
 )
 from hgviz.cli.options import Window
+from hgviz.errors import explained
 
 INTERRUPTED = 130
 VERBS = (
@@ -60,10 +62,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in VERBS:  # paragraphs flow: the lines of the source are no lines of a terminal
-    _paragraphs = inspect.cleandoc(_verb.__doc__ or "").split("\n\n")
-    _help = "\n\n".join(one.replace("\n", " ") for one in _paragraphs)
-    app.command(_verb.__name__.rstrip("_"), help=_help)(_verb)
+_study = typer.Typer(help="Many runs that answer one question, from a study file (.toml).")
+app.add_typer(_study, name="study")
+
+
+def _add(to: typer.Typer, verb: Callable[..., object]) -> None:
+    """Paragraphs of its help flow: the lines of the source are no lines of a terminal."""
+    paragraphs = inspect.cleandoc(verb.__doc__ or "").split("\n\n")
+    words = "\n\n".join(one.replace("\n", " ") for one in paragraphs)
+    to.command(verb.__name__.rstrip("_"), help=words)(verb)
+
+
+_verbs: tuple[tuple[typer.Typer, Sequence[Any]], ...] = ((app, VERBS), (_study, studying.STUDY_VERBS))
+for _to, _every in _verbs:
+    for _verb in _every:
+        _add(_to, _verb)
 
 
 def main(arguments: Sequence[str], window: Window) -> int:
@@ -85,7 +98,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
     except BaseException as error:  # a panic in a Rust library is no Exception
         if debug:
             traceback.print_exc()
-        terminal.complain(" ".join(terminal.explained(error).lines))
+        terminal.complain(" ".join(explained(error).lines))
         return 1
     if code == INTERRUPTED:
         terminal.complain("Stopped.")
@@ -95,7 +108,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
 
 def verbs() -> frozenset[str]:
     """The names of all commands."""
-    return frozenset(one.__name__.rstrip("_") for one in VERBS)
+    return frozenset(one.__name__.rstrip("_") for one in VERBS) | {"study"}
 
 
 def _tell_version(wanted: bool) -> None:

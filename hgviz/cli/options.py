@@ -112,6 +112,15 @@ Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
 ]
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        "--scheduler",
+        metavar="S",
+        help="Where it is computed: local:N for N workers on this machine, tcp://host:8786, "
+        "slurm:profile.yaml; here when left out.",
+    ),
+]
 # of verbs that measure, and may draw what they found: as its numbers and in words, too
 DRAWN = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
 FigureWidth = Annotated[

@@ -43,6 +43,17 @@ def dtype_of(name: str) -> torch.dtype:
 
 
 @contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads for torch: sums over another number of them end in other bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def room(device: str, why: str) -> Iterator[None]:
     """Turn each library's way of running out of memory into one error."""
     try:

@@ -181,6 +181,11 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether a disk had no room left."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
 @contextmanager
 def writing(path: Path, kept: str = "") -> Iterator[None]:
     """Turns what goes wrong while writing into one HgvizError; kept says what stays."""
@@ -188,7 +193,7 @@ def writing(path: Path, kept: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        if error.errno in _FULL:
+        if is_full(error):
             raise HgvizError(
                 f"the disk is full: {path.name} could not be written",
                 kept or "nothing was written",

@@ -89,10 +89,6 @@ def curve(
     from hgviz.analysis import curves, orders
 
     first, rows = orders.split(len(study), study.seed)
-    if not len(rows):
-        raise HgvizError(
-            "one example is too few for a curve", "its order is made from others", "Take more data"
-        )
     limits = orders.Limits(study.heads, least, off=study.off)
     if how == "one-shot":
         need = _need(study, method, first, normalise)
@@ -100,42 +96,27 @@ def curve(
     else:
         part = trials.examples.part(first)
         order = yield from _renewed(trials, part, limits, method, how, _per(study, key), normalise)
-    if not order:
-        raise HgvizError(
-            "no head can go", f"{least} stay in every layer", "Let fewer stay, or name no number"
-        )
-    lines = [(method, key, how, normalise or "", study.seed, order)]
-    for number in range(1, random + 1):
-        seed = study.seed + number
-        lines.append(("random", "score", "one-shot", "", seed, orders.shuffled(limits, seed)))
-    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
-    for number, (name, its_key, its_how, norm, seed, its_order) in enumerate(lines):
-        removed = curves.points(len(its_order), most or curves.MOST)
-        if number:
-            removed = removed[curves.points(len(removed) - 1, BAND)]
-        kind = (name, its_key, its_how, norm, its_order)
-        if any(_is(one, kind, rows, removed) for one in study.curves):
-            continue
-        done = 0
-        for found in answers.along(its_order, removed):
-            if found is None:  # a step a batch: what is urgent need not wait for the rest
-                yield Step(number + done / len(removed), len(lines), _words(number, name))
-                continue
-            losses, given = found
-            done = len(losses)
-            one = curves.curve(
-                study, its_order, removed[:done].tolist(), losses, given, rows, name, seed, its_key,
-                its_how, norm,
-            )  # fmt: skip
-            so_far = _with(study, one)
-            yield Step(number + done / len(removed), len(lines), _words(number, name), so_far)
-        study = so_far
+    own = (method, key, how, normalise or "", study.seed, order)
+    study = yield from _along(
+        trials, study, [own, *_at_random(study, limits, random)], least, most or curves.MOST
+    )
     if timed:
         removed = curves.points(len(order), most or curves.MOST)
-        kind = lines[0][:4] + (order,)
+        kind = own[:4] + (order,)
         one = next(one for one in study.curves if _is(one, kind, rows, removed))
         study = yield from curve_times(trials, study, one)
     return study
+
+
+def random_curves(
+    trials: Trials, study: Study, count: int, least: int = 0, most: int | None = None
+) -> Task[Study]:
+    """The study with a score along so many random orders, as curve measures them."""
+    from hgviz.analysis import curves, orders
+
+    limits = orders.Limits(study.heads, least, off=study.off)
+    lines = _at_random(study, limits, count)
+    return (yield from _along(trials, study, lines, least, most or curves.MOST))
 
 
 def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
@@ -168,8 +149,55 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
 
 
-def _words(number: int, name: str) -> str:
-    return f"{name} order {number}" if number else f"the order of {name}"
+# method, key, how, normalise, seed, order: what a curve is along
+_Along = tuple[str, "Key", How, str, int, tuple[HeadId, ...]]
+
+
+def _at_random(study: Study, limits: Limits, count: int) -> list[_Along]:
+    from hgviz.analysis import orders
+
+    seeds = range(study.seed + 1, study.seed + 1 + count)
+    return [("random", "score", "one-shot", "", one, orders.shuffled(limits, one)) for one in seeds]
+
+
+def _along(
+    trials: Trials, study: Study, lines: Sequence[_Along], least: int, most: int
+) -> Task[Study]:
+    """The study with a score along each of some orders, but for those that it has."""
+    from hgviz.analysis import curves, orders
+
+    _, rows = orders.split(len(study), study.seed)
+    if not len(rows):
+        raise HgvizError(
+            "one example is too few for a curve", "its order is made from others", "Take more data"
+        )
+    if not all(line[-1] for line in lines):
+        raise HgvizError(
+            "no head can go", f"{least} stay in every layer", "Let fewer stay, or name no number"
+        )
+    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
+    for number, (name, key, how, normalise, seed, order) in enumerate(lines):
+        removed = curves.points(len(order), most)
+        if name == "random":
+            removed = removed[curves.points(len(removed) - 1, BAND)]
+        if any(_is(one, (name, key, how, normalise, order), rows, removed) for one in study.curves):
+            continue
+        words = f"{name} order {number}" if name == "random" else f"the order of {name}"
+        done, so_far = 0, study
+        for found in answers.along(order, removed):
+            if found is None:  # a step a batch: what is urgent need not wait for the rest
+                yield Step(number + done / len(removed), len(lines), words)
+                continue
+            losses, given = found
+            done = len(losses)
+            one = curves.curve(
+                study, order, removed[:done].tolist(), losses, given, rows, name, seed, key, how,
+                normalise,
+            )  # fmt: skip
+            so_far = _with(study, one)
+            yield Step(number + done / len(removed), len(lines), words, so_far)
+        study = so_far
+    return study
 
 
 def _need(study: Study, method: str, rows: Integers, normalise: Group | None) -> Any:
@@ -264,4 +292,4 @@ def _with(study: Study, one: Curve) -> Study:
     return replace(study, curves=(*others, one))
 
 
-__all__ = ["curve", "curve_times", "importance", "trials_of", "try_heads"]
+__all__ = ["curve", "curve_times", "importance", "random_curves", "trials_of", "try_heads"]

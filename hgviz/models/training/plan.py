@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,17 +120,43 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     """Read and check a training file; paths in it are relative to it. Errors: HgvizError."""
     try:
         with open(path, "rb") as file:
-            plan = msgspec.convert(tomllib.load(file), Plan)
+            told = tomllib.load(file)
     except OSError as error:
         raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise HgvizError(
-            f"{path} is not a training file",
-            str(error),
-            "It has the tables [model], [data] and [recipe]; see docs/training.md",
-        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _no_plan(str(path), error) from error
+    return checked(told, Path(path).resolve().parent, str(path))
+
+
+def checked(told: dict[str, Any], here: Path, name: str = "this") -> Plan:
+    """The plan that tables say, its paths relative to a folder. Errors: HgvizError."""
+    try:
+        plan = msgspec.convert(told, Plan)
+    except msgspec.ValidationError as error:
+        raise _no_plan(name, error) from error
     _check(plan)
-    return _placed(plan, Path(path).resolve().parent)
+    return _placed(plan, here)
+
+
+def with_files(told: dict[str, Any], paths: Mapping[str, str]) -> Plan:
+    """A checked plan, as msgspec tells it, with files in its places: "train 0", "valid", ..."""
+    plan = msgspec.convert(told, Plan)
+    train = [paths[name] for name in sorted(paths) if name.startswith("train ")]
+    data = msgspec.structs.replace(plan.data, train=train, valid=paths["valid"])
+    model, words = dict(plan.model), plan.tokenizer
+    if "from" in paths:
+        model["from"] = paths["from"]
+    if words is not None and "tokenizer" in paths:
+        words = msgspec.structs.replace(words, file=paths["tokenizer"])
+    return Plan(model, data, plan.recipe, words, plan.gates)
+
+
+def _no_plan(name: str, error: Exception) -> HgvizError:
+    return HgvizError(
+        f"{name} is not a training file",
+        str(error),
+        "It has the tables [model], [data] and [recipe]; see docs/training.md",
+    )
 
 
 def _placed(plan: Plan, here: Path) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TOKENIZER = "tokenizer.json"
 ANY = 2**31  # a vocabulary that every tokenizer fits
+PRIVATE = 0x100000  # a plane of 65,534 letters that no text should have; of one that has, no piece
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 
 
@@ -140,13 +142,49 @@ def train_coder(plan: Vocabulary, texts: Iterable[str], cls: int) -> Coder:
         found = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
         found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         found.decoder = decoders.WordPiece()
-        trainer = trainers.WordPieceTrainer(**shared)
+        trainer = None
     plain = [normalizers.NFC(), *([normalizers.Lowercase()] if plan.lowercase else [])]
     found.normalizer = normalizers.Sequence(plain)
-    found.train_from_iterator(texts, trainer)
+    if trainer is None:
+        vocabulary = _wordpieces(found, texts, shared)
+        found.model = models.WordPiece(vocabulary, unk_token=UNKNOWN)
+        found.add_special_tokens(special)
+    else:
+        found.train_from_iterator(texts, trainer)
     if cls:
         _begin(found, leading)
     return _coder(found)
+
+
+def _wordpieces(found: Tokenizer, texts: Iterable[str], shared: dict[str, Any]) -> dict[str, int]:
+    """The pieces of WordPiece, the same for the same texts.
+
+    They are merged as byte pairs are (tokenizers 0.22 does so, too), but its own trainer numbers
+    letters within words in the order of a hash table, another in each run, and numbers settle ties.
+    Here such a letter is a letter of its own, from the private use planes, and in the alphabet.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    words: Counter[str] = Counter()
+    for text in texts:
+        plain = found.normalizer.normalize_str(text)
+        every = (word for word, _ in found.pre_tokenizer.pre_tokenize_str(plain))
+        words.update(word for word in every if max(word) < chr(PRIVATE))
+    letters = sorted(set[str]().union(*words))
+    within = {letter: chr(PRIVATE + at) for at, letter in enumerate(letters)}
+    plain_of = {mark: letter for letter, mark in within.items()}
+    pairs = Tokenizer(models.BPE())
+    pairs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    alphabet = [*sorted({word[0] for word in words}),
+                *sorted({within[letter] for word in words for letter in word[1:]})]  # fmt: skip
+    trainer = trainers.BpeTrainer(**shared, initial_alphabet=alphabet)
+    marked = (word[0] + "".join(within[letter] for letter in word[1:]) for word in words.elements())
+    pairs.train_from_iterator(marked, trainer)
+    pieces: dict[str, int] = {}
+    for piece, number in sorted(pairs.get_vocab().items(), key=lambda one: one[1]):
+        begins = "##" if piece[0] in plain_of else ""
+        pieces[begins + "".join(plain_of.get(letter, letter) for letter in piece)] = number
+    return pieces
 
 
 def _begin(tokenizer: Tokenizer, leading: list[str]) -> None:

@@ -1,0 +1,299 @@
+"""What a cell of a sweep does, wherever it is computed: one row of WORK for each kind.
+
+A cell is a pure function of what its key is made of. It opens its model itself, with as many
+threads as the study says, and leaves one result file; so the same study gives the same numbers in
+one process and on a cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hgviz
+from hgviz.cluster import Outcome
+from hgviz.core import HgvizError, Step, Task
+from hgviz.errors import explained
+from hgviz.sweep import Cell
+
+if TYPE_CHECKING:
+    from hgviz.models.measures.trials import Trials
+    from hgviz.models.model import Model
+    from hgviz.store.sweep import SweepFolder
+    from hgviz.study import Study
+
+Facts = dict[str, Any]
+
+
+def work_in(path: str) -> Callable[[Cell], Task[Outcome]]:
+    """The work of a folder's cells."""
+    return _Work(path)
+
+
+class _Work:
+    """A cell from its beginning to its result file, or to why it has none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, cell: Cell) -> Task[Outcome]:
+        from hgviz.store.sweep import GONE, TRIES, SweepFolder
+
+        folder = SweepFolder(self.path)
+        if folder.is_done(cell.key):  # by a worker that was thought dead
+            return "done"
+        tries = folder.begin(cell.key)
+        if tries > TRIES:
+            folder.fail(cell.key, TRIES, f"{GONE}: it has no more than {TRIES} tries")
+            return "failed"
+        begun = time.perf_counter()
+        try:
+            found = yield from _beating(folder, cell, tries, _measured(folder, cell))
+            folder.keep(cell.key, found, _made(time.perf_counter() - begun))
+        except (GeneratorExit, KeyboardInterrupt):
+            folder.release(cell.key)
+            raise
+        except Exception as error:
+            if _of_the_place(error):
+                folder.release(cell.key)
+                raise
+            line = " ".join(explained(error).lines)
+            if tries < TRIES:
+                folder.beat(cell.key, tries, 0.0, "", line)
+                return "again"
+            folder.fail(cell.key, tries, line, "".join(traceback.format_exception(error)))
+            return "failed"
+        return "done"
+
+
+def _of_the_place(error: BaseException) -> bool:
+    """Whether it would happen to every cell: a disk that is full, or cannot be written."""
+    from hgviz.store.files import is_full
+
+    here: BaseException | None = error
+    while here is not None:
+        if is_full(here):
+            return True
+        here = here.__cause__
+    return False
+
+
+def _beating(folder: SweepFolder, cell: Cell, tries: int, task: Task[Facts]) -> Task[Facts]:
+    """A task that tells its folder how far it is, every now and then."""
+    from hgviz.store.sweep import BEAT
+
+    told = time.monotonic()
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if time.monotonic() - told > BEAT:
+                told = time.monotonic()
+                share = step.done / step.total if step.total else 0.0
+                folder.beat(cell.key, tries, share, step.note)
+            yield Step(step.done, step.total, step.note)
+
+
+def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    yield Step(0, 1, "loading torch")
+    from hgviz.models import devices
+
+    if cell.work not in WORK:
+        raise HgvizError(
+            f"there is no work {cell.work[:40]!r}", "another version of hgviz planned it",
+            "Run the study with that version",
+        )  # fmt: skip
+    threads = cell.given.get("threads") or cell.given["plan"]["recipe"]["threads"]
+    with devices.threads(int(threads)):
+        return (yield from WORK[cell.work](folder, cell))
+
+
+def _made(seconds: float) -> Facts:
+    """What is said of a result beside the numbers."""
+    return {
+        "seconds": seconds, "host": socket.gethostname(), "pid": os.getpid(),
+        "program": hgviz.__version__,
+    }  # fmt: skip
+
+
+# --- the kinds ------------------------------------------------------------------------------------
+
+
+def _train(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """Train a model into the folder; a try that died is gone on with from its last snapshot."""
+    from hgviz.models import training
+    from hgviz.models.training.plan import with_files
+
+    for name, path in cell.paths.items():
+        _require_same(name, path, cell.given["files"][name])
+    plan = with_files(cell.given["plan"], cell.paths)
+    out = folder.model_at(cell.key)
+    report = yield from training.train(plan, out)
+    return {
+        "metric": report.metric, "value": report.value, "figures": report.figures,
+        "steps": report.steps, "digest": _open(folder, {"trained": cell.key}, {}).spec.digest,
+    }  # fmt: skip
+
+
+def _score(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """What a model reaches on data, text by text where it is right or wrong."""
+    from hgviz.tasks.scoring import evaluate
+
+    model = _open(folder, cell.given, cell.paths, cell.given["device"])
+    data = _data(cell)
+    found = yield from evaluate(model, data, *cell.given["columns"])
+    return {
+        **found.facts(), "parameters": model.spec.parameters, "model": model.spec.digest,
+        **({} if found.right is None else {"right": packed(found.right)}),
+    }  # fmt: skip
+
+
+def _measure(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """Some arrays of what every head is worth, as a study beside the result."""
+    from hgviz.store import write_study
+    from hgviz.tasks.studying import importance
+
+    trials = yield from _trials(folder, cell)
+    arrays = cell.given["arrays"]
+    study = yield from importance(
+        trials, arrays, _data(cell).rpartition("/")[2], cell.given["seed"],
+        cell.given.get("permutations", 1),
+    )  # fmt: skip
+    write_study(folder.result_at(cell.key, ".h5"), study, force=True)
+    return {
+        "arrays": arrays, "heads": len(study.heads), "examples": len(study),
+        "loss": float(study.loss.mean(dtype=float)), "model": study.spec.digest,
+    }  # fmt: skip
+
+
+def _curve(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """What is left as heads go, along the order of one method or along random ones."""
+    from hgviz.store import open_study, write_study
+    from hgviz.tasks.pruning import curve, random_curves
+
+    trials = yield from _trials(folder, cell)
+    how = cell.given
+    study = replace(open_study(folder.result_at(cell.needs[-1], ".h5")), path="")
+    if how["method"] == "random":
+        task = random_curves(trials, study, how["random"], how["least"], how["points"])
+    else:
+        task = curve(
+            trials, study, how["method"], how["key"], random=0, least=how["least"],
+            most=how["points"], normalise=how["normalise"] or None,
+        )  # fmt: skip
+    found = yield from task
+    write_study(folder.result_at(cell.key, ".h5"), found, force=True)
+    return {"curves": [_told(one) for one in found.curves], "heads": len(found.heads)}
+
+
+def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """Two models beside each other, as `hgviz compare --data` says it."""
+    from hgviz.tasks.laboratory import laboratory
+
+    sides = []
+    for side in "ab":
+        begins = f"{side} "
+        paths = {name.removeprefix(begins): path for name, path in cell.paths.items()
+                 if name.startswith(begins)}  # fmt: skip
+        sides.append(_open(folder, cell.given[side], paths, cell.given["device"]))
+    text_column, label_column = cell.given["columns"]
+    found = yield from laboratory(
+        sides[0], sides[1], _data(cell), "", text_column, label_column,
+        limit=cell.given["limit"] or None, texts=cell.given["texts"],
+    )  # fmt: skip
+    return found.facts()
+
+
+WORK: Mapping[str, Callable[[SweepFolder, Cell], Task[Facts]]] = {
+    "train": _train, "score": _score, "measure": _measure, "curve": _curve, "compare": _compare,
+}  # fmt: skip
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _open(
+    folder: SweepFolder, given: Mapping[str, Any], paths: Mapping[str, str], device: str = "cpu"
+) -> Model:
+    """The model of a cell: one that the study trained, or a checkpoint as it was planned."""
+    from hgviz.models import open_model
+    from hgviz.models.formats import readers
+
+    if "trained" in given:
+        return open_model(folder.model_at(given["trained"]), device)
+    path = paths["checkpoint"]
+    if readers.read(path).digest != given["checkpoint"]:
+        raise _changed(path)
+    return open_model(path, device, activation=given["activation"] or None)
+
+
+def _data(cell: Cell) -> str:
+    _require_same("data", cell.paths["data"], cell.given["data"])
+    return cell.paths["data"]
+
+
+def _require_same(name: str, path: str, digest: str) -> None:
+    """Errors: HgvizError where a file is another one than was planned with."""
+    from hgviz.models.formats import readers
+    from hgviz.tasks.planning import digest_of_file
+
+    now = readers.read(path).digest if name == "from" else digest_of_file(path)
+    if now != digest:
+        raise _changed(path)
+
+
+def _changed(path: str) -> HgvizError:
+    return HgvizError(
+        f"{path} has changed since the study was planned",
+        "its results would be of two models or data",
+        "Put it back, or run the study again: what is of the old one is kept",
+    )
+
+
+def _trials(folder: SweepFolder, cell: Cell) -> Task[Trials]:
+    from hgviz.tasks.pruning import trials_of
+
+    model = _open(folder, cell.given, cell.paths, cell.given["device"])
+    limit, columns = cell.given["limit"] or None, cell.given["columns"]
+    return (yield from trials_of(model, _data(cell), columns[0], columns[1], limit=limit))
+
+
+def _told(one: Any) -> Facts:
+    """A curve as JSON: shares of heads that are off, and what is left."""
+    return {
+        "method": one.method, "seed": one.seed, "unit": one.unit, "examples": len(one.rows),
+        "order": [str(head) for head in one.order], "off": one.removed.tolist(),
+        **{name: [float(x) for x in getattr(one, name)] for name in ("values", "loss", "change")},
+    }  # fmt: skip
+
+
+def packed(bits: Sequence[bool]) -> Facts:
+    """Many yes and no as hexadecimal digits."""
+    return {"count": len(bits), "bits": np.packbits(np.array(bits, bool)).tobytes().hex()}
+
+
+def unpacked(told: Mapping[str, Any]) -> np.ndarray:
+    """(count,) bool: what packed was given."""
+    found = np.unpackbits(np.frombuffer(bytes.fromhex(told["bits"]), np.uint8))
+    return found[: int(told["count"])].astype(bool)
+
+
+def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
+    """What some cells of one model and data measured, as one study."""
+    from hgviz.store import open_study
+    from hgviz.study import united
+
+    return united([open_study(folder.result_at(one.key, ".h5")) for one in cells])
+
+
+__all__ = ["WORK", "packed", "study_of", "unpacked", "work_in"]

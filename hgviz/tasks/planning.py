@@ -1,0 +1,246 @@
+"""What a study file asks for, as cells."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hgviz.core import HgvizError, Step, Task
+from hgviz.resources import bundled
+from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
+from hgviz.tasks.opening import Path_
+
+# arrays of a study that one pass gives together
+TOGETHER = {
+    "gradient": ("gradient", "token_gradient"), "token_gradient": ("gradient", "token_gradient"),
+    "loss_change": ("change", "loss_change"),
+}  # fmt: skip
+
+
+def plan(asked: StudyFile, here: Path_) -> Task[tuple[Cell, ...]]:
+    """All cells of a study file, those that others need first; here: the folder it lies in.
+
+    Files are looked at, for their digests; no model is built. Errors: HgvizError for what is not
+    there or cannot be trained.
+    """
+    yield Step(0, 1, "loading torch")
+    planning = _Planning(asked, Path(here))
+    found: list[Cell] = []
+    for done, model in enumerate(asked.models):
+        yield Step(done, len(asked.models), f"planning {model['name']}")
+        for cells in planning.of_model(model):
+            found += cells
+    return needed_first(found)
+
+
+class _Planning:
+    """The cells of a study file, model by model."""
+
+    def __init__(self, asked: StudyFile, here: Path) -> None:
+        self.asked, self.here = asked, here
+        self._digests: dict[str, str] = {}
+        self._needs()
+
+    def _needs(self) -> None:
+        """Which arrays the methods are made of. Errors: HgvizError for one that is none."""
+        from hgviz.analysis.importance import METHODS
+        from hgviz.study import ARRAYS
+
+        self.arrays: dict[str, tuple[str, ...]] = {}
+        for name in self.asked.methods:
+            one = METHODS.get(name)
+            if one is None or one.needs not in ARRAYS:
+                able = ", ".join(key for key, each in METHODS.items() if each.needs in ARRAYS)
+                raise HgvizError(
+                    f"{name[:40]!r} is no method of a study", f"methods are {able}",
+                    "Choose among these",
+                )  # fmt: skip
+            self.arrays[name] = TOGETHER.get(one.needs, (one.needs,))
+
+    def of_model(self, model: Mapping[str, Any]) -> Iterator[list[Cell]]:
+        """The cells of one of [[models]]: of each data and seed, activations side by side."""
+        for source in self.asked.data:
+            for seed in self.asked.seeds:
+                sides = []
+                for activation in self.asked.activations:
+                    place = {
+                        "data": name_of_source(source), "model": str(model["name"]),
+                        "activation": _called(activation), "seed": str(seed),
+                    }  # fmt: skip
+                    one = _Model(place, *self._model(model, source, activation, seed, place))
+                    yield [*one.cells, *self._measured(one, source, seed)]
+                    sides.append(one)
+                if "compare" in self.asked.asks:
+                    yield [self._compared(sides[0], one, source) for one in sides[1:]]
+
+    def _model(
+        self, model: Mapping[str, Any], source: Source, activation: Any, seed: int,
+        place: Mapping[str, str],
+    ) -> tuple[dict[str, Any], dict[str, str], list[Cell]]:  # fmt: skip
+        """What opens a model, its paths, and the cell that trains it, if one does."""
+        if "checkpoint" in model:
+            _only(model, {"name", "checkpoint"})
+            if not isinstance(activation, str):
+                raise HgvizError(
+                    f"a checkpoint such as {model['name']} cannot take {_called(activation)}",
+                    "its activation is exchanged by a name alone", "Give a name as --activation",
+                )  # fmt: skip
+            path = self._path(str(model["checkpoint"]))
+            given = {"checkpoint": self._checkpoint(path), "activation": activation}
+            return given, {"checkpoint": path}, []
+        cell = self._training(model, source, activation, seed, place)
+        return {"trained": cell.key}, {}, [cell]
+
+    def _training(
+        self, model: Mapping[str, Any], source: Source, activation: Any, seed: int,
+        place: Mapping[str, str],
+    ) -> Cell:  # fmt: skip
+        """The cell that trains a model."""
+        import msgspec
+
+        from hgviz.models.training.plan import checked
+
+        keys = {k: v for k, v in model.items() if k not in ("name", "recipe", "tokenizer")}
+        if isinstance(activation, dict):
+            keys |= {k: v for k, v in activation.items() if k != "name"}
+        elif activation:
+            keys["activations"] = activation
+        words = {**self.asked.tokenizer, **model.get("tokenizer", {})}
+        recipe = {**self.asked.recipe, **model.get("recipe", {}), "seed": seed}
+        recipe |= {"threads": self.asked.threads, "device": self.asked.device}
+        data = {
+            "train": list(source.train), "valid": source.valid,
+            "text_column": source.text_column, "label_column": source.label_column,
+        }  # fmt: skip
+        told = {"model": keys, "data": data, "recipe": recipe}
+        training = checked(told | ({"tokenizer": words} if words else {}), self.here)
+        if training.recipe.minutes:
+            raise HgvizError(
+                "a study does not train for minutes", "what comes out would depend on the machine",
+                "Give recipe.steps or recipe.epochs",
+            )  # fmt: skip
+        whole = msgspec.to_builtins(training)
+        paths = {f"train {at}": one for at, one in enumerate(training.data.train)}
+        paths["valid"] = training.data.valid
+        if training.tokenizer is not None and training.tokenizer.file:
+            paths["tokenizer"] = training.tokenizer.file
+            whole["tokenizer"]["file"] = ""
+        if "from" in training.model:
+            paths["from"] = training.model["from"]
+            whole["model"] = {**whole["model"], "from": ""}
+        whole["data"] |= {"train": [], "valid": ""}
+        digests = {
+            name: self._checkpoint(path) if name == "from" else self._digest(path)
+            for name, path in paths.items()
+        }
+        return Cell("train", {"plan": whole, "files": digests}, (), paths, dict(place))
+
+    def _measured(self, one: _Model, source: Source, seed: int) -> Iterator[Cell]:
+        """What is asked of a model."""
+        valid = self._path(source.valid)
+        data = {
+            "data": self._digest(valid), "columns": [source.text_column, source.label_column],
+            "device": self.asked.device, "threads": self.asked.threads,
+        }  # fmt: skip
+        paths = {**one.paths, "data": valid}
+        if "score" in self.asked.asks:
+            yield Cell("score", {**one.given, **data}, one.needs, paths, one.place)
+        if "curve" not in self.asked.asks:
+            return
+        how = self.asked.curve
+        measuring = {**one.given, **data, "limit": how.limit, "seed": seed}
+        measured = {}
+        for arrays in dict.fromkeys(self.arrays.values()):
+            more = {"permutations": how.permutations} if arrays == ("shapley",) else {}
+            given = {**measuring, "arrays": list(arrays), **more}
+            measured[arrays] = Cell("measure", given, one.needs, paths, one.place)
+        yield from measured.values()
+        along = {
+            **measuring, "points": how.points, "least": how.least, "key": how.key,
+            "normalise": how.normalise,
+        }  # fmt: skip
+        for method, arrays in self.arrays.items():
+            cell = measured[arrays]
+            place = {**one.place, "method": method}
+            needs = (*one.needs, cell.key)
+            yield Cell("curve", {**along, "method": method}, needs, paths, place)
+        if how.random:
+            cell = next(iter(measured.values()))
+            given = {**along, "method": "random", "random": how.random}
+            place = {**one.place, "method": "random"}
+            yield Cell("curve", given, (*one.needs, cell.key), paths, place)
+
+    def _compared(self, first: _Model, one: _Model, source: Source) -> Cell:
+        valid = self._path(source.valid)
+        given = {
+            "a": first.given, "b": one.given, "data": self._digest(valid),
+            "columns": [source.text_column, source.label_column],
+            "texts": self.asked.compare.texts, "limit": self.asked.compare.limit,
+            "device": self.asked.device, "threads": self.asked.threads,
+        }  # fmt: skip
+        paths = {"data": valid}
+        for side, model in (("a", first), ("b", one)):
+            paths |= {f"{side} {name}": path for name, path in model.paths.items()}
+        needs = tuple(dict.fromkeys((*first.needs, *one.needs)))
+        return Cell("compare", given, needs, paths, one.place)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _path(self, name: str) -> str:
+        """A file beside the study file, or a sample that hgviz brings."""
+        beside = self.here / name
+        return str((beside if beside.exists() else self.here / bundled(name)).resolve())
+
+    def _digest(self, path: str) -> str:
+        if path not in self._digests:
+            self._digests[path] = digest_of_file(path)
+        return self._digests[path]
+
+    def _checkpoint(self, path: str) -> str:
+        if path not in self._digests:
+            from hgviz.models.formats import readers
+
+            self._digests[path] = readers.read(path).digest
+        return self._digests[path]
+
+
+class _Model:
+    """A model of the grid: what opens it, where it lies, and what trains it."""
+
+    def __init__(
+        self, place: dict[str, str], given: dict[str, Any], paths: dict[str, str], cells: list[Cell]
+    ) -> None:
+        self.place, self.given, self.paths, self.cells = place, given, paths, cells
+        self.needs = tuple(one.key for one in cells)
+
+
+def digest_of_file(path: Path_) -> str:
+    """SHA-256 of a file, hexadecimal. Errors: HgvizError where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise HgvizError(f"cannot read {path}", (error.strerror or str(error)).lower()) from error
+
+
+def _called(activation: Any) -> str:
+    if isinstance(activation, str):
+        return activation or "own"
+    name = str(activation.get("name", ""))
+    if not name:
+        raise HgvizError("an activation of this study has no name", "it is a table", "Give it one")
+    return name
+
+
+def _only(model: Mapping[str, Any], known: set[str]) -> None:
+    more = sorted(set(model) - known)
+    if more:
+        raise HgvizError(
+            f"{model['name']} is a checkpoint, so it takes no {more[0]}",
+            "a model that is there is not trained", "Leave it out, or leave out checkpoint",
+        )  # fmt: skip
+
+
+__all__ = ["digest_of_file", "plan"]

@@ -1,0 +1,79 @@
+"""Running a study file: its cells here or on a cluster, and what stands in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hgviz.cluster import HERE, require_scheduler, run
+from hgviz.core import HgvizError, Step, Task
+from hgviz.sweep import Cell, Sweep, read_study_file
+from hgviz.tasks.opening import Path_
+
+
+def run_sweep(
+    file: Path_,
+    out: Path_,
+    scheduler: str = HERE,
+    again: bool = False,
+    part: tuple[int, int] = (1, 1),
+) -> Task[Sweep]:
+    """Compute what is missing of a study file's cells into a folder, made where it is not there.
+
+    scheduler: see hgviz.cluster. again: cells that were given up are tried once more. part: (K, N),
+    only the K-th of N parts of the models, so that N machines can share the work. Each Step's value
+    is a cell and its outcome, or None. Errors: HgvizError for a file that cannot be used, and for
+    what stops everything, such as a full disk: what is done by then is kept.
+    """
+    require_scheduler(scheduler)
+    from hgviz.store.sweep import SweepFolder
+    from hgviz.tasks.cells import work_in
+    from hgviz.tasks.planning import plan
+
+    asked = read_study_file(file)
+    folder = SweepFolder(Path(out).resolve())
+    _require_ours(folder.path)
+    cells = yield from plan(asked, Path(file).resolve().parent)
+    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells)
+    if again:
+        folder.forgive()
+    sweep = folder.sweep()
+    done = {one.cell.key for one in sweep.standings if one.state == "done"}
+    given_up = {one.cell.key for one in sweep.standings if one.state in ("failed", "blocked")}
+    mine = _part(cells, *part)
+    wanted = [one for one in cells if one.key not in given_up and one.key in mine]
+    yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done")
+    yield from run(wanted, work_in(str(folder.path)), scheduler, done)
+    return folder.sweep()
+
+
+def sweep_at(path: Path_) -> Sweep:
+    """How the cells of a folder stand. Errors: HgvizError for what is no folder of a study."""
+    from hgviz.store.sweep import SweepFolder
+
+    return SweepFolder(path).sweep()
+
+
+def _part(cells: Sequence[Cell], number: int, of: int) -> frozenset[str]:
+    """The cells of one of several parts; all of a model, data and seed are in one."""
+    groups = sorted({_group(one) for one in cells})
+    mine = set(groups[number - 1 :: of])
+    return frozenset(one.key for one in cells if _group(one) in mine)
+
+
+def _group(cell: Cell) -> tuple[str, ...]:
+    return tuple(cell.place.get(axis, "") for axis in ("seed", "data", "model"))
+
+
+def _require_ours(path: Path) -> None:
+    from hgviz.store.sweep import is_sweep
+
+    if path.exists() and not path.is_dir():
+        raise HgvizError(f"{path} is a file", "a study has a folder", "Choose another name")
+    if path.exists() and any(path.iterdir()) and not is_sweep(path):
+        raise HgvizError(
+            f"{path} holds other things", "a study has a folder of its own", "Choose another folder"
+        )
+
+
+__all__ = ["run_sweep", "sweep_at"]
