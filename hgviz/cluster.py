@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import subprocess
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -25,6 +26,7 @@ HERE = ""  # the scheduler of whoever asks for none: this process
 FORMS = "local:N, tcp://host:8786 or slurm:profile.yaml"
 PATIENCE = 60.0  # s until a cluster has a worker
 LOST = 6  # deaths of workers at one cell before it began
+ROOM = 5.0  # s: how often a cluster is asked how many threads it has
 WAIT = 0.5  # s: how often a person is told of a cluster at work
 
 Outcome = Literal["done", "again", "failed"]
@@ -161,9 +163,11 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
     running: dict[Any, Any] = {}
     ended: SimpleQueue[Any] = SimpleQueue()
     deaths: Counter[str] = Counter()
-    sent = 0
+    sent = room = 0
+    asked = -ROOM
     while True:
-        room = max(1, sum(client.nthreads().values()))
+        if time.monotonic() - asked > ROOM:  # not for every cell: the answer names every worker
+            asked, room = time.monotonic(), max(1, sum(client.nthreads().values()))
         while len(running) < room and (cell := order.take()) is not None:
             sent += 1
             # a key of its own for each try: a scheduler remembers what it has seen

@@ -73,9 +73,12 @@ def _add(to: typer.Typer, verb: Callable[..., object]) -> None:
     to.command(verb.__name__.rstrip("_"), help=words)(verb)
 
 
-_verbs: tuple[tuple[typer.Typer, Sequence[Any]], ...] = ((app, VERBS), (_study, studying.STUDY_VERBS))
-for _to, _every in _verbs:
-    for _verb in _every:
+_every: tuple[tuple[typer.Typer, Sequence[Any]], ...] = (
+    (app, VERBS),
+    (_study, studying.STUDY_VERBS),
+)
+for _to, _verbs in _every:
+    for _verb in _verbs:
         _add(_to, _verb)
 
 
