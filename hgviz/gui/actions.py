@@ -6,10 +6,9 @@ Only the standard library: the menus are there before numpy is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from hgviz.analysis.trial import History
     from hgviz.session import Session
 
 MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
@@ -187,17 +186,11 @@ def _removable(session: Session) -> str:
 
 
 def _undo(session: Session) -> str:
-    return "" if _cuts(session).past or session.history.past else "Nothing to undo"
+    return "" if session.history.past else "Nothing to undo"
 
 
 def _redo(session: Session) -> str:
-    return "" if _cuts(session).future or session.history.future else "Nothing to redo"
-
-
-def _cuts(session: Session) -> History[Any]:
-    from hgviz.analysis.trial import History
-
-    return session.cuts if session.mode != "prune" else History()
+    return "" if session.history.future else "Nothing to redo"
 
 
 def _beside(session: Session) -> str:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
 
 from hgviz.analysis.texts import Ends, ends_of
-from hgviz.analysis.trial import History
 from hgviz.gui.actions import by_name
 from hgviz.gui.controls import Button, label
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.prune.commands import PruneCommands
-from hgviz.session import OWN
+from hgviz.session import OWN, undoing
 
 if TYPE_CHECKING:
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.window import Window
     from hgviz.session import Session
+    from hgviz.session.undoing import Deed
 
 LONGEST = 1000  # tokens of a segment that can be asked for
 USUAL = 3  # of them are asked for at first
 
 
 class CutCommands(PruneCommands):
-    """Moves the ends of segments and captures the text again; undo takes them back before heads."""
+    """Moves the ends of segments and captures the text again; takes back whatever was done last."""
 
     window: Window
     session: Session
@@ -75,29 +74,30 @@ class CutCommands(PruneCommands):
         self._cut(OWN)
 
     def undo(self) -> None:
-        """The segments before, on the Prune page and after all of these the heads."""
-        if self.session.mode != "prune" and self.session.cuts.past:
-            self._go(*self.session.cuts.back(self.session.boundaries))
-        else:
-            super().undo()
+        """Take back what was done last: heads, masks or ends of segments."""
+        if self.session.history.past:
+            self._turn(undoing.undo, self.session.history.past[-1], "Undone")
 
     def redo(self) -> None:
         """What was undone."""
-        if self.session.mode != "prune" and self.session.cuts.future:
-            self._go(*self.session.cuts.forth(self.session.boundaries))
-        else:
-            super().redo()
+        if self.session.history.future:
+            self._turn(undoing.redo, self.session.history.future[0], "Done again")
 
-    def _cut(self, boundaries: Ends | str) -> None:
-        went = self.session.cuts.went(self.session.boundaries)
-        self._go(boundaries, replace(went, future=()))
-
-    def _go(self, boundaries: Ends | str, cuts: History[Ends | str]) -> None:
-        reason = by_name("cut_here").why_off(self.session)
-        if reason:
+    def _turn(self, way: Callable[[Session], Deed], deed: Deed, said: str) -> None:
+        cuts = "boundaries" in deed.names
+        if cuts and (reason := by_name("cut_here").why_off(self.session)):
             self.say(reason)
             return
-        self.session.put(boundaries=boundaries, cuts=cuts)
+        way(self.session)
+        if cuts:
+            self.capturing.start(self.session.checkpoint)
+        self.say(f"{said}: {deed.words}")
+
+    def _cut(self, boundaries: Ends | str) -> None:
+        if reason := by_name("cut_here").why_off(self.session):
+            self.say(reason)
+            return
+        undoing.do(self.session, "moving the ends of segments", boundaries=boundaries)
         self.capturing.start(self.session.checkpoint)
 
 

@@ -202,7 +202,7 @@ class EmptyPage(QWidget):
         self.recent = RecentList()
         words.addWidget(self.recent)
         words.addSpacing(8)
-        opens = ", ".join([*(one.label for one in READERS), "captures", "studies"])
+        opens = ", ".join([*(one.label for one in READERS), "captures", "studies", "sessions"])
         formats = label(f"Opens: {opens}", factor=0.92, kind="secondary")
         formats.setWordWrap(True)
         words.addWidget(formats)

@@ -162,7 +162,6 @@ class Program:
             "activation",
             "off",
             "history",
-            "cuts",
             "trial",
             "study",
             "beside",

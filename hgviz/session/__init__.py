@@ -14,6 +14,7 @@ from psygnal import Signal
 from hgviz.analysis.texts import Ends, ends_given, first_written, goes_on, texts_of, uncut
 from hgviz.analysis.trial import History
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Off, Selection, Side
+from hgviz.session.undoing import Deed, without
 from hgviz.session.walking import (
     clearest,
     nearest,
@@ -45,7 +46,7 @@ FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
-    "other", "habits", "shade", "question", "explained", "unsaved", "boundaries", "cuts",
+    "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
     "recent", "gone",
 )  # fmt: skip
 
@@ -77,14 +78,13 @@ class Session:
     other: how it comes to be from the one at hand. habits: what is known of all heads in depth, of
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
     boundaries: where segments are to end: tokens, a way that models.boundaries knows, OWN for those
-    of the model, "" where nobody says; cuts: what they were before; own: the capture between those
-    of the model.
+    of the model, "" where nobody says; own: the capture between those of the model.
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
-    history: what was off before. data: the file a model is tried on; trial: what it scored there
-    without those heads, so far; study: what was measured of all heads there; unsaved: more than its
-    file has, if there is one; score: its method that
-    colours them, per head, or per parameter or FLOP that goes with one. masks: sets kept by name.
+    history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
+    it scored there without those heads, so far; study: what was measured of all heads there;
+    unsaved: more than its file has, if there is one; score: its method that colours them, per head,
+    or per parameter or FLOP that goes with one. masks: sets kept by name.
     recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
     """
 
@@ -115,14 +115,13 @@ class Session:
         self.activation = ""
         self.written: int | None = None
         self.boundaries: Ends | str = ""
-        self.cuts: History[Ends | str] = History()
         self.own: Capture | None = None
         self.question: Question | None = None
         self.explained: Attribution | None = None
         self.study: Study | None = None
         self.trial: Trial | None = None
         self.masks: tuple[Mask, ...] = ()
-        self.history: History[Off] = History()
+        self.history: History[Deed] = History()
         self.data = self.score = ""
         self.per: Key = "score"
         self.grew = self.stepped = self.unsaved = False
@@ -165,7 +164,8 @@ class Session:
             setattr(self, name, value)
         texts = ("text", "second", "ids")
         if "boundaries" not in fields and any(before[one] != getattr(self, one) for one in texts):
-            self.boundaries, self.cuts = "", History()  # tokens of another text
+            self.boundaries = ""  # tokens of another text
+            self.history = without(self.history, "boundaries")
         if "capture" in fields:
             self._take_capture(before["capture"], fields)
         if "study" in fields and "unsaved" not in fields:
@@ -238,8 +238,9 @@ class Session:
         """Another model: nothing tried of the one before holds; undo has the same heads off."""
         now = self.capture.off if self.capture is not None else frozenset()
         there = off != now and self.spec is not None and off <= set(self.spec.heads)
+        before = (Deed("opening another model", (("off", off),)),) if there else ()
         blank = {"study": None, "trial": None, "masks": (), "data": "", "off": now,
-                 "history": History((off,) if there else ())}  # fmt: skip
+                 "history": History(before)}  # fmt: skip
         for name, value in blank.items():
             if name not in fields:
                 setattr(self, name, value)
@@ -273,7 +274,7 @@ class Session:
         if "facts" not in fields:
             self.facts = {}
         if not _same_tokens(old, new):  # between whatever segments
-            self._tokens, self.cuts = {}, History()
+            self._tokens, self.history = {}, without(self.history, "boundaries")
             if "selection" not in fields:
                 self.selection = self._fresh(old, new)
 

@@ -265,7 +265,7 @@ def test_segments_outlive_another_capture_of_the_text_and_no_other_text(window, 
     assert ends_of(session.capture) == SPACES and session.capture.off
     assert session.own is None  # with heads off the model may find others
     act(window.commands.prompting.capture_text, "another text")
-    assert session.boundaries == "" and not session.cuts.past
+    assert session.boundaries == "" and not session.history.past
     assert ends_given(session.capture) is None
 
 

@@ -80,6 +80,7 @@ class RecentList(QWidget):
             return
         self._shown = shown
         while (item := self._grid.takeAt(0)) is not None:
+            item.widget().hide()
             item.widget().deleteLater()
         self._grid.addWidget(label("Opened last", weight=600), 0, 0, 1, 3)
         for row, path in enumerate(recent[:FEW], 1):

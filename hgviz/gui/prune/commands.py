@@ -49,14 +49,6 @@ class PruneCommands:
         """Show the Prune page."""
         self.session.put(mode="prune")
 
-    def undo(self) -> None:
-        """The heads that were off before."""
-        self.pruning.undo()
-
-    def redo(self) -> None:
-        """What was undone."""
-        self.pruning.redo()
-
     def all_on(self) -> None:
         """Switch every head on again."""
         self.pruning.switch(frozenset())

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
 from hgviz.analysis.orders import Key
-from hgviz.analysis.trial import History, Trial
+from hgviz.analysis.trial import Trial
 from hgviz.core import Capture, Off, Step
 from hgviz.gui import opening
 from hgviz.gui.prune import trying
 from hgviz.gui.prune.line import curve_of
-from hgviz.session import Session
+from hgviz.session import Session, undoing
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:
@@ -50,23 +50,8 @@ class Pruning:
 
     def switch(self, off: Off, along: bool = False) -> None:
         """Have exactly these heads off. along: undone together with the change before."""
-        session = self.session
-        if off != session.off:
-            went = session.history if along else session.history.went(session.off)
-            session.put(off=off, history=replace(went, future=()))
-
-    def undo(self) -> None:
-        """The heads before."""
-        if self.session.history.past:
-            self._go(*self.session.history.back(self.session.off))
-
-    def redo(self) -> None:
-        """The heads that were undone."""
-        if self.session.history.future:
-            self._go(*self.session.history.forth(self.session.off))
-
-    def _go(self, off: Off, history: History[Off]) -> None:
-        self.session.put(off=off, history=history)
+        if off != self.session.off:
+            undoing.do(self.session, _switching(self.session.off, off), along, off=off)
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
@@ -77,19 +62,20 @@ class Pruning:
         plain = "Whole model" if not count else f"{count} off"
         number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
         mask = _with_score(Mask(_named(plain, number), session.off), paired)
-        session.put(masks=(*(one for one in session.masks if one.off != session.off), mask))
+        others = (one for one in session.masks if one.off != session.off)
+        undoing.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
 
     def rename(self, old: str, new: str) -> None:
         """Call a mask otherwise, unless another is called so."""
         masks, new = self.session.masks, " ".join(new.split())[:MOST_NAME]
         if new and all(one.name != new for one in masks):
-            self.session.put(
-                masks=tuple(replace(one, name=new) if one.name == old else one for one in masks)
-            )
+            named = (replace(one, name=new) if one.name == old else one for one in masks)
+            undoing.do(self.session, f"calling the mask {old} {new}", masks=tuple(named))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
-        self.session.put(masks=tuple(one for one in self.session.masks if one.name != name))
+        masks = tuple(one for one in self.session.masks if one.name != name)
+        undoing.do(self.session, f"forgetting the mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""
@@ -164,8 +150,8 @@ class Pruning:
         if self.session.model is None:
             self.session.put(model=trials.model)
         if self.session.study is not None and not self._is_of(self.session.study):
-            bare = (Mask(one.name, one.off) for one in self.session.masks)
-            self.session.put(masks=tuple(bare))  # their scores are of other examples
+            history, masks = self.session.history, self.session.masks  # scored on other examples
+            self.session.put(masks=undoing.bare(masks), history=undoing.unscored(history))
         self._try()
 
     def open_study(self, study: Study, alone: bool = False) -> None:
@@ -382,6 +368,17 @@ class Pruning:
     def close(self) -> None:
         """Listen no more."""
         self.session.changed.disconnect(self._heard)
+
+
+def _switching(old: Off, new: Off) -> str:
+    """What is done to heads, in words."""
+    turned = old ^ new
+    if not new:
+        return "switching all heads on"
+    heads = f"{len(turned)} heads" if len(turned) > 1 else f"head {next(iter(turned))}"
+    return (
+        f"switching {heads} {'off' if turned <= new else 'on' if turned <= old else 'off and on'}"
+    )
 
 
 def _with_score(mask: Mask, paired: Paired | None) -> Mask:

@@ -358,7 +358,8 @@ def test_another_model_forgets_what_was_tried(scored, capture):
     scored.commands.pruning.switch(OFF)
     scored.session.put(capture=capture, model=None, checkpoint="")
     session = scored.session
-    assert session.trial is None and session.data == "" and session.history.past == (OFF,)
+    assert session.trial is None and session.data == ""
+    assert [one.was for one in session.history.past] == [(("off", OFF),)]
     assert session.off == capture.off and scored.commands.pruning.trials is None
 
 

@@ -1,0 +1,83 @@
+"""What can be taken back: one order for everything, the newest first, on every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hgviz.analysis.trial import History
+from hgviz.study import Mask
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What was done, in words, and the fields of a session as they were before."""
+
+    words: str
+    was: tuple[tuple[str, Any], ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The fields that it changed."""
+        return frozenset(name for name, _ in self.was)
+
+    def there(self, session: Session) -> Deed:
+        """The same from the other side: the fields as they are now."""
+        return replace(self, was=tuple((name, getattr(session, name)) for name, _ in self.was))
+
+
+def do(session: Session, words: str, along: bool = False, **fields: Any) -> None:
+    """Put fields so that it can be taken back. along: together with what was done before."""
+    was = tuple((name, getattr(session, name)) for name in fields)
+    history = session.history if along else session.history.went(Deed(words, was))
+    session.put(history=replace(history, future=()), **fields)
+
+
+def undo(session: Session) -> Deed:
+    """Take back what was done last; there must be something."""
+    deed = session.history.past[-1]
+    _put(session, *session.history.back(deed.there(session)))
+    return deed
+
+
+def redo(session: Session) -> Deed:
+    """Do again what was taken back last; there must be something."""
+    deed = session.history.future[0]
+    _put(session, *session.history.forth(deed.there(session)))
+    return deed
+
+
+def without(history: History[Deed], name: str) -> History[Deed]:
+    """What is left where a field belongs to something else now."""
+    return History(*(tuple(one for one in side if name not in one.names)
+                     for side in (history.past, history.future)))  # fmt: skip
+
+
+def bare(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
+    """Masks without what they scored."""
+    return tuple(Mask(one.name, one.off) for one in masks)
+
+
+def unscored(history: History[Deed]) -> History[Deed]:
+    """The same, its masks without what they scored on other examples."""
+    return History(*(tuple(map(_unscored, side)) for side in (history.past, history.future)))
+
+
+def _unscored(deed: Deed) -> Deed:
+    was = ((name, bare(value) if name == "masks" else value) for name, value in deed.was)
+    return replace(deed, was=tuple(was))
+
+
+def _put(session: Session, deed: Deed, history: History[Deed]) -> None:
+    """Put what was there, masks with what is known of them by now."""
+    fields = dict(deed.was)
+    if "masks" in fields:
+        known = {one.off: one for one in session.masks if one.score is not None}
+        fields["masks"] = tuple(
+            replace(known[one.off], name=one.name) if one.off in known else one
+            for one in fields["masks"]
+        )
+    session.put(history=history, **fields)

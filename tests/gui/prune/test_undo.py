@@ -1,0 +1,74 @@
+"""One order of undo for heads, masks and what they are called, by the keys people press."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.core import HeadId
+from hgviz.session import undoing
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+ONE, TWO = frozenset({HeadId(0, 0)}), frozenset({HeadId(0, 0), HeadId(1, 1)})
+
+
+def press(program, key, modifier=CTRL):
+    program.frame.activateWindow()
+    QTest.keyClick(QApplication.focusWidget() or program.frame, key, modifier)
+
+
+def names(program):
+    return [one.name for one in program.session.masks]
+
+
+def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
+    pruning, session = opened.commands.pruning, opened.session
+    pruning.switch(ONE)
+    pruning.keep()
+    pruning.switch(TWO)
+    pruning.rename("1 off", "the first")
+    pruning.drop("the first")
+    seen = []
+    for _ in range(5):
+        press(opened, Qt.Key.Key_Z)
+        seen.append((names(opened), len(session.off)))
+    assert seen == [(["the first"], 2), (["1 off"], 2), (["1 off"], 1), ([], 1), ([], 0)]
+    assert not opened.frame.actions_by_name["undo"].isEnabled()
+    for _ in range(5):
+        press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    assert names(opened) == [] and session.off == TWO
+    assert not opened.frame.actions_by_name["redo"].isEnabled()
+
+
+def test_it_is_said_what_was_taken_back(opened):
+    opened.commands.pruning.switch(ONE)
+    opened.commands.pruning.keep()
+    press(opened, Qt.Key.Key_Z)
+    assert opened.frame.chosen_words.full == "Undone: keeping the mask 1 off"
+    press(opened, Qt.Key.Key_Z)
+    assert opened.frame.chosen_words.full == "Undone: switching head 0.0 off"
+    press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    assert opened.frame.chosen_words.full == "Done again: switching head 0.0 off"
+
+
+def test_something_new_ends_what_could_be_done_again(opened):
+    opened.commands.pruning.switch(ONE)
+    press(opened, Qt.Key.Key_Z)
+    opened.commands.pruning.keep()
+    assert not opened.session.history.future
+
+
+def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
+    from hgviz.core import Score
+    from hgviz.study import Mask
+
+    session, pruning = opened.session, opened.commands.pruning
+    session.put(masks=(Mask("a", ONE),))
+    pruning.rename("a", "b")
+    score = Score("accuracy", 0.5, 0.4, 0.6, 10, 10)
+    session.put(masks=(Mask("b", ONE, score),))
+    press(opened, Qt.Key.Key_Z)
+    assert session.masks == (Mask("a", ONE, score),)
+    press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    session.put(history=undoing.unscored(session.history), masks=undoing.bare(session.masks))
+    press(opened, Qt.Key.Key_Z)
+    assert session.masks == (Mask("a", ONE),)
