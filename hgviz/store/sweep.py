@@ -158,12 +158,23 @@ class SweepFolder:
 
     # --- how all stand ----------------------------------------------------------------------------
 
-    def sweep(self) -> Sweep:
-        """All cells as they stand. Errors: HgvizError for what is no folder of a study."""
+    def sweep(self, before: Sweep | None = None) -> Sweep:
+        """All cells as they stand; before: how they stood, so that what was done is not read again.
+
+        Errors: HgvizError for what is no folder of a study.
+        """
         cells = self.cells()
         there = self._there()
+        known = {} if before is None else {
+            one.cell.key: one for one in before.standings if one.state == "done"
+        }  # fmt: skip
         states: dict[str, State] = {}
-        standings = [self._standing(cell, there.get(cell.key, {}), states) for cell in cells]
+        standings = [
+            known[cell.key]
+            if cell.key in known and ".json" in there.get(cell.key, {})
+            else self._standing(cell, there.get(cell.key, {}), states)
+            for cell in cells
+        ]
         keys = {one.key for one in cells}
         changed = sum(1 for key, files in there.items() if ".json" in files and key not in keys)
         return Sweep(self.asked(), tuple(standings), str(self.path), changed)
