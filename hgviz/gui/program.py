@@ -81,7 +81,7 @@ class Program:
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
         self._listing.timeout.connect(self._list_jobs)
         frame.wanted.connect(self.commands.run)
-        frame.dropped.connect(self._dropped)
+        frame.dropped.connect(self.commands.take)
         frame.toolbar.models.picked.connect(self.commands.open_path)
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
@@ -218,11 +218,6 @@ class Program:
         self.follow.respond(width, height)
         self.prune.respond(width, height)
         self.compare.respond(width, height)
-
-    def _dropped(self, paths: list[str]) -> None:
-        for path in paths[1:]:
-            self.commands.opened_before[path] = opening.name_of(path)
-        self.commands.open_path(paths[0])
 
     def _idle(self) -> None:
         """Load torch once nothing else happens."""

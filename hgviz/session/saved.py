@@ -115,7 +115,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Place | None = None
     score: Name = ""
     per: Literal["score", "parameters", "flops"] = "score"
-    chosen: Chosen = Chosen()
+    chosen: Chosen | None = None
     shown: Shown = Shown()
     layout: Layout = Layout()
 

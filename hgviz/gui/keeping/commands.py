@@ -14,12 +14,14 @@ from hgviz.gui import opening
 from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.finder import Finder
+from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.keeping.recent import Recent
     from hgviz.gui.keeping.sessions import Sessions
+    from hgviz.gui.prompting import Prompting
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
@@ -34,7 +36,11 @@ class KeepingCommands:
     working: Working
     recent: Recent
     sessions: Sessions
+    prompting: Prompting
     run: Callable[[str], None]
+    say: Callable[[str], None]
+    open_path: Callable[[str], None]
+    use_data: Callable[[str], None]
     _keep: Callable[..., None]
     _remember: Callable[[str], None]
     _looked: Callable[[Any], None]
@@ -88,6 +94,32 @@ class KeepingCommands:
 
     def _forget(self, path: str, _: str = "") -> None:
         self.recent.remove(path)
+
+    # --- files that are dropped -------------------------------------------------------------------
+
+    def take(self, paths: list[str]) -> None:
+        """See what was dropped, and do what it means."""
+        if len(paths) == 1 and not paths[0].lower().endswith((*TEXTS, IDS)):
+            self.open_path(paths[0])
+            return
+        title = f"Looking at {opening.name_of(paths[0])}"
+        self.working.start(self.lanes.files, "open", title, sorted_out(paths), self._sorted_out)
+
+    def _sorted_out(self, found: list[Any]) -> None:
+        plan = planned(found, bool(self.session.checkpoint), self.session.mode)
+        file = plan.paths.get("file", "")
+        if plan.deed == "together":
+            self.sessions.open_together(plan.paths, plan.page)
+        elif plan.deed == "open":
+            self.open_path(file)
+        elif plan.deed == "data":
+            self.use_data(file)
+        elif plan.deed == "corpus":
+            self.prompting.keep_corpus(file)
+        elif plan.deed == "ids":
+            self.prompting.capture_ids(file)
+        if plan.said:
+            self.say(plan.said)
 
     # --- sessions ---------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from hgviz import settings
 from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Selection
@@ -18,7 +20,7 @@ from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.session.saved import Layout, Saved
+from hgviz.session.saved import Beside, Layout, Place, Saved
 from hgviz.study import Mask
 
 if TYPE_CHECKING:
@@ -94,6 +96,21 @@ class Sessions:
         self.clear()
         self.lay_out(checked.saved.layout)
         Restoring(self, checked.saved, paths).start()
+
+    def open_together(self, paths: dict[str, str], page: str) -> None:
+        """Open things that belong together, by what each is for, on a page; the window stays."""
+        now, _ = gather(self.session, Layout())
+        text = opening.text_for(paths.get("model", ""), self.session.text)
+        blank = Saved(saved.FORMAT, saved.VERSION)
+        wanted = replace(
+            blank,
+            text=text if "model" in paths else "",
+            shown=replace(now.shown, mode=page, shade=""),
+            beside=Beside("model", place=Place("")) if "beside" in paths else None,
+        )
+        self.file = ""
+        self.clear()
+        Restoring(self, wanted, paths).start()
 
     def clear(self) -> None:
         """Nothing is open any more: what comes is no part of what was there."""
@@ -175,8 +192,6 @@ class Restoring:
     def _picture_there(self) -> None:
         """What is chosen in it and how it is shown; then the study and the data."""
         session, chosen, shown = self.session, self.wanted.chosen, self.wanted.shown
-        beside = next(iter(_heads((chosen.beside,))), None) if chosen.beside else None
-        picked = Selection(chosen.layer, chosen.head, chosen.query, chosen.key, beside)
         session.put(
             ids=self.paths.get("ids", ""),
             off=self._off(self.wanted.off),
@@ -187,7 +202,9 @@ class Restoring:
             ),
             look=shown.look if any(one.name == shown.look for one in LOOKS) else "map",
         )  # fmt: skip
-        if any(one.role == "self" for one in (session.spec.layers if session.spec else ())):
+        if chosen is not None:
+            beside = next(iter(_heads((chosen.beside,))), None) if chosen.beside else None
+            picked = Selection(chosen.layer, chosen.head, chosen.query, chosen.key, beside)
             self.commands.capturing.settle_on(picked)
         self._study()
 
