@@ -505,6 +505,22 @@ def test_another_head_of_a_text_that_grew_is_shown_whole(app, small):
         assert view.canvas.view.whole
 
 
+def test_no_tile_is_asked_for_outside_of_a_smaller_map(app, qtbot):
+    """Its view is that of the map before until it is shown."""
+    large = make_capture("A text. " * 120, (1,), 2)
+    with shown(MapView, capture=large, selection=Selection(0, 0, 900)) as (view, session):
+        wrong = []
+        view._supply._readers._on_error = wrong.append
+        asked = view._supply.want
+        view._supply.want = lambda opened, hurry: (
+            wrong.append(hurry) if view.canvas.view.down.cells != opened.source.shape[0] else None,
+            asked(opened, hurry),
+        )
+        session.put(capture=make_capture("Short.", (1,), 2))
+        qtbot.waitUntil(lambda: view.canvas.scene.source.shape == (6, 6))
+        assert not wrong
+
+
 def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
     items = tuple(Item(n, "", 1) for n in range(3))
     first = replace(small, items=items, path="many.h5")

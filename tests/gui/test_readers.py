@@ -128,6 +128,19 @@ def test_a_map_that_cannot_be_read_says_so_once(readers):
     assert [str(one) for one in readers.wrong] == ["damaged"]
 
 
+def test_an_order_that_cannot_be_worked_out_is_said_and_the_next_one_is_read(readers, slow):
+    def broken():
+        raise ValueError("no such tile")
+        yield
+
+    slow.go.set()
+    readers.want(broken())
+    until(lambda: readers.wrong)
+    readers.want(readers.tiles.parts(keys_of(slow, 0)))
+    until(lambda: len(readers.came) == 8)
+    assert [str(one) for one in readers.wrong] == ["no such tile"]
+
+
 def test_what_threads_read_is_what_is_read_at_once():
     random = np.random.default_rng(0)
 

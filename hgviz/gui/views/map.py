@@ -148,7 +148,8 @@ class MapView(MapsView):
         self._reveal = self._reveal or (old is not result and not stays)
         same = old is not None and old.source.shape == result.source.shape
         waits = same and old is not result and not grown
-        self._fetch(hurry=waits or self._held.isActive())
+        if same or grown:  # else the part on screen is of a map of another size until it is shown
+            self._fetch(hurry=waits or self._held.isActive())
         if waits and not self._supply.at_hand:
             self._held.start()
         elif old is not result or not self._held.isActive():

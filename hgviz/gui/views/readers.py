@@ -38,7 +38,7 @@ class Readers:
         self._stored: Iterator[Part] = iter(())
         self._work: Iterator[Part] = iter(())
         self._hurry = False
-        self._busy: set[Part] = set()
+        self._busy: set[Part | None] = set()
         self._unheard: list[Part] = []
         self._posted = False
         self._said = 0.0
@@ -72,13 +72,15 @@ class Readers:
             thread.join()
 
     def _run(self, number: int) -> None:
-        while (part := self._next(number)) is not None:
+        while not self._closed:
+            part = None
             try:
-                self.tiles.read(part)
+                part = self._next(number)
+                if part is not None:
+                    self.tiles.read(part)
+                    self._tell(part)
             except BaseException as error:  # a panic in a Rust library is no Exception
                 self._fail(error)
-            else:
-                self._tell(part)
             finally:
                 with self._turn:
                     self._busy.discard(part)
