@@ -13,6 +13,7 @@ from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec
 from hgviz.maps import DenseMap, LazyMap, Rule, settled
 from hgviz.maps.pyramid import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.store import Writer, open_capture, write_capture
+from hgviz.store.arrays import StoredRuns
 from tests.making import byte_prompt
 from tests.maps.test_lazy import make
 
@@ -101,6 +102,12 @@ def test_a_changed_number_is_noticed_by_what_is_computed_from_it(path):
     for rows in ((290, 291), (0, 257), None):
         with pytest.raises(HgvizError, match="not what was written"):
             one.read(1, rows)
+
+
+def test_one_row_of_what_is_compared_in_runs_is_that_row(path):
+    stat = open_capture(path).maps[0].factors.stat
+    assert isinstance(stat, StoredRuns)
+    assert stat[1, 300] == stat[1][300] and stat[np.int64(0), np.int64(5)] == stat[0][5]
 
 
 def test_a_file_without_checksums_of_runs_compares_whole_heads(path, written):
