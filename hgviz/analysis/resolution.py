@@ -168,6 +168,14 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
             f"layers {', '.join(missing)} are not captured yet",
             "Capture the text to its end",
         )
+    for layer, one in zip(spec.layers, capture.maps, strict=True):
+        sizes = len(capture.spans[layer.level]), len(capture.spans[layer.key_level])
+        if layer.role in ("self", "cross") and one is not None and one.shape[1:] != sizes:
+            raise HgvizError(
+                f"layer {layer.index} cannot be composed with the others",
+                f"its maps are {one.shape[1]} x {one.shape[2]}, the text {sizes[0]} x {sizes[1]}",
+                "Capture the text again",
+            )
     if has_slots(capture):
         return of_tokens(capture)
     forms = ("official", "windowed", "dynamic", "funnel")

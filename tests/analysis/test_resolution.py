@@ -282,6 +282,9 @@ def test_what_cannot_be_composed_is_said():
         rollout(capture, (4, 4))
     with pytest.raises(HgvizError, match="levels of a strange model"):
         rollout(replace(capture, spec=replace(capture.spec, form="strange")))
+    with pytest.raises(HgvizError, match="its maps are 12 x 12, the text 11 x 11"):
+        spans = (capture.spans[0][:11], *capture.spans[1:])
+        rollout(replace(capture, spans=spans))
     levels = (capture.spec.levels[0], replace(capture.spec.levels[1], sequence="slots"))
     with pytest.raises(HgvizError, match="does not say which tokens"):
         rollout(replace(capture, spec=replace(capture.spec, levels=levels)))
