@@ -85,6 +85,18 @@ def test_a_selection_outside_the_capture_is_brought_inside(session, capture, wil
     assert 0 <= chosen.key < len(capture.prompt)
 
 
+def test_what_was_pointed_at_goes_with_its_capture(session, capture):
+    last = Selection(len(capture.maps) - 1, 0, 9)
+    session.put(hover=last)
+    session.put(capture=dataclasses.replace(capture, path="a.h5"))
+    assert session.hover == last
+    session.put(capture=make_capture("Another text.", strides=(1,)))
+    assert session.hover is None
+    session.put(hover=Selection(0, 0, 3))
+    session.put(capture=None)
+    assert session.hover is None
+
+
 def test_a_text_edited_since_is_stale(session):
     session.put(text="something else")
     assert session.stale

@@ -258,6 +258,7 @@ class Session:
             self.written = None if new is None else first_written(new)
         self.own = None if new is None else uncut(new, self.own)
         if new is None:
+            self.hover = None
             self.facts = {} if "facts" not in fields else self.facts
             return
         if "boundaries" not in fields:
@@ -274,6 +275,7 @@ class Session:
         if "facts" not in fields:
             self.facts = {}
         if not _same_tokens(old, new):  # between whatever segments
+            self.hover = fields.get("hover")
             self._tokens, self.history = {}, without(self.history, "boundaries")
             if "selection" not in fields:
                 self.selection = self._fresh(old, new)
