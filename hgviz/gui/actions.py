@@ -282,6 +282,7 @@ ACTIONS = (
     Action("uncut", "Segments: as the model has them", "undo", (), "Edit", _cuttable, 2),
     Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 3),
     Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 3),
+    Action("preferences", "Preferences…", "more", ("Ctrl+,",), "Edit", _always, 4),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),

@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec import structs
 from PySide6.QtCore import QByteArray, QTimer
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
@@ -15,7 +16,7 @@ from hgviz.analysis.texts import place
 from hgviz.core import Display
 from hgviz.gui import opening, theme
 from hgviz.gui.actions import RECENT
-from hgviz.gui.app import application
+from hgviz.gui.app import application, wants_dark
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.page import ComparePage
@@ -86,6 +87,8 @@ class Program:
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
         self.session.changed.connect(self._heard)
+        self._hints = QGuiApplication.styleHints()
+        self._hints.colorSchemeChanged.connect(self._system_theme)
         if kept.docks:
             self.inspect.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
         self._resized(frame.width(), frame.height())
@@ -127,6 +130,7 @@ class Program:
         self.frame.hide()
         self._listing.stop()
         self.session.changed.disconnect(self._heard)
+        self._hints.colorSchemeChanged.disconnect(self._system_theme)
         self.status.close()
         self.commands.pruning.close()
         self.commands.comparing.close()
@@ -218,6 +222,11 @@ class Program:
         self.follow.respond(width, height)
         self.prune.respond(width, height)
         self.compare.respond(width, height)
+
+    def _system_theme(self) -> None:
+        """The system went light or dark: so does the window, unless somebody chose otherwise."""
+        if settings.load().theme == "auto":
+            self.session.put(dark=wants_dark("auto"))
 
     def _idle(self) -> None:
         """Load torch once nothing else happens."""

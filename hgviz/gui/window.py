@@ -46,7 +46,10 @@ TYPING = (
     QLineEdit, QPlainTextEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider,
 )  # fmt: skip
 SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
-ROLES = {"about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole}
+ROLES = {
+    "about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole,
+    "preferences": QAction.MenuRole.PreferencesRole,
+}  # fmt: skip
 MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
     ("compare", "Compare", "compare"),

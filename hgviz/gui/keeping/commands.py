@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HeadId, HgvizError, replace
 from hgviz.gui import opening
+from hgviz.gui.app import wants_dark
 from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.finder import Finder
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
+from hgviz.gui.keeping.preferences import Preferences
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
@@ -94,6 +96,21 @@ class KeepingCommands:
 
     def _forget(self, path: str, _: str = "") -> None:
         self.recent.remove(path)
+
+    # --- preferences ------------------------------------------------------------------------------
+
+    def preferences(self) -> None:
+        """What is kept of how hgviz looks and works; a change acts at once."""
+        dialog = Preferences(self.window)
+        dialog.changed.connect(self._prefer)
+        dialog.open()
+
+    def _prefer(self, name: str, value: Any) -> None:
+        self._keep(**{name: value})
+        if name == "theme":
+            self.session.put(dark=wants_dark(value))
+        elif name in ("palette", "scale"):
+            self.session.put(display=replace(self.session.display, **{name: value}))
 
     # --- files that are dropped -------------------------------------------------------------------
 
