@@ -510,13 +510,12 @@ def test_no_tile_is_asked_for_outside_of_a_smaller_map(app, qtbot):
     large = make_capture("A text. " * 120, (1,), 2)
     with shown(MapView, capture=large, selection=Selection(0, 0, 900)) as (view, session):
         wrong = []
-        view._supply._readers._on_error = wrong.append
         asked = view._supply.want
         view._supply.want = lambda opened, hurry: (
             wrong.append(hurry) if view.canvas.view.down.cells != opened.source.shape[0] else None,
             asked(opened, hurry),
         )
-        session.put(capture=make_capture("Short.", (1,), 2))
+        session.put(capture=make_capture("Short.", (1, 2), 2))
         qtbot.waitUntil(lambda: view.canvas.scene.source.shape == (6, 6))
         assert not wrong
 
