@@ -178,7 +178,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a cell stands. found: what it measured (JSON); line: why it failed, or what it waits for;
-    share: how much of it is done, 0 to 1; seconds: what it took; host: where it runs or ran.
+    share: how much of it is done, 0 to 1; seconds: what it took; host: where it runs or ran; made:
+    what else is said of where it was computed.
     """
 
     cell: Cell
@@ -191,6 +192,7 @@ class Standing:
     seconds: float = 0.0
     host: str = ""
     tries: int = 0
+    made: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,10 +202,12 @@ class SweepFolder:
         with suppress(FileNotFoundError):
             if ".json" in files:
                 told = _read(self.result_at(cell.key), MOST_RESULT)
-                made = told.get("made", {})
+                found, made = told.get("found"), told.get("made", {})
+                if not isinstance(found, dict) or not isinstance(made, dict):
+                    raise _damaged(self.result_at(cell.key), "it holds no result")
                 return Standing(
-                    cell, "done", told.get("found", {}), share=1.0,
-                    seconds=float(made.get("seconds", 0)), host=str(made.get("host", "")),
+                    cell, "done", found, share=1.0, seconds=_number(made.get("seconds")),
+                    host=str(made.get("host", "")), made=made,
                 )  # fmt: skip
             if ".failed.json" in files:
                 told = _read(self.result_at(cell.key, ".failed.json"), MOST_RESULT)
@@ -265,6 +267,10 @@ def _read(path: Path, most: int) -> Any:
     if not isinstance(told, dict):
         raise _damaged(path, "it is no object")
     return told
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _damaged(path: Path, why: str) -> HgvizError:

@@ -129,18 +129,20 @@ class Traced:
         )  # fmt: skip
 
 
+def versions() -> tuple[tuple[str, str], ...]:
+    """Of Python and of the packages that numbers come from."""
+    packages = ("torch", "numpy", "h5py")
+    return ("python", platform.python_version()), *((one, version(one)) for one in packages)
+
+
 def provenance(model: Model) -> Provenance:
     """What made a capture of a model here and now."""
-    packages = ("torch", "numpy", "h5py")
     return Provenance(
         producer=f"hgviz {__version__}",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         device=model.device,
         dtype=model.dtype,
-        versions=(
-            ("python", platform.python_version()),
-            *((package, version(package)) for package in packages),
-        ),
+        versions=versions(),
         checkpoint=model.spec.digest,
         masking=model.masking,
     )

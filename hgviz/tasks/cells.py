@@ -23,6 +23,7 @@ from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, Step, Task
 from hgviz.errors import explained
 from hgviz.sweep import Cell
+from hgviz.tasks.lending import MODELS, kept
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -120,9 +121,11 @@ def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
 
 def _made(seconds: float) -> Facts:
     """What is said of a result beside the numbers."""
+    from hgviz.tasks.capturing import versions
+
     return {
         "seconds": seconds, "host": socket.gethostname(), "pid": os.getpid(),
-        "program": hgviz.__version__,
+        "program": hgviz.__version__, "versions": dict(versions()),
     }  # fmt: skip
 
 
@@ -230,11 +233,16 @@ def _open(
     from hgviz.models.formats import readers
 
     if "trained" in given:
-        return open_model(folder.model_at(given["trained"]), device)
-    path = paths["checkpoint"]
-    if readers.read(path).digest != given["checkpoint"]:
-        raise _changed(path)
-    return open_model(path, device, activation=given["activation"] or None)
+        path = str(folder.model_at(given["trained"]))
+        return kept("model", MODELS, ("trained", path, device), lambda: open_model(path, device))
+
+    def make() -> Model:
+        path = paths["checkpoint"]
+        if readers.read(path).digest != given["checkpoint"]:
+            raise _changed(path)
+        return open_model(path, device, activation=given["activation"] or None)
+
+    return kept("model", MODELS, (given["checkpoint"], given["activation"], device), make)
 
 
 def _data(cell: Cell) -> str:
