@@ -38,16 +38,17 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study
+    from hgviz.sweep import Sweep
 
 OWN = "own"  # boundaries: whatever was given, those that the model finds itself
 
-Mode = Literal["inspect", "follow", "prune", "compare"]
+Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
     "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
     "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
-    "recent", "gone",
+    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
 
@@ -86,6 +87,10 @@ class Session:
     unsaved: more than its file has, if there is one; score: its method that colours them, per head,
     or per parameter or FLOP that goes with one. masks: sets kept by name.
     recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
+
+    sweep: many runs as they stood when they were looked at last, by whomever they are run;
+    sweep_file: the study file that asks for them; sweep_trouble: why they cannot be looked at now,
+    ""; cell: the key of the run that is chosen, "".
     """
 
     changed = Signal(str)
@@ -127,6 +132,8 @@ class Session:
         self.grew = self.stepped = self.unsaved = False
         self.recent: tuple[str, ...] = ()
         self.gone: frozenset[str] = frozenset()
+        self.sweep: Sweep | None = None
+        self.sweep_file = self.sweep_trouble = self.cell = ""
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
 
     @property

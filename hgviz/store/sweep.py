@@ -1,6 +1,6 @@
 """The folder of a sweep, format "hgviz-sweep": one file for each cell that is done.
 
-    study.toml                 the study file, as it was given
+    study.toml                 the study file, as it was given; study-2.toml ...: of merged ones
     plan.json                  {"format", "format_version", "folder", "cells": [...]}: all cells
     cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
     cells/AB/KEY.h5            what it measured of heads, where it did: a study
@@ -32,6 +32,7 @@ from hgviz.sweep import MOST_CELLS, Cell, Standing, State, StudyFile, Sweep, rea
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
+FILE_OF_MORE = "study-{}.toml"
 KEY = re.compile(r"[0-9a-f]{24}")
 TRIES = 3
 ALIVE = 60.0  # s without a word after which a try counts as dead
@@ -48,16 +49,19 @@ class SweepFolder:
 
     # --- the plan -----------------------------------------------------------------------------
 
-    def write_plan(self, content: str, cells: Sequence[Cell]) -> None:
-        """Put down what is to be done; content: the text of the study file. Errors: HgvizError."""
+    def write_plan(self, content: str, cells: Sequence[Cell], here: str | Path = "") -> None:
+        """Put down what is to be done; content: the text of the study file; here: the folder that
+        it lies in. Errors: HgvizError."""
         told = {
-            "format": FORMAT, "format_version": VERSION,
+            "format": FORMAT, "format_version": VERSION, "folder": str(here),
             "cells": [asdict(one) for one in cells],
         }  # fmt: skip
         with writing(self.path):
             for prefix in {one.key[:2] for one in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
             whole_text(self.path / FILE, content)
+            for number, text in enumerate(more, 2):
+                whole_text(self.path / FILE_OF_MORE.format(number), text)
             whole_text(self.path / PLAN, json.dumps(told, separators=(",", ":")))
 
     def cells(self) -> tuple[Cell, ...]:
@@ -86,6 +90,23 @@ class SweepFolder:
         """The study file it was begun with."""
         return read_study_file(self.path / FILE)
 
+    def files(self) -> tuple[str, ...]:
+        """The text of the study file, and of others that were merged with it. Errors: HgvizError
+        where one cannot be read."""
+        more = sorted(
+            self.path.glob(FILE_OF_MORE.format("*")), key=lambda one: (len(one.name), one)
+        )
+        found = []
+        for path in (self.path / FILE, *more):
+            read_study_file(path)
+            found.append(path.read_text(encoding="utf-8"))
+        return tuple(found)
+
+    def asked_from(self) -> Path:
+        """The folder that the study file lay in when it was given."""
+        told = _read(self.path / PLAN, MOST_PLAN).get("folder")
+        return Path(told) if isinstance(told, str) and told else self.path
+
     # --- where things lie -------------------------------------------------------------------------
 
     def result_at(self, key: str, ending: str = ".json") -> Path:
@@ -101,6 +122,18 @@ class SweepFolder:
     def is_done(self, key: str) -> bool:
         """Whether its result is there."""
         return self.result_at(key).exists()
+
+    def is_given_up(self, key: str) -> bool:
+        """Whether it failed too often."""
+        return self.result_at(key, ".failed.json").exists()
+
+    def files_of(self, key: str, models: bool = False) -> tuple[Path, ...]:
+        """What is kept of a cell that was done or given up; models: and the model it trained. The
+        result is the last."""
+        names = (".h5", ".failed.json", ".json")
+        found = [one for one in (self.result_at(key, name) for name in names) if one.exists()]
+        trained = sorted(self.model_at(key).rglob("*")) if models and self.is_done(key) else []
+        return (*(one for one in trained if one.is_symlink() or not one.is_dir()), *found)
 
     def found(self, key: str) -> Mapping[str, Any]:
         """What a cell that is done measured. Errors: HgvizError."""

@@ -42,7 +42,7 @@ from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.sharing import collaborate
 from hgviz.tasks.sheets import sheet_at, sheet_of, sources_of, spec_from
 from hgviz.tasks.studying import importance, keeping, kept_study, study
-from hgviz.tasks.sweeping import run_sweep, sweep_at
+from hgviz.tasks.sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 from hgviz.tasks.tuning import tune
 
 __all__ = [
@@ -50,12 +50,12 @@ __all__ = [
     "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate", "compare",
     "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate", "examples_from",
     "explain", "figure", "generate", "given_words", "habits", "habits_of_model", "habits_of_text",
-    "head_beside", "heads_from", "heads_of_study", "importance", "info", "keeping", "kept_study",
-    "kind_of", "laboratory", "learned", "load", "measure", "model_of", "of_tokens", "panel",
-    "pass_times", "preview", "prompt_from", "prune", "question_of", "reach", "reach_facts",
-    "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel", "report",
-    "require_model_of", "require_report", "rollout", "run_sweep", "said_by", "save", "sheet",
-    "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_at", "together",
-    "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "why_not", "with_learned",
-    "with_norms", "words_of", "write",
+    "head_beside", "heads_from", "heads_of_study", "importance", "info", "is_sweep_file", "keeping",
+    "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
+    "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
+    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
+    "report", "require_model_of", "require_report", "rollout", "run_sweep", "said_by", "save",
+    "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_at",
+    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "why_not",
+    "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hgviz.cluster import HERE, require_scheduler, run
 from hgviz.core import HgvizError, Step, Task
-from hgviz.sweep import Cell, Sweep, read_study_file
+from hgviz.sweep import Cell, Standing, Sweep, read_study_file
 from hgviz.tasks.opening import Path_
 
 
@@ -33,8 +33,9 @@ def run_sweep(
     asked = read_study_file(file)
     folder = SweepFolder(Path(out).resolve())
     _require_ours(folder.path)
-    cells = yield from plan(asked, Path(file).resolve().parent)
-    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells)
+    here = _beside(file)
+    cells = yield from plan(asked, here)
+    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells, here)
     if again:
         folder.forgive()
     sweep = folder.sweep()
@@ -47,11 +48,46 @@ def run_sweep(
     return folder.sweep()
 
 
-def sweep_at(path: Path_) -> Sweep:
-    """How the cells of a folder stand. Errors: HgvizError for what is no folder of a study."""
+def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
+    """How the cells of a folder stand; before: how they stood, so that less is read again.
+
+    Errors: HgvizError for what is no folder of a study.
+    """
     from hgviz.store.sweep import SweepFolder
 
-    return SweepFolder(path).sweep()
+    return SweepFolder(path).sweep(before)
+
+
+def is_sweep_file(path: Path_) -> bool:
+    """Whether a path is a study file, by its ending, or the folder of a study."""
+    from hgviz.store.sweep import is_sweep
+
+    return is_sweep(path) or (Path(path).suffix.lower() == ".toml" and Path(path).is_file())
+
+
+def open_sweep(path: Path_) -> Task[Sweep]:
+    """The folder of a study as it stands; of a study file the one of its name beside it, or what
+    would be computed there. Errors: HgvizError for what is neither."""
+    from hgviz.store.sweep import FILE, is_sweep
+    from hgviz.tasks.planning import plan
+
+    yield Step(0, 1, "looking at the cells")
+    if is_sweep(path):
+        return sweep_at(path)
+    asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
+    if is_sweep(out) and (out / FILE).read_bytes() == Path(path).read_bytes():
+        return sweep_at(out)
+    cells = yield from plan(asked, _beside(path))
+    return Sweep(asked, tuple(Standing(one) for one in cells), str(out))
+
+
+def _beside(file: Path_) -> Path:
+    """The folder that a study file names its data from; of one in the folder of a study, that of
+    the file it is a copy of."""
+    from hgviz.store.sweep import SweepFolder, is_sweep
+
+    here = Path(file).resolve().parent
+    return SweepFolder(here).asked_from() if is_sweep(here) else here
 
 
 def _part(cells: Sequence[Cell], number: int, of: int) -> frozenset[str]:
@@ -76,4 +112,4 @@ def _require_ours(path: Path) -> None:
         )
 
 
-__all__ = ["run_sweep", "sweep_at"]
+__all__ = ["is_sweep_file", "open_sweep", "run_sweep", "sweep_at"]
