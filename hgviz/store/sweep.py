@@ -1,7 +1,7 @@
 """The folder of a sweep, format "hgviz-sweep": one file for each cell that is done.
 
     study.toml                 the study file, as it was given; study-2.toml ...: of merged ones
-    plan.json                  {"format", "format_version", "folder", "cells": [...]}: all cells
+    plan.json                  {"format", "format_version", "cells": [...]}: all cells
     cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
     cells/AB/KEY.h5            what it measured of heads, where it did: a study
     cells/AB/KEY.running.json  a try of it that has begun: by whom, how far it is
@@ -49,11 +49,11 @@ class SweepFolder:
 
     # --- the plan -----------------------------------------------------------------------------
 
-    def write_plan(self, content: str, cells: Sequence[Cell], here: str | Path = "") -> None:
-        """Put down what is to be done; content: the text of the study file; here: the folder that
-        it lies in. Errors: HgvizError."""
+    def write_plan(self, content: str, cells: Sequence[Cell], more: Sequence[str] = ()) -> None:
+        """Put down what is to be done; content: the text of the study file; more: of others that
+        were merged with it. Errors: HgvizError."""
         told = {
-            "format": FORMAT, "format_version": VERSION, "folder": str(here),
+            "format": FORMAT, "format_version": VERSION,
             "cells": [asdict(one) for one in cells],
         }  # fmt: skip
         with writing(self.path):
@@ -101,11 +101,6 @@ class SweepFolder:
             read_study_file(path)
             found.append(path.read_text(encoding="utf-8"))
         return tuple(found)
-
-    def asked_from(self) -> Path:
-        """The folder that the study file lay in when it was given."""
-        told = _read(self.path / PLAN, MOST_PLAN).get("folder")
-        return Path(told) if isinstance(told, str) and told else self.path
 
     # --- where things lie -------------------------------------------------------------------------
 

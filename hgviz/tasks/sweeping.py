@@ -33,9 +33,8 @@ def run_sweep(
     asked = read_study_file(file)
     folder = SweepFolder(Path(out).resolve())
     _require_ours(folder.path)
-    here = _beside(file)
-    cells = yield from plan(asked, here)
-    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells, here)
+    cells = yield from plan(asked, Path(file).resolve().parent)
+    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells)
     if again:
         folder.forgive()
     sweep = folder.sweep()
@@ -77,17 +76,8 @@ def open_sweep(path: Path_) -> Task[Sweep]:
     asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
     if is_sweep(out) and (out / FILE).read_bytes() == Path(path).read_bytes():
         return sweep_at(out)
-    cells = yield from plan(asked, _beside(path))
+    cells = yield from plan(asked, Path(path).resolve().parent)
     return Sweep(asked, tuple(Standing(one) for one in cells), str(out))
-
-
-def _beside(file: Path_) -> Path:
-    """The folder that a study file names its data from; of one in the folder of a study, that of
-    the file it is a copy of."""
-    from hgviz.store.sweep import SweepFolder, is_sweep
-
-    here = Path(file).resolve().parent
-    return SweepFolder(here).asked_from() if is_sweep(here) else here
 
 
 def _part(cells: Sequence[Cell], number: int, of: int) -> frozenset[str]:
