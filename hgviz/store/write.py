@@ -128,11 +128,11 @@ class Writer:
 
     def _merge(self, file: h5py.File, made: Provenance) -> None:
         """Copy root and layers; HDF5 copies chunks as they are, without unpacking them."""
+        mark(file)  # before all else, near the start of the file: a desktop reads no further
         with h5py.File(self.part / schema.ROOT, "r") as root:
             for name in root:
                 if name != "made":
                     root.copy(root[name], file, name=name)
-            mark(file)
         store_json(file, "made", asdict(made))
         layers = file.require_group("layers")
         for index in sorted(self.committed):
