@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
 
 SIZE = (1600, 1000)
+PAIR = ("sample/softmax", "sample/ymish")  # two classifiers, and the texts they know
+REVIEWS = "sample/reviews.tsv"
+STEPS = 32  # points of the path of an attribution
+LICENCES = tuple(f"licenses/{name}" for name in ("README.md", "LGPL-3.0.txt", "GPL-3.0.txt"))
 
 
 def demo(folder: Path) -> int:
@@ -125,23 +130,25 @@ def selftest() -> int:
 def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     file = folder / "selftest.h5"
     yield "the libraries load", _libraries
-    yield "icons and sample are there", _resources
+    yield "icons, sample and licences are there", _resources
     yield "a text is captured", partial(_captured, file)
     yield "the capture is read back", partial(_read_back, file)
     for form in ("pdf", "svg", "png", "pgf", "tikz.tex"):
         yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
+    yield "an answer is attributed", _attributed
+    yield "a report is written as html and pdf", partial(_report, folder)
     yield "the window is drawn", partial(_window, file)
 
 
 def _libraries() -> str:
-    names = ("numpy", "torch", "h5py", "matplotlib", "tokenizers", "PySide6")
+    names = ("numpy", "torch", "captum", "h5py", "matplotlib", "tokenizers", "PySide6")
     return ", ".join(f"{name} {import_module(name).__version__}" for name in names)
 
 
 def _resources() -> str:
     icons = list(resource("icons").glob("*.svg"))
-    needed = [resource(opening.SAMPLE), resource(opening.FIRST), resource("icons/hgviz.svg")]
-    missing = [str(one) for one in needed if not one.exists()]
+    needed = (opening.SAMPLE, opening.FIRST, REVIEWS, *PAIR, "icons/hgviz.svg", *LICENCES)
+    missing = [str(resource(name)) for name in needed if not resource(name).exists()]
     if missing or not icons:
         raise FileNotFoundError(", ".join(missing) or "icons")
     return counted(len(icons), "icon")
@@ -173,6 +180,28 @@ def _figure(file: Path, folder: Path, form: str) -> str:
     path = folder / f"figure.{form}"
     finish(tasks.figure(Spec("map", Selection(0, 0, 0)), open_capture(file), path))
     return f"{path.stat().st_size:,} bytes"
+
+
+def _attributed() -> str:
+    """By captum, of words that tokenizers cut."""
+    model = finish(tasks.load(resource(PAIR[0]), "cpu"))
+    prompt, _ = tasks.prompt_from(model, "a fine and moving film")
+    seen = finish(tasks.capture(model, prompt))
+    question = tasks.question_of(model.spec.goal, seen.logits, prompt, None)
+    assert question is not None
+    found = finish(tasks.explain(model, prompt, replace(question, steps=STEPS)))
+    if not abs(found.total - found.change) < 0.05 * abs(found.change):
+        raise ValueError(f"attributions add up to {found.total:.3g}, not to {found.change:.3g}")
+    return f"{counted(len(prompt), 'token')} say {found.total:.2f} of {found.change:.2f}"
+
+
+def _report(folder: Path) -> str:
+    a, b = (finish(tasks.load(resource(name), "cpu")) for name in PAIR)
+    found = finish(tasks.laboratory(a, b, resource(REVIEWS), limit=8, texts=2))
+    paths = [
+        Path(finish(tasks.report(found, folder / f"report.{form}"))) for form in ("html", "pdf")
+    ]
+    return " and ".join(f"{path.stat().st_size:,} bytes" for path in paths)
 
 
 def _window(file: Path) -> str:
