@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QScrollArea,
+    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
@@ -22,6 +23,7 @@ from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.overlay import Overlay
+from hgviz.resources import resource
 
 if TYPE_CHECKING:
     from hgviz.core import HgvizError
@@ -175,7 +177,34 @@ class About(Overlay):
             versions,
         ):
             self.body.addWidget(_wrapped(line, 0.92, kind="secondary"))
+        licences = Button("Licences", kind="link")
+        licences.clicked.connect(self._licences)
         self.body.addSpacing(8)
+        _close_row(self, licences)
+
+    def _licences(self) -> None:
+        self.finish()
+        Licences(self.parentWidget()).open()
+
+
+class Licences(Overlay):
+    """Under which licences hgviz and what it uses are given; in a bundle, what is in it."""
+
+    wide = 860
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        folder = resource("licenses")
+        texts = [folder / "README.md", folder / "bundled.md"]
+        view = QTextBrowser()
+        view.setOpenExternalLinks(True)
+        view.setAccessibleName("Licences")
+        view.setMarkdown("\n\n".join(one.read_text("utf-8") for one in texts if one.exists()))
+        view.setMinimumHeight(420)
+        self.body.addWidget(view, 1)
+        where = _wrapped(f"The texts are in {folder}", 0.92, kind="secondary")
+        where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.body.addWidget(where)
         _close_row(self)
 
 
@@ -185,10 +214,12 @@ def key_caps(keys: str) -> list[QLabel]:
     return [label(SYMBOLS.get(one, one), factor=0.85, kind="key") for one in parts]
 
 
-def _close_row(dialog: Overlay) -> None:
+def _close_row(dialog: Overlay, *others: QWidget) -> None:
     dialog.default = Button("Close")
     dialog.default.clicked.connect(dialog.finish)
     row = QHBoxLayout()
+    for one in others:
+        row.addWidget(one)
     row.addStretch(1)
     row.addWidget(dialog.default)
     dialog.body.addLayout(row)
@@ -201,4 +232,4 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-__all__ = ["About", "ErrorDialog", "ShortcutSheet", "key_caps"]
+__all__ = ["About", "ErrorDialog", "Licences", "ShortcutSheet", "key_caps"]

@@ -4,15 +4,25 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QScrollArea
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QTextBrowser,
+)
 
 from hgviz.core import HgvizError
+from hgviz.gui import dialogs
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.composing import TextDialog, counted_text
 from hgviz.gui.controls import Words
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
+    Licences,
     ShortcutSheet,
 )
 from hgviz.gui.opening import shown_error
@@ -151,6 +161,21 @@ def test_the_sheet_lists_every_action_with_a_key(program):
     dialog.finish()
 
 
+def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("Qt is under the LGPL.")
+    (tmp_path / "bundled.md").write_text("| name |\n|---|\n| numpy |")
+    monkeypatch.setattr(dialogs, "resource", lambda name: tmp_path)
+    about = About(program.frame)
+    about.open()
+    (button,) = (one for one in about.card.findChildren(QPushButton) if one.text() == "Licences")
+    button.click()
+    assert not about.isVisible()
+    (shown,) = program.frame.findChildren(Licences)
+    words = shown.card.findChild(QTextBrowser).toPlainText()
+    assert "LGPL" in words and "numpy" in words
+    shown.finish()
+
+
 @pytest.mark.parametrize("size", [(900, 600), (1600, 1000)])
 def test_every_dialog_fits_the_window(opened, size):
     opened.frame.resize(*size)
@@ -160,6 +185,7 @@ def test_every_dialog_fits_the_window(opened, size):
         TextDialog(opened.frame, "text", opened.session.spec),
         ShortcutSheet(opened.frame),
         About(opened.frame),
+        Licences(opened.frame),
     ):
         dialog.open()
         QApplication.processEvents()
