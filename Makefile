@@ -2,6 +2,7 @@
 # make test  the tests
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed captures
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
+# make release  source, wheel and bundle, proved and measured
 # All set up all they need first: system packages (as root) and one .venv.
 
 PYTHON ?= python3
@@ -14,7 +15,10 @@ PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3
   libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
   xvfb xauth poppler-utils fonts-nanum fonts-noto-core
 
-.PHONY: run test soak bench bench-all lint types contracts docs docs-all bundle deps clean
+# What checks the desktop entry, the metainfo and the MIME types
+RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
+
+.PHONY: run test soak bench bench-all lint types contracts docs docs-all release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -49,10 +53,11 @@ docs: $(READY)
 docs-all: $(READY)
 	$(BIN)/python docs/pictures.py --long
 
-bundle: $(READY)
-	$(BIN)/pip install -c constraints.txt pyinstaller
-	$(BIN)/pyinstaller --noconfirm hgviz.spec
-	dist/hgviz/hgviz selftest
+# source, wheel and bundle into dist/, each proved, with a table of sizes: some ten minutes
+release: $(READY)
+	$(MAKE) deps PACKAGES='$(RELEASE_PACKAGES)'
+	$(BIN)/pip install -c constraints.txt build
+	$(BIN)/python release.py
 
 $(READY): pyproject.toml constraints.txt | deps
 	$(PYTHON) -m venv .venv
