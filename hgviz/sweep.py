@@ -199,13 +199,15 @@ class Standing:
 class Sweep:
     """All cells of a study file as they stand now, and the folder that holds them.
 
-    changed: cells that are there of another model, data or setting than is asked for now.
+    changed: results that are there of another model, data or setting than is asked for now;
+    changes: what these others are, as far as it is known.
     """
 
     asked: StudyFile
     standings: tuple[Standing, ...]
     path: str = ""
     changed: int = 0
+    changes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

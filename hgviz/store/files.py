@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Iterator
@@ -157,18 +158,28 @@ def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
         raise
 
 
-def whole_text(path: Path, content: str) -> None:
-    """Write a text file whole or not at all."""
-    temporary = path.with_name(path.name + TEMPORARY)
+def whole_text(path: Path, content: str, lasting: bool = True) -> None:
+    """Write a text file whole or not at all; see whole_bytes."""
+    whole_bytes(path, content.encode(), lasting)
+
+
+def whole_bytes(path: Path, content: bytes, lasting: bool = True) -> None:
+    """Write a small file whole or not at all, whoever else writes it at the same time.
+
+    lasting: it is on the disk afterwards, and stays when the power goes.
+    """
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    if lasting:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,16 +1,18 @@
 """The folder of a sweep, format "hgviz-sweep": one file for each cell that is done.
 
     study.toml                 the study file, as it was given; study-2.toml ...: of merged ones
-    plan.json                  {"format", "format_version", "cells": [...]}: all cells
+    plan.json                  {"format", "format_version", "changes", "cells"}: all cells; changes:
+                               what is another since some results were made
     cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
     cells/AB/KEY.h5            what it measured of heads, where it did: a study
     cells/AB/KEY.running.json  a try of it that has begun: by whom, how far it is
     cells/AB/KEY.failed.json   a cell that failed TRIES times: why, as one line
-    models/KEY/                a model that it trained: a checkpoint
+    models/KEY/                a model that it trained: a checkpoint; state.pt: how far it is
 
 Every file is written beside its place and moved there, so each is whole or not there. A cell is
-written by the one that computes it, its .json last; no two machines write one file, and nothing
-has to be merged before it can be read.
+written by the one that computes it, its .json last, and nothing has to be merged before it can be
+read. Who begins a cell makes its .running.json, which only one can: many runs share a folder. (If
+two take over from a dead one within the same instant, both compute it, to the same numbers.)
 """
 
 from __future__ import annotations
@@ -19,26 +21,55 @@ import json
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from hgviz.core import HgvizError
 from hgviz.store.files import whole_text, writing
-from hgviz.sweep import MOST_CELLS, Cell, Standing, State, StudyFile, Sweep, read_study_file
+from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
+from hgviz.store.tries import is_alive, is_mine, word
+from hgviz.sweep import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
 FILE_OF_MORE = "study-{}.toml"
 KEY = re.compile(r"[0-9a-f]{24}")
 TRIES = 3
-ALIVE = 60.0  # s without a word after which a try counts as dead
 BEAT = 2.0  # s between two words of a try
-MOST_PLAN, MOST_RESULT = 1 << 31, 1 << 28  # bytes
+MOST_PLAN, MOST_RESULT = 1 << 29, 1 << 25  # bytes
+MOST_CHANGES = 100  # kept in a plan
 GONE = "its process died each time"
+SNAPSHOT = "state.pt"  # of a training, see models.training.loop
+
+Key = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{24}\Z")]
+
+
+class _Row(msgspec.Struct):
+    """A cell of a plan."""
+
+    key: Key
+    work: str
+    given: dict[str, Any]
+    needs: tuple[Key, ...]
+    paths: dict[str, str]
+    place: dict[str, str]
+
+
+class _Head(msgspec.Struct):
+    """What a plan says of itself."""
+
+    format: str = ""
+    format_version: tuple[int, int] = (0, 0)
+
+
+class _Plan(msgspec.Struct):
+    cells: Annotated[tuple[_Row, ...], msgspec.Meta(max_length=MOST_CELLS)]
+    changes: tuple[str, ...] = ()
 
 
 class SweepFolder:
@@ -49,45 +80,70 @@ class SweepFolder:
 
     # --- the plan -----------------------------------------------------------------------------
 
-    def write_plan(self, content: str, cells: Sequence[Cell], more: Sequence[str] = ()) -> None:
-        """Put down what is to be done; content: the text of the study file; more: of others that
-        were merged with it. Errors: HgvizError."""
+    def write_plan(
+        self,
+        content: str,
+        cells: Sequence[Cell],
+        more: Sequence[str] = (),
+        changes: Sequence[str] = (),
+    ) -> None:
+        """Put down what is to be done. Errors: HgvizError.
+
+        content: the text of the study file; more: of others that were merged with it; changes: what
+        is another since some results were made.
+        """
         told = {
             "format": FORMAT, "format_version": VERSION,
-            "cells": [asdict(one) for one in cells],
+            "changes": list(changes)[-MOST_CHANGES:], "cells": [asdict(one) for one in cells],
         }  # fmt: skip
+        plan = json.dumps(told, separators=(",", ":"))
+        if len(plan) > MOST_PLAN:
+            raise HgvizError(
+                f"the plan of {len(cells):,} cells is larger than {MOST_PLAN >> 20:,} MB",
+                "nobody could read it", "Ask for fewer seeds, sizes or methods",
+            )  # fmt: skip
         with writing(self.path):
             for prefix in {one.key[:2] for one in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
             whole_text(self.path / FILE, content)
             for number, text in enumerate(more, 2):
                 whole_text(self.path / FILE_OF_MORE.format(number), text)
-            whole_text(self.path / PLAN, json.dumps(told, separators=(",", ":")))
+            whole_text(self.path / PLAN, plan)
 
     def cells(self) -> tuple[Cell, ...]:
         """The cells of the plan. Errors: HgvizError where there is none, or a damaged one."""
+        return _cells(self._plan())
+
+    def changes(self) -> tuple[str, ...]:
+        """What is another than it was as some of the results were made."""
+        return self._plan().changes[-MOST_CHANGES:]
+
+    def _plan(self) -> _Plan:
         path = self.path / PLAN
-        if not path.is_file():
+        try:
+            content = read_plain(path, MOST_PLAN)
+        except FileNotFoundError:
             raise HgvizError(
                 f"{self.path} is not the folder of a study", f"it has no {PLAN}",
                 "Choose the folder that hgviz study run wrote into",
-            )  # fmt: skip
-        told = _read(path, MOST_PLAN)
-        version = told.get("format_version")
-        if told.get("format") != FORMAT or not isinstance(version, list):
-            raise _damaged(path, "it is no plan of a study")
-        if version[:1] != [VERSION[0]]:
+            ) from None  # fmt: skip
+        head = typed(path, content, _Head)
+        if head.format != FORMAT:
+            raise damaged(path, "it is no plan of a study")
+        if head.format_version[0] != VERSION[0]:
             raise HgvizError(
-                f"{path} is of version {version[0]!r}", f"this hgviz reads version {VERSION[0]}",
-                "Open it with the hgviz that wrote it",
+                f"{path} is of version {head.format_version[0]}",
+                f"this hgviz reads version {VERSION[0]}", "Open it with the hgviz that wrote it",
             )  # fmt: skip
-        rows = told.get("cells")
-        if not isinstance(rows, list) or len(rows) > MOST_CELLS:
-            raise _damaged(path, "it has no list of cells")
-        return tuple(_cell(row, path) for row in rows)
+        plan = typed(path, content, _Plan)
+        if len({one.key for one in plan.cells}) < len(plan.cells):
+            raise damaged(path, "a cell of it stands twice")
+        return plan
 
     def asked(self) -> StudyFile:
-        """The study file it was begun with."""
+        """The study file it was begun with. Errors: HgvizError."""
+        with suppress(FileNotFoundError):
+            read_plain(self.path / FILE, MOST_BYTES)  # neither a link nor a pipe
         return read_study_file(self.path / FILE)
 
     def files(self) -> tuple[str, ...]:
@@ -132,43 +188,73 @@ class SweepFolder:
 
     def found(self, key: str) -> Mapping[str, Any]:
         """What a cell that is done measured. Errors: HgvizError."""
-        told = _read(self.result_at(key), MOST_RESULT).get("found")
+        told = read_object(self.result_at(key), MOST_RESULT).get("found")
         if not isinstance(told, dict):
-            raise _damaged(self.result_at(key), "it holds no result")
+            raise damaged(self.result_at(key), "it holds no result")
         return told
 
     def begin(self, key: str) -> int:
-        """Say that a try begins; which one it is, from 1."""
-        tries = 1 + int(self._running(key).get("tries", 0))
-        self.beat(key, tries, 0.0, "")
+        """Take a cell for this process, and say that a try begins: which one it is, from 1; 0 where
+        another process is at it.
+
+        A try that left a newer snapshot of a training than it began with counts for nothing: a job
+        that is stopped again and again, and goes on each time, is not given up.
+        """
+        path = self.result_at(key, ".running.json")
+        before = self._running(key)
+        if before and not is_mine(before) and is_alive(before):
+            return 0
+        mark = self._mark(key)
+        lasting = mark != before.get("mark", "")
+        tries = 1 if lasting else 1 + int(number(before.get("tries")))
+        with writing(path, "what is done is kept"):
+            if before:
+                path.unlink(missing_ok=True)
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(word(tries, mark))
+            except FileExistsError:  # begun by another in the same moment
+                return 0
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
         return tries
 
     def beat(self, key: str, tries: int, share: float, note: str, line: str = "") -> None:
         """Say how far a try is; line: why it ended without a result."""
-        told = {
-            "tries": tries, "share": share, "note": note, "line": line, "time": time.time(),
-            "host": socket.gethostname(), "pid": os.getpid(),
-        }  # fmt: skip
-        with writing(self.result_at(key), "what is done is kept"):
-            whole_text(self.result_at(key, ".running.json"), json.dumps(told))
+        path = self.result_at(key, ".running.json")
+        mark = str(self._running(key).get("mark", ""))
+        with writing(path, "what is done is kept"):
+            whole_text(path, word(tries, mark, share, note, line), lasting=False)
 
     def release(self, key: str) -> None:
-        """A try that was stopped by hand does not count."""
-        self.result_at(key, ".running.json").unlink(missing_ok=True)
+        """A try of this process that was stopped by hand does not count."""
+        before = self._running(key)
+        if not is_mine(before):
+            return
+        tries = int(number(before.get("tries"))) - 1
+        if tries > 0:
+            self.beat(key, tries, 0.0, "", "it was stopped")
+        else:
+            self._end(key)
 
     def keep(self, key: str, found: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         """The result of a cell. Errors: HgvizError where it cannot be written."""
         content = json.dumps({"found": found, "made": made}, sort_keys=True)
         with writing(self.result_at(key), "what is done is kept"):
             whole_text(self.result_at(key), content)
-        self.release(key)
+        self._end(key)
+        (self.model_at(key) / SNAPSHOT).unlink(missing_ok=True)
 
     def fail(self, key: str, tries: int, line: str, details: str = "") -> None:
         """A cell that is given up."""
         told = {"tries": tries, "line": line, "details": details, "host": socket.gethostname()}
         with writing(self.result_at(key), "what is done is kept"):
             whole_text(self.result_at(key, ".failed.json"), json.dumps(told))
-        self.release(key)
+        self._end(key)
+
+    def _end(self, key: str) -> None:
+        self.result_at(key, ".running.json").unlink(missing_ok=True)
 
     def forgive(self) -> int:
         """Cells that were given up may be tried again; how many there were."""
@@ -178,11 +264,24 @@ class SweepFolder:
         return len(given_up)
 
     def _running(self, key: str) -> Mapping[str, Any]:
+        """What the last try said of itself; of a damaged file, when that was."""
         path = self.result_at(key, ".running.json")
         try:
-            return _read(path, MOST_RESULT) if path.exists() else {}
-        except HgvizError:
+            return read_object(path, MOST_RESULT)
+        except FileNotFoundError:
             return {}
+        except HgvizError:
+            with suppress(OSError):
+                return {"time": path.lstat().st_mtime}
+            return {}
+
+    def _mark(self, key: str) -> str:
+        """Which snapshot of a training is there; "" for none."""
+        try:
+            seen = (self.model_at(key) / SNAPSHOT).stat()
+        except OSError:
+            return ""
+        return f"{seen.st_mtime_ns} {seen.st_size}"
 
     # --- how all stand ----------------------------------------------------------------------------
 
@@ -191,21 +290,23 @@ class SweepFolder:
 
         Errors: HgvizError for what is no folder of a study.
         """
-        cells = self.cells()
+        plan = self._plan()
+        cells = _cells(plan)
         there = self._there()
         known = {} if before is None else {
             one.cell.key: one for one in before.standings if one.state == "done"
         }  # fmt: skip
-        states: dict[str, State] = {}
+        seen: dict[str, Standing] = {}
         standings = [
             known[cell.key]
             if cell.key in known and ".json" in there.get(cell.key, {})
-            else self._standing(cell, there.get(cell.key, {}), states)
+            else self._standing(cell, there.get(cell.key, {}), seen)
             for cell in cells
         ]
         keys = {one.key for one in cells}
         changed = sum(1 for key, files in there.items() if ".json" in files and key not in keys)
-        return Sweep(self.asked(), tuple(standings), str(self.path), changed)
+        changes = plan.changes[-MOST_CHANGES:] if changed else ()
+        return Sweep(self.asked(), tuple(standings), str(self.path), changed, changes)
 
     def _there(self) -> dict[str, dict[str, os.DirEntry[str]]]:
         """The files of every cell, by their endings: one look at each folder."""
@@ -217,97 +318,71 @@ class SweepFolder:
                     found.setdefault(key, {})[dot + ending] = entry
         return found
 
-    def _standing(self, cell: Cell, files: Mapping[str, Any], states: dict[str, State]) -> Standing:
-        """How a cell stands; states: of those before it."""
+    def _standing(
+        self, cell: Cell, files: Mapping[str, Any], seen: dict[str, Standing]
+    ) -> Standing:
+        """How a cell stands; seen: those before it."""
         one = self._seen(cell, files)
-        stopped = [key for key in cell.needs if states.get(key) in ("failed", "blocked")]
+        stopped = [seen[key] for key in cell.needs if key in seen]
+        stopped = [each for each in stopped if each.state in ("failed", "blocked")]
         if one.state == "waiting" and stopped:
-            one = Standing(cell, "blocked", line="what it needs has failed")
-        states[cell.key] = one.state
+            first = stopped[0]
+            line = first.line if first.state == "blocked" else f"{first.cell.label} failed"
+            one = Standing(cell, "blocked", line=line)
+        seen[cell.key] = one
         return one
 
     def _seen(self, cell: Cell, files: Mapping[str, Any]) -> Standing:
         with suppress(FileNotFoundError):
             if ".json" in files:
-                told = _read(self.result_at(cell.key), MOST_RESULT)
+                told = read_object(self.result_at(cell.key), MOST_RESULT)
                 found, made = told.get("found"), told.get("made", {})
                 if not isinstance(found, dict) or not isinstance(made, dict):
-                    raise _damaged(self.result_at(cell.key), "it holds no result")
+                    raise damaged(self.result_at(cell.key), "it holds no result")
                 return Standing(
-                    cell, "done", found, share=1.0, seconds=_number(made.get("seconds")),
+                    cell, "done", found, share=1.0, seconds=number(made.get("seconds")),
                     host=str(made.get("host", "")), made=made,
                 )  # fmt: skip
             if ".failed.json" in files:
-                told = _read(self.result_at(cell.key, ".failed.json"), MOST_RESULT)
+                told = read_object(self.result_at(cell.key, ".failed.json"), MOST_RESULT)
                 return Standing(
                     cell, "failed", line=str(told.get("line", "")),
                     details=str(told.get("details", "")), host=str(told.get("host", "")),
-                    tries=int(told.get("tries", 0)),
+                    tries=int(number(told.get("tries"))),
                 )  # fmt: skip
             if ".running.json" in files:
-                told = self._running(cell.key)
-                alive = time.time() - float(told.get("time", 0)) < ALIVE and not told.get("line")
+                told = dict(self._running(cell.key))
+                alive = is_alive(told)
                 return Standing(
                     cell, "running" if alive else "waiting", line=str(told.get("line", "")),
-                    share=float(told.get("share", 0)) if alive else 0.0,
+                    share=min(1.0, number(told.get("share"))) if alive else 0.0,
                     note=str(told.get("note", "")), host=str(told.get("host", "")),
-                    tries=int(told.get("tries", 0)),
+                    tries=int(number(told.get("tries"))),
                 )  # fmt: skip
         return Standing(cell)
 
 
+def _cells(plan: _Plan) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(one.work, one.given, one.needs, one.paths, one.place, one.key) for one in plan.cells
+    )
+
+
 def is_sweep(path: str | Path) -> bool:
     """Whether a path is the folder of a study."""
-    plan = Path(path) / PLAN
-    if not plan.is_file():
+    try:
+        with opened(Path(path) / PLAN) as file:
+            return FORMAT.encode() in file.read(256)
+    except (OSError, HgvizError):
         return False
-    with plan.open("rb") as file:
-        return FORMAT.encode() in file.read(256)
-
-
-def _cell(row: Any, path: Path) -> Cell:
-    if not isinstance(row, dict) or not KEY.fullmatch(str(row.get("key", ""))):
-        raise _damaged(path, "a cell of it has no key")
-    try:
-        cell = Cell(
-            str(row["work"]), dict(row["given"]), tuple(map(str, row["needs"])),
-            dict(row["paths"]), {str(k): str(v) for k, v in row["place"].items()}, row["key"],
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _damaged(path, "a cell of it lacks something") from error
-    if not all(map(KEY.fullmatch, cell.needs)):
-        raise _damaged(path, "a cell of it needs what is no cell")
-    return cell
-
-
-def _read(path: Path, most: int) -> Any:
-    """The object of a JSON file of ours, or a stranger's. Errors: HgvizError, FileNotFoundError."""
-    try:
-        if path.stat().st_size > most:
-            raise _damaged(path, f"it is larger than {most >> 20:,} MB")
-        told = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise HgvizError(f"cannot read {path}", (error.strerror or str(error)).lower()) from error
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, "it is no JSON") from error
-    if not isinstance(told, dict):
-        raise _damaged(path, "it is no object")
-    return told
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _damaged(path: Path, why: str) -> HgvizError:
-    return HgvizError(f"{path} is damaged", why, "Delete it and run the study again")
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    with suppress(FileNotFoundError):
-        yield from (Path(one.path) for one in os.scandir(path) if one.is_dir())
+    if path.is_symlink():
+        return
+    with suppress(FileNotFoundError, NotADirectoryError):
+        entries = os.scandir(path)
+        yield from (Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
 
 
 def _entries(path: Path) -> Iterator[os.DirEntry[str]]:
