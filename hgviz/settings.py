@@ -36,6 +36,10 @@ class Settings(msgspec.Struct, frozen=True):
         Literal["linear", "sqrt", "log"],
         Meta(title="Scale of colours", description="Of weights in maps."),
     ] = "sqrt"
+    side: Annotated[
+        Literal["right", "left", "hidden"],
+        Meta(title="Docks", description="In a narrow window they are tabs under the map."),
+    ] = "right"
     device: Annotated[
         str,
         Meta(

@@ -31,7 +31,7 @@ def capture():
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path_factory, monkeypatch):
     """No test, and no process it starts, reads or writes the settings of the person at work."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
 
 
 @pytest.fixture(autouse=True)

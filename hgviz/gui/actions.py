@@ -294,6 +294,8 @@ ACTIONS = (
     Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", _text_before, 2),
     Action("tokens", "Slots, or the tokens behind them", "eye", (), "View", _slotted, 2),
     Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", _always, 3),
+    Action("docks", "Show or hide the docks", "table", ("Ctrl+B",), "View", _always, 3),
+    Action("reset_layout", "Reset the layout", "undo", (), "View", _always, 3),
     Action("full_screen", "Full screen", "fit", ("F11",), "View", _always, 3),
     Action("look_map", "Look: map", "table", ("Alt+1",), "View", _capture, 4),
     Action("look_links", "Look: links", "follow", ("Alt+2",), "View", _capture, 4),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
     QMenu,
@@ -25,9 +26,11 @@ TABS = 190  # px
 
 
 class DockColumn(QScrollArea):
-    """The docks one below the other, each under a head that folds it away."""
+    """The docks one below the other, each under a head that folds it away and can be dragged."""
 
-    def __init__(self, panels: Sequence[View], folded: Iterable[str] = ()) -> None:
+    arranged = Signal()  # somebody moved or folded one
+
+    def __init__(self, panels: Sequence[View]) -> None:
         super().__init__()
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -38,11 +41,79 @@ class DockColumn(QScrollArea):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
         self.sections = {panel.title: Section(panel) for panel in panels}
-        for title, section in self.sections.items():
+        self.usual = tuple(self.sections)  # the order nobody changed
+        for section in self.sections.values():
             self._column.addWidget(section)
-            section.fold(title in folded)
+            section.toggled.connect(self.arranged)
+            section.moved.connect(self._move)
+            section.head.dragged.connect(self._dragged)
+            section.head.dropped.connect(self._dropped)
         self._column.addStretch(1)
+        self._mark = QFrame(inside)  # where a dock that is dragged will stand
+        self._mark.setProperty("kind", "drop")
+        self._mark.hide()
         self.setWidget(inside)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The titles of all docks from top to bottom, whether they are there or not."""
+        at = {title: self._column.indexOf(one) for title, one in self.sections.items()}
+        return tuple(sorted(at, key=lambda title: at[title]))
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """Those of which only the head shows."""
+        return tuple(title for title in self.order if self.sections[title].folded)
+
+    def arrange(self, order: Iterable[str], folded: Iterable[str]) -> None:
+        """Have this order, docks that it does not name where they usually stand, and fold these."""
+        named = [title for title in dict.fromkeys(order) if title in self.sections]
+        for at, title in enumerate(self.usual):
+            if title not in named:
+                named.insert(min(at, len(named)), title)
+        away = set(folded)
+        for at, title in enumerate(named):
+            self._column.insertWidget(at, self.sections[title])
+            self.sections[title].fold(title in away)
+
+    def _move(self, title: str, by: int) -> None:
+        """A dock before the one above that is there, or after the one below."""
+        order = [*self.order]
+        there = [one for one in order if self.sections[one].isVisibleTo(self.widget())]
+        at = there.index(title) + by
+        if 0 <= at < len(there):
+            self._put(title, there[at], after=by > 0)
+
+    def _put(self, title: str, beside: str, after: bool) -> None:
+        order = [one for one in self.order if one != title]
+        order.insert(order.index(beside) + after, title)
+        self.arrange(order, self.folded)
+        self.arranged.emit()
+
+    def _place(self, y: int) -> tuple[str, bool]:
+        """The dock that a height on the screen is at, and whether below its middle."""
+        at = self.widget().mapFromGlobal(QPoint(0, y)).y()
+        there = [one for one in self.order if self.sections[one].isVisibleTo(self.widget())]
+        for title in there:
+            box = self.sections[title].geometry()
+            if at < box.center().y():
+                return title, False
+        return there[-1], True
+
+    def _dragged(self, title: str, y: int) -> None:
+        beside, after = self._place(y)
+        box = self.sections[beside].geometry()
+        top = box.bottom() - 1 if after else max(0, box.top() - 1)
+        self._mark.setGeometry(0, top, box.width(), 3)
+        self._mark.raise_()
+        self._mark.show()
+        self.ensureVisible(0, self.widget().mapFromGlobal(QPoint(0, y)).y(), 0, 24)
+
+    def _dropped(self, title: str, y: int) -> None:
+        self._mark.hide()
+        beside, after = self._place(y)
+        if beside != title:
+            self._put(title, beside, after)
 
     def take(self, panels: Sequence[View]) -> None:
         """Take the panels back from the tabs."""
@@ -51,14 +122,17 @@ class DockColumn(QScrollArea):
 
 
 class Section(QWidget):
-    """A dock: its 32 px head and its panel."""
+    """A dock: its 32 px head and its panel. moved: its title, -1 up or 1 down."""
+
+    toggled = Signal()
+    moved = Signal(str, int)
 
     def __init__(self, panel: View) -> None:
         super().__init__()
         self.head = SectionHead(panel.title)
         self.head.pressed.connect(self._toggle)
         self.head.menu_wanted.connect(self._menu)
-        self._folded = False
+        self.folded = False
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -69,32 +143,49 @@ class Section(QWidget):
         """Hold the panel again."""
         self.panel = panel
         self._column.addWidget(panel)
-        panel.setVisible(not self._folded)
+        panel.setVisible(not self.folded)
 
     def fold(self, folded: bool) -> None:
         """Show the head only, or all of it."""
-        self._folded = folded
+        self.folded = folded
         self.panel.setVisible(not folded)
 
     def _toggle(self) -> None:
-        self.fold(not self._folded)
+        self.fold(not self.folded)
+        self.toggled.emit()
 
-    def _menu(self, at: QPoint) -> None:
+    def menu(self) -> QMenu:
+        """What can be done with it."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("Copy as picture", self.panel.copy)
-        menu.addAction("Unfold" if self._folded else "Fold away", self._toggle)
-        menu.popup(at)
+        menu.addAction("Unfold" if self.folded else "Fold away", self._toggle)
+        menu.addSeparator()
+        menu.addAction("Move up", self._up)
+        menu.addAction("Move down", self._down)
+        return menu
+
+    def _menu(self, at: QPoint) -> None:
+        self.menu().popup(at)
+
+    def _up(self) -> None:
+        self.moved.emit(self.panel.title, -1)
+
+    def _down(self) -> None:
+        self.moved.emit(self.panel.title, 1)
 
 
 class SectionHead(QFrame):
-    """The head of a dock."""
+    """The head of a dock. dragged and dropped: the title, and how far down on the screen."""
 
     pressed = Signal()
     menu_wanted = Signal(QPoint)
+    dragged = Signal(str, int)
+    dropped = Signal(str, int)
 
     def __init__(self, title: str) -> None:
         super().__init__()
+        self._title, self._from, self._drags = title, QPoint(), False
         self.setProperty("kind", "raised")
         self.setFixedHeight(32)
         row = QHBoxLayout(self)
@@ -109,9 +200,28 @@ class SectionHead(QFrame):
     def _more(self) -> None:
         self.menu_wanted.emit(self.mapToGlobal(QPoint(self.width() - 150, self.height())))
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Here a drag may begin."""
+        self._from, self._drags = event.position().toPoint(), False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Say where the dock is dragged, once it is more than an unsteady click."""
+        gone = event.position().toPoint() - self._from
+        far = gone.manhattanLength() >= QApplication.startDragDistance()
+        self._drags = self._drags or (far and bool(event.buttons() & Qt.MouseButton.LeftButton))
+        if self._drags:
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+            self.dragged.emit(self._title, event.globalPosition().toPoint().y())
+
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click folds the dock."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.pos()):
+        """A click folds the dock; a drag ends."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        if self._drags:
+            self._drags = False
+            self.unsetCursor()
+            self.dropped.emit(self._title, event.globalPosition().toPoint().y())
+        elif self.rect().contains(event.position().toPoint()):
             self.pressed.emit()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import (
@@ -18,7 +20,7 @@ from hgviz.gui.docks import DockColumn, DockTabs
 from hgviz.gui.heads.view import HeadsView
 from hgviz.gui.keeping.offering import RecentList
 from hgviz.gui.looks import LOOKS, Looks
-from hgviz.gui.panels import PANELS, JobsPanel, TextsPanel
+from hgviz.gui.panels import PANELS, HeadPanel, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views.base import View
 from hgviz.gui.views.follow import FollowView
@@ -26,6 +28,7 @@ from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 from hgviz.models.formats.readers import READERS
+from hgviz.settings import Settings
 
 DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
@@ -47,7 +50,7 @@ class InspectPage(QWidget):
         self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))
         self.texts = next(one for one in self.panels if isinstance(one, TextsPanel))
         self._there = {self.jobs.title: False, self.texts.title: False}
-        self.column = DockColumn(self.panels, folded=("Display",))
+        self.column = DockColumn(self.panels)
         self.tabs = DockTabs()
         self.tabbed = Looks(self.looks, self.capturing)
         self.middle = _splitter(Qt.Orientation.Vertical, self.tabbed, self.tabs)
@@ -56,8 +59,8 @@ class InspectPage(QWidget):
         for splitter, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
             for number, stretch in enumerate(stretches):
                 splitter.setStretchFactor(number, stretch)
-        self.across.setSizes([592, 704, DOCKS])
         self.column.setFixedWidth(DOCKS)
+        self._side = "right"
         self.tabs.hide()
         self.tabbed.setMinimumSize(240, 160)
         column = QVBoxLayout(self)
@@ -70,11 +73,31 @@ class InspectPage(QWidget):
         self.texts.wanted.connect(self._reveal_texts)
         for title in self._there:
             self._show(title, False)
+        self.arrange((), Settings().folded)
 
     @property
     def views(self) -> tuple[View, ...]:
         """Every view and panel of the page; F6 walks them in this order."""
         return (self.hourglass, *self.looks, *self.panels, self.strip, self.capturing)
+
+    @property
+    def side(self) -> str:
+        """Where the docks stand: right, left or hidden."""
+        return self._side
+
+    def arrange(self, order: Iterable[str], folded: Iterable[str]) -> None:
+        """The docks in this order, these folded, and the panes as wide as they are at first."""
+        self.column.arrange(order, folded)
+        widths = {self.hourglass: 592, self.middle: 704, self.column: DOCKS}
+        self.across.setSizes([widths[self.across.widget(at)] for at in range(3)])  # type: ignore[index]
+        if self._tabbed:
+            self._fill_tabs()
+
+    def put_docks(self, side: str) -> None:
+        """Have the docks at the right or the left of the pictures, or hidden."""
+        self._side = side
+        self.across.insertWidget(0 if side == "left" else 2, self.column)
+        self._show_docks()
 
     @property
     def jobs_shown(self) -> bool:
@@ -90,7 +113,8 @@ class InspectPage(QWidget):
         before = self._there[self.texts.title]
         if many != before:
             self._show(self.texts.title, many)
-            self.tabs.bar.setCurrentIndex(self.panels.index(self.texts) if many else 2)
+            shown = self.texts.title if many else HeadPanel.title
+            self.tabs.bar.setCurrentIndex(self.column.order.index(shown))
 
     def respond(self, width: int, height: int) -> None:
         """Make room: docks below 1280 px become tabs, the hourglass below 1024 px a spine."""
@@ -102,14 +126,29 @@ class InspectPage(QWidget):
         self._fit_strip(self._rows)
         if tabbed != self._tabbed:
             self._tabbed = tabbed
-            home = self.tabs if tabbed else self.column
-            self.tabs.release()
-            home.take(self.panels)
-            for title, there in self._there.items():
-                self._show(title, there)
-            self.column.setVisible(not tabbed)
-            self.tabs.setVisible(tabbed)
+            if tabbed:
+                self._fill_tabs()
+            else:
+                self.tabs.release()
+                self.column.take(self.panels)
+                self._show_there()
+            self._show_docks()
         self.tabs.set_low(height < FOLD_BELOW)
+
+    def _fill_tabs(self) -> None:
+        """The tabs stand in the order of the docks."""
+        self.tabs.release()
+        self.tabs.take([self.column.sections[title].panel for title in self.column.order])
+        self._show_there()
+
+    def _show_there(self) -> None:
+        for title, there in self._there.items():
+            self._show(title, there)
+
+    def _show_docks(self) -> None:
+        shown = self._side != "hidden"
+        self.column.setVisible(shown and not self._tabbed)
+        self.tabs.setVisible(shown and self._tabbed)
 
     def _show(self, title: str, there: bool) -> None:
         self._there[title] = there

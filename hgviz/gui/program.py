@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from msgspec import structs
-from PySide6.QtCore import QByteArray, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -20,6 +20,7 @@ from hgviz.gui.app import application, wants_dark
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.page import ComparePage
+from hgviz.gui.keeping.laying import Laying
 from hgviz.gui.keeping.offering import RecentMenu
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
@@ -89,8 +90,9 @@ class Program:
         self.session.changed.connect(self._heard)
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
-        if kept.docks:
-            self.inspect.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
+        self.laying = Laying(frame, self.inspect)
+        self.laying.restore(kept)
+        self.commands.lay(self.laying)
         self._resized(frame.width(), frame.height())
         self.empty.recent.show_files(self.session.recent, self.session.gone)
         self._show_state()
@@ -240,8 +242,7 @@ class Program:
     def _keep_settings(self) -> None:
         kept = structs.replace(
             settings.load(),
-            geometry=_text(self.frame.saveGeometry()),
-            docks=_text(self.inspect.across.saveState()),
+            **self.laying.kept(),
             palette=self.session.display.palette,
             scale=self.session.display.scale,
         )
@@ -256,7 +257,3 @@ def parameters(count: int) -> str:
             found = count / size
             return f"{found:.1f} {letter}" if found < 100 else f"{found:.0f} {letter}"
     return ""
-
-
-def _text(state: QByteArray) -> str:
-    return bytes(state.toBase64().data()).decode()

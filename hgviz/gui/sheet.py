@@ -123,6 +123,7 @@ QFrame[kind="raised"] { background: $raised; border: 0; border-bottom: 1px solid
 QFrame[kind="float"] { background: $pane; border: 1px solid $edge; border-radius: 10px; }
 QFrame[kind="card"] { background: $raised; border: 1px solid $line; border-radius: 8px; }
 QFrame[kind="line"] { background: $line; border: 0; }
+QFrame[kind="drop"] { background: $press; border: 0; }
 QLabel[kind="secondary"] { color: $secondary; }
 QLabel[kind="mark"] { color: $mark_text; }
 QLabel[kind="warning"] { color: $warning; }

@@ -21,6 +21,7 @@ from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.keeping.laying import Laying
     from hgviz.gui.keeping.recent import Recent
     from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prompting import Prompting
@@ -38,6 +39,7 @@ class KeepingCommands:
     working: Working
     recent: Recent
     sessions: Sessions
+    laying: Laying
     prompting: Prompting
     run: Callable[[str], None]
     say: Callable[[str], None]
@@ -109,8 +111,26 @@ class KeepingCommands:
         self._keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
+        elif name == "side":
+            self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
+
+    # --- the layout -------------------------------------------------------------------------------
+
+    def lay(self, laying: Laying) -> None:
+        """From now on, lay out through this."""
+        self.laying = laying
+        self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
+
+    def docks(self) -> None:
+        """Hide the docks, or show them again."""
+        self._keep(side=self.laying.turn())
+
+    def reset_layout(self) -> None:
+        """All panes and docks where they were at first."""
+        self.laying.reset()
+        self._keep(side=self.laying.page.side)
 
     # --- files that are dropped -------------------------------------------------------------------
 

@@ -26,7 +26,10 @@ SOURCES: dict[str, Callable[[], dict[str, str]]] = {
     "widths": lambda: {name: f"{words}: {long}" for name, (long, words) in WIDTHS.items()},
     "formats": lambda: dict(FORMATS),
 }  # fmt: skip
-WORDS = SCALES | {"auto": "Auto", "light": "Light", "dark": "Dark"}  # of values in types
+WORDS = SCALES | {  # of values in types
+    "auto": "Auto", "light": "Light", "dark": "Dark",
+    "right": "At the right", "left": "At the left", "hidden": "Hidden",
+}  # fmt: skip
 
 
 class Preferences(Overlay):
@@ -42,7 +45,7 @@ class Preferences(Overlay):
         self._grid = grid = QGridLayout()
         grid.setContentsMargins(0, 8, 0, 0)
         grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(4)
+        grid.setVerticalSpacing(6)
         grid.setColumnStretch(1, 1)
         kept = settings.load()
         for name, kind, meta in offered():
