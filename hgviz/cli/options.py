@@ -112,11 +112,23 @@ Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
 ]
+
+
+def _scheduled(scheduler: str) -> str:
+    """A check before any work. Errors: HgvizError."""
+    if scheduler:
+        from hgviz.cluster import require_scheduler
+
+        require_scheduler(scheduler)
+    return scheduler
+
+
 Scheduler = Annotated[
     str,
     typer.Option(
         "--scheduler",
         metavar="S",
+        callback=_scheduled,
         help="Where it is computed: local:N for N workers on this machine, tcp://host:8786, "
         "slurm:profile.yaml; here when left out.",
     ),

@@ -18,6 +18,7 @@ from hgviz.cli.options import (
     Device,
     LabelColumn,
     Off,
+    Scheduler,
     TextColumn,
 )
 
@@ -67,6 +68,7 @@ def importance(
     force: Annotated[bool, typer.Option("--force", help="Begin STUDY.h5 anew.")] = False,
     activation: Activation = None,
     device: Device = "auto",
+    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure what every head is worth, and keep it in a study.
@@ -86,9 +88,15 @@ def importance(
     needs = METHODS[name].needs
     wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
     task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
+    kept = f"What was measured is kept in {out}; the same command goes on from there"
+    if scheduler:
+        origin = tasks.Origin(model, device, activation=activation)
+        where = (scheduler, out, (origin,), data, text_column, label_column, limit, force)
+        spread = tasks.Spread(*where)
+        task = tasks.spread_study(trials, wanted, spread, data.name, seed, permutations)
+        kept = kept.replace(str(out), f"{out}.part")
     if learned:
         task = tasks.keeping(out, tasks.beside(task, learned))
-    kept = f"What was measured is kept in {out}; the same command goes on from there"
     study = terminal.run(task, "Measuring heads", kept)
     found = scored(study, name)
     if as_json:
@@ -134,6 +142,7 @@ def curve(
     label_column: LabelColumn = "",
     activation: Activation = None,
     device: Device = "auto",
+    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Switch off ever more heads, the least needed first, and compare with random orders.
@@ -153,11 +162,20 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    task = tasks.curve(
-        trials, study, method, key, how, random, least, normalise=normalise, timed=timed
-    )
-    kept = f"Curves that were done are kept in {source}; the same command goes on from there"
-    found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
+    if scheduler:
+        origin = tasks.Origin(model, device, activation=activation)
+        spread = tasks.Spread(
+            scheduler, source, (origin,), data, text_column, label_column, len(known)
+        )
+        asked = (method, key, how, random, least, normalise, timed)
+        task, kept = tasks.spread_curve(trials, study, spread, *asked), f"{source}.part"
+    else:
+        task = tasks.curve(
+            trials, study, method, key, how, random, least, normalise=normalise, timed=timed
+        )
+        task, kept = tasks.keeping(source, task), str(source)
+    kept = f"What was done is kept in {kept}; the same command goes on from there"
+    found = terminal.run(task, "Switching heads off", kept)
     layers = Counter(head.layer for head in found.heads if head not in found.off)
     going = sum(max(0, count - least) for count in layers.values())
     asked = (method, key, how, normalise or "", going)

@@ -18,6 +18,7 @@ from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text
 from hgviz.store.guard import open_file, reading
 from hgviz.store.header import read_made
 from hgviz.store.interrupted import left_beside, read_manifest
+from hgviz.store.portions import clear
 
 OLDEST = (1, 2)  # the oldest version whose parts can be put into a file of this one
 VERSION = "format version"
@@ -148,5 +149,6 @@ def remove(part: Path) -> None:
     for pattern in ("item-*.h5", "layer-*.h5", schema.ROOT, f"*{TEMPORARY}"):
         for file in part.glob(pattern):
             file.unlink(missing_ok=True)
+    clear(part)
     with suppress(OSError):
         part.rmdir()

@@ -16,6 +16,7 @@ from hgviz.tasks.composing import (
     with_norms,
 )
 from hgviz.tasks.corpus import capture_corpus
+from hgviz.tasks.dividing import spread_curve, spread_study
 from hgviz.tasks.drawing import draw, figure, panel, preview, sheet
 from hgviz.tasks.explaining import explain, head_beside, question_of
 from hgviz.tasks.generating import generate, write
@@ -41,21 +42,22 @@ from hgviz.tasks.reporting import chart
 from hgviz.tasks.scoring import evaluate, examples_from, train
 from hgviz.tasks.sharing import collaborate
 from hgviz.tasks.sheets import sheet_at, sheet_of, sources_of, spec_from
+from hgviz.tasks.spreading import Origin, Spread
 from hgviz.tasks.studying import importance, keeping, kept_study, study
 from hgviz.tasks.sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 from hgviz.tasks.tuning import tune
 
 __all__ = [
-    "answers", "attention_flow", "attribution_panel", "attribution_rows", "beside", "capture",
-    "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate", "compare",
-    "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate", "examples_from",
-    "explain", "figure", "generate", "given_words", "habits", "habits_of_model", "habits_of_text",
-    "head_beside", "heads_from", "heads_of_study", "importance", "info", "is_sweep_file", "keeping",
-    "kept_study", "kind_of", "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
-    "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
-    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "report", "require_model_of", "require_report", "rollout", "run_sweep", "said_by", "save",
-    "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_at",
-    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "why_not",
-    "with_learned", "with_norms", "words_of", "write",
+    "Origin", "Spread", "answers", "attention_flow", "attribution_panel", "attribution_rows",
+    "beside", "capture", "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate",
+    "compare", "compare_answers", "convert", "curve", "curve_times", "draw", "evaluate",
+    "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
+    "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
+    "is_sweep_file", "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure",
+    "model_of", "of_tokens", "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune",
+    "question_of", "reach", "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures",
+    "redundancy_panel", "report", "require_model_of", "require_report", "rollout", "run_sweep",
+    "said_by", "save", "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve",
+    "spread_study", "study", "study_at", "sweep_at", "together", "tokens_or_slots", "train",
+    "trials_of", "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

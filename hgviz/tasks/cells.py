@@ -24,6 +24,7 @@ from hgviz.core import HgvizError, Step, Task
 from hgviz.errors import explained
 from hgviz.sweep import Cell
 from hgviz.tasks.lending import MODELS, kept
+from hgviz.tasks.portions import PORTIONS
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -219,6 +220,7 @@ def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
 
 WORK: Mapping[str, Callable[[SweepFolder, Cell], Task[Facts]]] = {
     "train": _train, "score": _score, "measure": _measure, "curve": _curve, "compare": _compare,
+    **PORTIONS,
 }  # fmt: skip
 
 

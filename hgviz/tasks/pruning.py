@@ -88,24 +88,27 @@ def curve(
     """
     from hgviz.analysis import curves, orders
 
-    first, rows = orders.split(len(study), study.seed)
     limits = orders.Limits(study.heads, least, off=study.off)
     if how == "one-shot":
-        need = _need(study, method, first, normalise)
-        order = orders.one_shot(need, limits, _per(study, key))
+        order = one_shot(study, limits, method, key, normalise)
     else:
-        part = trials.examples.part(first)
-        order = yield from _renewed(trials, part, limits, method, how, _per(study, key), normalise)
+        order = yield from renewed(trials, study, limits, method, key, how, normalise)
     own = (method, key, how, normalise or "", study.seed, order)
-    study = yield from _along(
-        trials, study, [own, *_at_random(study, limits, random)], least, most or curves.MOST
-    )
+    lines = [own, *at_random(study, limits, random)]
+    study = yield from _along(trials, study, lines, least, most or curves.MOST)
     if timed:
-        removed = curves.points(len(order), most or curves.MOST)
-        kind = own[:4] + (order,)
-        one = next(one for one in study.curves if _is(one, kind, rows, removed))
-        study = yield from curve_times(trials, study, one)
+        study = yield from timed_along(trials, study, own, most or curves.MOST)
     return study
+
+
+def timed_along(trials: Trials, study: Study, line: Along, most: int) -> Task[Study]:
+    """The study with the times of the curve along one of its orders."""
+    from hgviz.analysis import curves, orders
+
+    _, rows = orders.split(len(study), study.seed)
+    removed = curves.points(len(line[-1]), most)
+    one = next(one for one in study.curves if _is(one, line, rows, removed))
+    return (yield from curve_times(trials, study, one))
 
 
 def random_curves(
@@ -115,7 +118,7 @@ def random_curves(
     from hgviz.analysis import curves, orders
 
     limits = orders.Limits(study.heads, least, off=study.off)
-    lines = _at_random(study, limits, count)
+    lines = at_random(study, limits, count)
     return (yield from _along(trials, study, lines, least, most or curves.MOST))
 
 
@@ -150,10 +153,11 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
 
 
 # method, key, how, normalise, seed, order: what a curve is along
-_Along = tuple[str, "Key", How, str, int, tuple[HeadId, ...]]
+Along = tuple[str, "Key", How, str, int, tuple[HeadId, ...]]
 
 
-def _at_random(study: Study, limits: Limits, count: int) -> list[_Along]:
+def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
+    """So many random orders, each of its own seed."""
     from hgviz.analysis import orders
 
     seeds = range(study.seed + 1, study.seed + 1 + count)
@@ -161,9 +165,32 @@ def _at_random(study: Study, limits: Limits, count: int) -> list[_Along]:
 
 
 def _along(
-    trials: Trials, study: Study, lines: Sequence[_Along], least: int, most: int
+    trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int
 ) -> Task[Study]:
     """The study with a score along each of some orders, but for those that it has."""
+    rows, wanted = points_of(study, lines, least, most)
+    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
+    for number, removed in wanted:
+        name, order = lines[number][0], lines[number][-1]
+        words = f"{name} order {number}" if name == "random" else f"the order of {name}"
+        done, so_far = 0, study
+        for found in answers.along(order, removed):
+            if found is None:  # a step a batch: what is urgent need not wait for the rest
+                yield Step(number + done / len(removed), len(lines), words)
+                continue
+            losses, given = found
+            done = len(losses)
+            so_far = with_curve(study, lines[number], removed[:done], losses, given, rows)
+            yield Step(number + done / len(removed), len(lines), words, so_far)
+        study = so_far
+    return study
+
+
+def points_of(
+    study: Study, lines: Sequence[Along], least: int, most: int
+) -> tuple[Integers, list[tuple[int, Integers]]]:
+    """The examples that curves are measured on, and of each line that the study has no curve of its
+    number and how many heads are off at each point. Errors: HgvizError where there can be none."""
     from hgviz.analysis import curves, orders
 
     _, rows = orders.split(len(study), study.seed)
@@ -175,29 +202,37 @@ def _along(
         raise HgvizError(
             "no head can go", f"{least} stay in every layer", "Let fewer stay, or name no number"
         )
-    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
-    for number, (name, key, how, normalise, seed, order) in enumerate(lines):
-        removed = curves.points(len(order), most)
-        if name == "random":
+    wanted = []
+    for number, line in enumerate(lines):
+        removed = curves.points(len(line[-1]), most)
+        if line[0] == "random":
             removed = removed[curves.points(len(removed) - 1, BAND)]
-        if any(_is(one, (name, key, how, normalise, order), rows, removed) for one in study.curves):
-            continue
-        words = f"{name} order {number}" if name == "random" else f"the order of {name}"
-        done, so_far = 0, study
-        for found in answers.along(order, removed):
-            if found is None:  # a step a batch: what is urgent need not wait for the rest
-                yield Step(number + done / len(removed), len(lines), words)
-                continue
-            losses, given = found
-            done = len(losses)
-            one = curves.curve(
-                study, order, removed[:done].tolist(), losses, given, rows, name, seed, key, how,
-                normalise,
-            )  # fmt: skip
-            so_far = _with(study, one)
-            yield Step(number + done / len(removed), len(lines), words, so_far)
-        study = so_far
-    return study
+        if not any(_is(one, line, rows, removed) for one in study.curves):
+            wanted.append((number, removed))
+    return rows, wanted
+
+
+def with_curve(
+    study: Study, line: Along, removed: Integers, losses: Any, given: Any, rows: Integers
+) -> Study:
+    """The study with what was answered along a line, in place of an earlier one of its kind."""
+    from hgviz.analysis import curves
+
+    name, key, how, normalise, seed, order = line
+    one = curves.curve(
+        study, order, removed.tolist(), losses, given, rows, name, seed, key, how, normalise
+    )
+    return _with(study, one)
+
+
+def one_shot(
+    study: Study, limits: Limits, method: str, key: Key, normalise: Group | None
+) -> tuple[HeadId, ...]:
+    """An order by scores that are measured once. Errors: HgvizError where they were not."""
+    from hgviz.analysis import orders
+
+    first, _ = orders.split(len(study), study.seed)
+    return orders.one_shot(_need(study, method, first, normalise), limits, _per(study, key))
 
 
 def _need(study: Study, method: str, rows: Integers, normalise: Group | None) -> Any:
@@ -210,31 +245,41 @@ def _per(study: Study, key: Key) -> Any:
     return None if key == "score" else getattr(study, key)
 
 
-def _renewed(
-    trials: Trials,
-    part: Any,
-    limits: Limits,
-    method: str,
-    how: How,
-    per: Any,
-    normalise: Group | None,
-) -> Task[tuple[HeadId, ...]]:
-    """An order whose scores are measured again after each step."""
-    from hgviz.analysis import orders
+def require_renewable(method: str, how: How) -> str:
+    """The score that an order needs again and again. Errors: HgvizError for one by trainings."""
     from hgviz.analysis.importance import METHODS
 
     method = "loo" if how == "greedy" else method
     one = METHODS.get(method)
     if one is None or not hasattr(Study, one.needs):
         raise HgvizError(f"{method} cannot be measured again", "", "Choose a score, not a training")
+    return method
+
+
+def renewed(
+    trials: Trials,
+    study: Study,
+    limits: Limits,
+    method: str,
+    key: Key,
+    how: How,
+    normalise: Group | None,
+) -> Task[tuple[HeadId, ...]]:
+    """An order whose scores are measured again after each step."""
+    from hgviz.analysis import orders
+    from hgviz.analysis.importance import METHODS
+
+    method = require_renewable(method, how)
+    needs = {METHODS[method].needs}
+    part = trials.examples.part(orders.split(len(study), study.seed)[0])
     step = 1 if how == "greedy" else max(1, len(limits.heads) // ROUNDS)
-    asked = orders.iterative(limits, step, per)
+    asked = orders.iterative(limits, step, _per(study, key))
     try:
         off = next(asked)
         while True:
             left = len(limits.heads) - len(off)
             yield Step(0, 1, f"the order, {left} heads left")
-            now = yield from importance(type(trials)(trials.model, part, off), {one.needs})
+            now = yield from importance(type(trials)(trials.model, part, off), needs)
             off = asked.send(_need(now, method, np.arange(len(now)), normalise))
     except StopIteration as end:
         order: tuple[HeadId, ...] = end.value
@@ -258,25 +303,28 @@ class _Answers:
         given = np.zeros((len(removed), places), np.int64)
         for at, count in enumerate(removed):
             off = frozenset(order[:count])
-            found = self._kept.get(off) or (yield from self._without(off))
+            found = self._kept.get(off) or (yield from answers_without(self.trials, off))
             losses[at], given[at] = found
             if count in (0, len(order)):
                 self._kept[off] = found
             yield losses[: at + 1], given[: at + 1]
 
-    def _without(self, off: Off) -> Generator[None, None, tuple[Any, Any]]:
-        examples = self.trials.examples
-        losses = np.zeros(len(examples.wanted), np.float32)
-        given = np.zeros(len(examples.wanted), np.int64)
-        for batch in (batch for block in self.trials.blocks for batch in block):
-            at = examples.where(batch)
-            losses[at], given[at] = self.trials.without(batch, off)
-            yield
-        return losses, given
+
+def answers_without(trials: Trials, off: Off) -> Generator[None, None, tuple[Any, Any]]:
+    """Losses and answers (places,) with these heads off; a step a batch."""
+    examples = trials.examples
+    losses = np.zeros(len(examples.wanted), np.float32)
+    given = np.zeros(len(examples.wanted), np.int64)
+    for batch in (batch for block in trials.blocks for batch in block):
+        at = examples.where(batch)
+        losses[at], given[at] = trials.without(batch, off)
+        yield
+    return losses, given
 
 
-def _is(one: Curve, kind: tuple[Any, ...], rows: Integers, removed: Integers) -> bool:
-    """Whether a curve is of this kind and order, on these rows and at these points."""
+def _is(one: Curve, line: Along, rows: Integers, removed: Integers) -> bool:
+    """Whether a curve is along this line, on these rows and at these points."""
+    kind = (*line[:4], line[-1])
     same = (one.method, one.key, one.how, one.normalise, one.order) == kind
     return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
 

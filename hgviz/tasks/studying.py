@@ -107,25 +107,20 @@ def importance(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
+    portion: Portion | None = None,
 ) -> Task[Study]:
     """Measure all heads; needs names the arrays of Study that are wanted, such as "gradient".
 
     known: a study of the same model, examples, heads off and seed, of which only what is missing
-    is measured. Steps carry the Study so far, at most every OFTEN; one that is stopped can be kept
-    as it is.
+    is measured. portion: only so much of it. Steps carry the Study so far, at most every OFTEN; one
+    that is stopped can be kept as it is.
     """
-    require_attention(trials.model.spec)
-    if not trials.heads:
-        raise HgvizError(
-            "all heads are off", "there is none left to measure", "Leave some of them on"
-        )
-    begun = known or _blank(trials, data, seed)
-    growing = _Growing(trials, frozenset(needs), begun, permutations)
+    growing = Growing(trials, needs, known or blank(trials, data, seed), permutations, portion)
     yield from growing.grow()
     return growing.study
 
 
-def _blank(trials: Trials, data: str, seed: int) -> Study:
+def blank(trials: Trials, data: str, seed: int) -> Study:
     """A study in which nothing is measured yet."""
     from hgviz.analysis.evaluation import METRIC_OF
     from hgviz.analysis.orders import costs
@@ -155,6 +150,15 @@ def _blank(trials: Trials, data: str, seed: int) -> Study:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """A part of the examples, or of the random orders of Shapley values: by number, among all
+    batches of Trials.blocks, or all orders."""
+
+    batches: range = range(0)
+    orders: range = range(0)
+
+
 @dataclass(slots=True)
 class _Part:
     """A part of the work: the arrays it fills, how much it is, and what does it, bit by bit."""
@@ -164,13 +168,25 @@ class _Part:
     steps: Callable[[], Iterator[float]]
 
 
-class _Growing:
+class Growing:
     """A study that is being measured; its arrays are filled where they stand."""
 
     def __init__(
-        self, trials: Trials, needs: frozenset[str], begun: Study, permutations: int
+        self,
+        trials: Trials,
+        needs: Collection[str],
+        begun: Study,
+        permutations: int,
+        portion: Portion | None = None,
     ) -> None:
-        self.trials, self.needs, self.examples = trials, needs, trials.examples
+        require_attention(trials.model.spec)
+        if not trials.heads:
+            raise HgvizError(
+                "all heads are off", "there is none left to measure", "Leave some of them on"
+            )
+        self.trials, self.needs, self.examples = trials, frozenset(needs), trials.examples
+        self.batches = tuple(batch for block in trials.blocks for batch in block)
+        self._mine = portion or Portion(range(len(self.batches)), range(permutations))
         column = {head: at for at, head in enumerate(begun.heads)}
         self._column, self._permutations = column, permutations
         self._columns = np.array([column[head] for head in trials.heads], np.int64)
@@ -185,16 +201,7 @@ class _Growing:
 
     def grow(self) -> Iterator[Step]:
         """Part after part, the cheapest first."""
-        heads = len(self._columns)
-        parts = [_Part((), 1.0, self._answer)]
-        for names, work, steps in (
-            (("gradient", "token_gradient"), 2.0, self._slopes),
-            (("loss_change", "change"), heads / 2, self._one_by_one),
-            (("alone",), heads / 2, self._alone),
-            (("shapley",), heads * self._permutations, self._shapley),
-        ):
-            if wanted := tuple(name for name in names if name in self.needs):
-                parts.append(_Part(wanted, work, steps))
+        parts = self.parts()
         total, done, told = sum(part.work for part in parts), 0.0, 0.0
         for part in parts:
             words = ", ".join(part.names).replace("_", " ") or "the whole model"
@@ -205,17 +212,30 @@ class _Growing:
                 yield Step(done + share * part.work, total, words, shown)
             done += part.work
 
+    def parts(self) -> list[_Part]:
+        """What is wanted, in that order."""
+        heads = len(self._columns)
+        parts = [_Part((), 1.0, self._answer)]
+        for names, work, steps in (
+            (("gradient", "token_gradient"), 2.0, self._slopes),
+            (("loss_change", "change"), heads / 2, self._one_by_one),
+            (("alone",), heads / 2, self._alone),
+            (("shapley",), heads * self._permutations, self._shapley),
+        ):
+            if wanted := tuple(name for name in names if name in self.needs):
+                parts.append(_Part(wanted, work, steps))
+        return parts
+
     def _batches(self, lacks: Callable[[Batch], bool]) -> Iterator[tuple[float, float, Batch]]:
         """Batches that lack something, each with its share of the work, from where to where."""
-        batches = [batch for block in self.trials.blocks for batch in block]
-        missing = [batch for batch in batches if lacks(batch)]
+        missing = [one for at in self._mine.batches if lacks(one := self.batches[at])]
         for number, batch in enumerate(missing):
             yield number / len(missing), 1 / len(missing), batch
 
     def _lacks(self, names: tuple[str, ...], rows: Numbers) -> bool:
         """Whether something that is wanted is not measured at some rows of these arrays."""
         return any(
-            bool(_unmeasured(self.arrays[name][rows[:, None], self._columns]).any())
+            bool(unmeasured(self.arrays[name][rows[:, None], self._columns]).any())
             for name in names
             if name in self.needs
         )
@@ -279,7 +299,7 @@ class _Growing:
         values = self.arrays["shapley"]
         for number in range(self._permutations):
             order = [heads[at] for at in random.permutation(len(heads))]
-            if not np.isnan(values[number, self._columns]).any():
+            if number not in self._mine.orders or not np.isnan(values[number, self._columns]).any():
                 continue
             before = self._mean_loss(frozenset(heads))
             for step, head in enumerate(order, 1):
@@ -303,8 +323,11 @@ def _filled(name: str, rows: int, heads: int, old: Any) -> Any:
     return found
 
 
-def _unmeasured(values: Any) -> Any:
+def unmeasured(values: Any) -> Any:
+    """Where an array of a study has no measurement yet."""
     return values == UNKNOWN if values.dtype == np.int8 else np.isnan(values)
 
 
-__all__ = ["importance", "keeping", "kept_study", "study"]
+__all__ = [
+    "Growing", "Portion", "blank", "importance", "keeping", "kept_study", "study", "unmeasured",
+]  # fmt: skip
