@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, Step, Task
 from hgviz.resources import bundled
 from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
 from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.models.training.plan import Plan
 
 # arrays of a study that one pass gives together
 TOGETHER = {
@@ -100,8 +103,6 @@ class _Planning:
         """The cell that trains a model."""
         import msgspec
 
-        from hgviz.models.training.plan import checked
-
         keys = {k: v for k, v in model.items() if k not in ("name", "recipe", "tokenizer")}
         if isinstance(activation, dict):
             keys |= {k: v for k, v in activation.items() if k != "name"}
@@ -115,7 +116,7 @@ class _Planning:
             "text_column": source.text_column, "label_column": source.label_column,
         }  # fmt: skip
         told = {"model": keys, "data": data, "recipe": recipe}
-        training = checked(told | ({"tokenizer": words} if words else {}), self.here)
+        training = _read(told | ({"tokenizer": words} if words else {}), self.here, place)
         if training.recipe.minutes:
             raise HgvizError(
                 "a study does not train for minutes", "what comes out would depend on the machine",
@@ -223,6 +224,27 @@ def digest_of_file(path: Path_) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise HgvizError(f"cannot read {path}", (error.strerror or str(error)).lower()) from error
+
+
+def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
+    """A training file as a study tells it; a key that is none shows before anything is trained."""
+    from hgviz.models.formats.own import parse_config
+    from hgviz.models.training.plan import checked
+
+    try:
+        training = checked(told, here)
+        if "from" not in training.model:
+            words = training.tokenizer
+            # as the data will have it: ids and labels are not known before the texts are read
+            likely = {"model_type": "hgviz", "vocab_size": words.size if words else 256}
+            labels = {"labels": ["0", "1"]} if training.model.get("goal") == "classes" else {}
+            parse_config(likely | labels | training.model, "[model]")
+    except HgvizError as error:
+        name = f"{place['model']} of this study"
+        if place["activation"] != "own":
+            name += f" with {place['activation']}"
+        raise HgvizError(f"{name} cannot be trained", error.why, error.do) from error
+    return training
 
 
 def _called(activation: Any) -> str:
