@@ -117,6 +117,15 @@ def test_any_number_of_layers_stands_before_and_after(counts):
     np.testing.assert_allclose(rollout(capture), reference(capture), atol=2e-7)
 
 
+@pytest.mark.parametrize("form", ["official", "windowed"])
+def test_rows_of_padding_that_were_never_computed_change_nothing(form):
+    capture = hourglass(letters(TEXT[:11]), (1, 3), form=form, down=True, up=True)
+    at = next(one.index for one in capture.spec.layers if one.role == "up")
+    short = Planted(capture.maps[at].weights[:, :11])
+    written = replace(capture, maps=(*capture.maps[:at], short, *capture.maps[at + 1 :]))
+    np.testing.assert_array_equal(rollout(written), rollout(capture))
+
+
 def test_attention_alone_may_go_up():
     capture = hourglass(letters(TEXT[:17]), (1, 2, 4), upsampling="none")
     np.testing.assert_allclose(rollout(capture), reference(capture), atol=2e-7)
