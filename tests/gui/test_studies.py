@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
@@ -295,3 +295,10 @@ def test_another_model_closes_the_study(program, measured, stranger, until):
     open_(program, measured, until)
     with_model(program, stranger, until)
     assert program.session.study is None and not program.session.masks
+
+
+def test_a_model_is_not_asked_for_once_its_study_has_gone(program):
+    """It is looked for while something else may be opened."""
+    program.commands._model_found("")
+    program.commands._model_chosen("somewhere")
+    assert not program.frame.findChildren(QFileDialog) and not program.session.work

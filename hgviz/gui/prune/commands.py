@@ -135,12 +135,16 @@ class PruneCommands:
         if path:
             self.open_path(path)
             return
+        if self.session.study is None:  # something else was opened meanwhile
+            return
         name = self.session.study.spec.name or "the model of this study"
         folder = QFileDialog.FileMode.Directory
         ask_for(self.window, f"Choose the checkpoint of {name}", folder, self._model_chosen)
 
     def _model_chosen(self, path: str) -> None:
         self._remember(path)
+        if self.session.study is None:  # as above
+            return
         task = tasks.require_model_of(self.session.study, path)
         self.working.start(
             self.lanes.engine, "find model", f"Looking at {opening.name_of(path)}", task,
