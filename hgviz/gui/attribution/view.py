@@ -30,7 +30,8 @@ from hgviz.gui.controls import (
 )
 from hgviz.gui.views import words
 from hgviz.gui.views.axes import Names
-from hgviz.gui.views.base import View, time_left
+from hgviz.gui.views.base import View
+from hgviz.gui.views.busy import time_left
 from hgviz.gui.views.grid import Words as Texts
 from hgviz.gui.working import GOING
 

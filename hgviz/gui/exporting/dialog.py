@@ -87,6 +87,8 @@ class ExportDialog(Overlay):
         self._wait.timeout.connect(self._ask)
         self.choices.changed.connect(self._changed)
         self.closed.connect(self._forget)
+        self.preview.stopped.connect(self._stop)
+        self.preview.resumed.connect(self._ask)
 
     def open(self) -> None:
         """Draw the first page at once."""
@@ -208,6 +210,11 @@ class ExportDialog(Overlay):
             on_step=partial(self._stepped, spec, dots), on_done=self._tell,
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
+
+    def _stop(self) -> None:
+        """Give up what is being drawn; the file can be written all the same."""
+        self._lanes.files.cancel(self._key)
+        self.preview.hold()
 
     def _stepped(self, spec: Spec, dots: float, step: Step) -> None:
         self.preview.step(step)

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 from hgviz.core import HgvizError, Step
 from hgviz.figures.spec import POINTS
 from hgviz.gui import theme
-from hgviz.gui.views.base import BAR_AFTER, Busy, Notice
+from hgviz.gui.views.base import Notice
+from hgviz.gui.views.busy import BAR_AFTER, Busy
 
 EDGE = 12  # px of ground around the paper
 LEAST, MOST = 60.0, 400.0  # dots per inch between which a screen is believed
@@ -148,10 +149,13 @@ class Sheet(QWidget):
 class PreviewPane(QWidget):
     """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern.
 
-    aged: what is there is of another choice, and what was said of it too.
+    aged: what is there is of another choice, and what was said of it too. stopped and resumed: what
+    somebody wants of the work under way.
     """
 
     aged = Signal()
+    stopped = Signal()
+    resumed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,6 +176,8 @@ class PreviewPane(QWidget):
         self._stack.addWidget(self.room)
         self._notice: Notice | None = None
         self._busy = Busy(self)
+        self._busy.stopped.connect(self.stopped)
+        self._busy.resumed.connect(self.resumed)
         self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
         self._late.timeout.connect(self._age)
 
@@ -193,6 +199,12 @@ class PreviewPane(QWidget):
         """Nothing is being drawn any more."""
         self._busy.stop()
         self._late.stop()
+
+    def hold(self) -> None:
+        """The work was stopped: what was drawn before stays, faded."""
+        self._late.stop()
+        self._age()
+        self._busy.hold(False)
 
     def show_picture(self, picture: Picture, dots: float) -> None:
         """Show a page."""

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.core import Step, Task
 from hgviz.gui.controls import Button, IconButton, PaneHead, Progress, Words, label, line
-from hgviz.gui.views.base import View, time_left
+from hgviz.gui.views.base import View
+from hgviz.gui.views.busy import time_left
 from hgviz.gui.views.words import number
 from hgviz.session import Session, Work
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HgvizError, Step, Task, finish
-from hgviz.gui import theme
-from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.controls import Button, label
+from hgviz.gui.views.busy import Busy, time_left
 from hgviz.gui.views.still import left_alone, put_on_clipboard
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 WAIT = 30  # ms: changes that come together are answered once
-BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
 
 
 class View(QWidget):
@@ -57,6 +55,9 @@ class View(QWidget):
         self._stack.addWidget(self.content)
         self._notice: Notice | None = None
         self._busy = Busy(self)
+        self._busy.stopped.connect(self._stopped)
+        self._busy.resumed.connect(self.refresh)
+        self._partly = False  # whether what is drawn is of work under way
         self._wait = QTimer(self, singleShot=True, interval=self.wait)
         self._wait.timeout.connect(self._ask)
         self.setProperty("kind", "pane")
@@ -205,6 +206,7 @@ class View(QWidget):
                 self._show_empty()
             return
         self._busy.begin()
+        self._partly = False
         lane.submit(
             key,
             self.title or type(self).__name__,
@@ -220,11 +222,18 @@ class View(QWidget):
             getattr(self._lanes, self.lane).cancel(f"view {id(self)}")
             self._busy.stop()
 
+    def _stopped(self) -> None:
+        """Somebody has seen enough: what is drawn stays, and says that it is a part."""
+        if self._lanes is not None:
+            getattr(self._lanes, self.lane).cancel(f"view {id(self)}")
+            self._busy.hold(self._partly)
+
     def _stepped(self, step: Step) -> None:
         """A step that carries a value carries a picture as far as it is done."""
         self._busy.step(step)
         if step.value is not None and self.session is not None:
             self._stack.setCurrentWidget(self.content)
+            self._partly = True
             self.draw(step.value)
 
     def _drawn(self, result: Any) -> None:
@@ -324,68 +333,4 @@ class Notice(QWidget):
         self.asked.emit(self.sender().property("action"))
 
 
-class Busy(QWidget):
-    """Nothing under 200 ms, then a 2 px bar along the top, after 1 s words with per cent."""
-
-    def __init__(self, over: QWidget) -> None:
-        super().__init__(over)
-        self._part = 0.0
-        self._began = 0.0
-        self._words = Words(factor=0.92, kind="secondary")
-        self._words.setAlignment(Qt.AlignmentFlag.AlignRight)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 4, 16, 0)
-        row.addWidget(self._words)
-        self._timer = QTimer(self, singleShot=True)
-        self._timer.timeout.connect(self._appear)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.hide()
-
-    def begin(self) -> None:
-        """Work was handed over."""
-        self._began, self._part = time.monotonic(), 0.0
-        self._words.hide()
-        if not self.isVisible():
-            self._timer.start(BAR_AFTER)
-
-    def step(self, step: Step) -> None:
-        """So much is done."""
-        self._part = step.done / step.total if step.total else 0.0
-        spent = time.monotonic() - self._began
-        if self.isVisible() and spent * 1000 > WORDS_AFTER:
-            left = spent * (1 - self._part) / self._part if self._part else None
-            part = f"{self._part:.0%}".replace("%", " %")
-            parts = [step.note, part, time_left(left)]
-            self._words.say(" · ".join(filter(None, parts)))
-            self._words.show()
-        self.update()
-
-    def stop(self) -> None:
-        """The work is over."""
-        self._timer.stop()
-        self.hide()
-
-    def place(self) -> None:
-        """Along the top of the pane."""
-        self.setGeometry(QRect(0, 0, self.parentWidget().width(), 24))
-
-    def _appear(self) -> None:
-        self.place()
-        self.show()
-        self.raise_()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The bar; the part that is done is blue."""
-        now = theme.current()
-        with QPainter(self) as painter:
-            painter.fillRect(0, 0, self.width(), 2, now.hover)
-            painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
-
-
-def time_left(seconds: float | None) -> str:
-    """Such as "about 20 s left"; or nothing while nobody can know."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {round(seconds / 60)} min left"
+__all__ = ["Notice", "View", "time_left"]

@@ -1,0 +1,131 @@
+"""That a pane is at work: a bar, then how far it is, how long it takes, and Stop."""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from hgviz.core import Step
+from hgviz.gui import theme
+from hgviz.gui.controls import Button, Words
+
+BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
+HIGH = 28  # px
+
+
+class Busy(QWidget):
+    """Nothing under 200 ms, then a 2 px bar along the top, after 1 s words with per cent, and Stop.
+
+    What is stopped says how far it came until it goes on.
+    """
+
+    stopped = Signal()
+    resumed = Signal()
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self._part = 0.0
+        self._began = 0.0
+        self._held = False
+        self._words = Words(factor=0.92, kind="secondary")
+        self._words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 4, 8, 0)
+        row.addWidget(self._words)
+        self.button = Button("Stop", "stop")  # no child: what lies under the words is pointed at
+        self.button.setParent(over)
+        self.button.hide()
+        self.button.clicked.connect(self._pressed)
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._appear)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def begin(self) -> None:
+        """Work was handed over."""
+        self._began, self._part, self._held = time.monotonic(), 0.0, False
+        self._words.hide()
+        self.button.hide()
+        if not self.isVisible():
+            self._timer.start(BAR_AFTER)
+
+    def step(self, step: Step) -> None:
+        """So much is done."""
+        self._part = step.done / step.total if step.total else 0.0
+        spent = time.monotonic() - self._began
+        if self.isVisible() and spent * 1000 > WORDS_AFTER:
+            left = spent * (1 - self._part) / self._part if self._part else None
+            self._say(
+                " · ".join(filter(None, [step.note, self._per_cent, time_left(left)])), "Stop"
+            )
+        self.update()
+
+    def hold(self, kept: bool) -> None:
+        """The work was stopped by hand; kept: whether a part of the picture is there."""
+        self._timer.stop()
+        self._held = True
+        what = "this is a part of it" if kept else "nothing is drawn yet"
+        self._say(f"Stopped at {self._per_cent}: {what}", "Go on")
+
+    def stop(self) -> None:
+        """The work is over."""
+        self._timer.stop()
+        self.hide()
+        self.button.hide()
+
+    def place(self) -> None:
+        """Along the top of the pane."""
+        wide = self.parentWidget().width()
+        button = self.button.sizeHint().width() if not self.button.isHidden() else 0
+        self.setGeometry(QRect(0, 0, wide, HIGH))
+        self.layout().setContentsMargins(16, 4, button + 16 if button else 16, 0)
+        self.button.setGeometry(wide - button - 8, 4, button, HIGH - 4)
+
+    @property
+    def _per_cent(self) -> str:
+        return f"{self._part:.0%}".replace("%", "\u202f%")
+
+    def _say(self, words: str, button: str) -> None:
+        self._words.say(words)
+        self._words.show()
+        if self.button.isHidden() or self.button.text() != button:
+            self.button.setText(button)
+            self.button.wear("stop" if button == "Stop" else "arrow-right")
+            self.button.show()
+        self.place()
+        self.show()
+        self.raise_()
+        self.button.raise_()
+
+    def _pressed(self) -> None:
+        (self.resumed if self._held else self.stopped).emit()
+
+    def _appear(self) -> None:
+        """The bar; later Stop, though nobody knows how far it is."""
+        if self.isVisible():
+            if self.button.isHidden():
+                self._say("", "Stop")
+            return
+        self.place()
+        self.show()
+        self.raise_()
+        self._timer.start(WORDS_AFTER - BAR_AFTER)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The bar; the part that is done is blue."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.fillRect(0, 0, self.width(), 2, now.hover)
+            painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
+
+
+def time_left(seconds: float | None) -> str:
+    """Such as "about 20 s left"; or nothing while nobody can know."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {round(seconds / 60)} min left"
