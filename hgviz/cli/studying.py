@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,11 @@ from hgviz.cli.options import AsJson, Scheduler
 
 if TYPE_CHECKING:
     from hgviz.core import Task
-    from hgviz.sweep import Sweep
+    from hgviz.sweep import Standing, State, Sweep
+
+STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "blocked")
+ROWS = ("data", "model", "activation")
+MOST_SEEDS = 10  # side by side
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder that hgviz study run wrote into.")
@@ -58,14 +64,18 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 
 
 def _telling(task: Task[Sweep]) -> Task[Sweep]:
-    """The task, with a line for each cell that is given up."""
+    """The task, with a line for what has changed, and for each cell that is given up."""
+    from hgviz.sweep import Sweep
+
     while True:
         try:
             step = next(task)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        if step.value is not None and step.value[1] == "failed":
+        if isinstance(step.value, tuple) and step.value[1] == "failed":
             terminal.complain(f"Given up: {step.value[0].label}.")
+        elif isinstance(step.value, Sweep) and step.value.changed:
+            terminal.complain(_changed(step.value))
         yield step
 
 
@@ -79,30 +89,88 @@ def _part(text: str) -> tuple[int, int]:
 
 
 def _tell(sweep: Sweep, folder: Path) -> None:
-    counts = ", ".join(f"{count:,} {state}" for state, count in sorted(sweep.counts.items()))
+    """All of it in some lines, with the grid of its cells."""
+    counts = ", ".join(f"{sweep.counts[one]:,} {one}" for one in STATES if sweep.counts[one])
     terminal.say(f"{folder}: {terminal.counted(len(sweep.standings), 'cell')}: {counts}.")
+    if not sweep.complete:
+        terminal.show({"kinds": _kinds(sweep), "done, of how many": _grid(sweep)})
+    if sweep.left:
+        terminal.say(f"About {_duration(sweep.left)} left.")
     if sweep.changed:
-        terminal.say(
-            f"{terminal.counted(sweep.changed, 'result')} of other models, data or settings "
-            "than the study asks for now; they are kept."
-        )
+        terminal.say(_changed(sweep))
     for one in sweep.standings:
         if one.state == "running":
-            terminal.say(f"Running on {one.host}: {one.cell.label}, {one.share:.0%}, {one.note}")
-        if one.state == "failed":
+            note = f", {one.note}" if one.note else ""
+            terminal.say(f"Running on {one.host}: {one.cell.label}, {one.share:.0%}{note}")
+        elif one.state == "failed":
             terminal.say(f"Failed: {one.cell.label}. {one.line}")
+        elif one.state == "waiting" and one.line:
+            terminal.say(f"Waiting after {one.tries} of 3 tries: {one.cell.label}. {one.line}")
+    blocked = [one for one in sweep.standings if one.state == "blocked"]
+    for line, count in Counter(one.line for one in blocked).items():
+        terminal.say(f"Blocked: {terminal.counted(count, 'cell')}, since {line}.")
     if sweep.counts["failed"]:
         terminal.say("Try these once more: hgviz study run STUDY.toml -o DIR --again")
+
+
+def _changed(sweep: Sweep) -> str:
+    what = f" ({', '.join(sweep.changes)} changed)" if sweep.changes else ""
+    return (
+        f"{terminal.counted(sweep.changed, 'result')} of other models, data or settings than the "
+        f"study asks for now{what}; they are kept."
+    )
+
+
+def _kinds(sweep: Sweep) -> list[dict[str, Any]]:
+    """How many cells of each kind are in which state."""
+    found = dict.fromkeys(one.cell.work for one in sweep.standings)
+    each = {work: Counter(one.state for one in sweep.of(work)) for work in found}
+    states = [state for state in STATES if sweep.counts[state]]
+    return [
+        {"kind": work, "cells": each[work].total(), **{one: each[work][one] for one in states}}
+        for work in found
+    ]
+
+
+def _grid(sweep: Sweep) -> list[dict[str, Any]]:
+    """Data, models and activations as rows, seeds as columns."""
+    seeds = sweep.names("seed")
+    columns = dict.fromkeys(f"seed {one}" for one in seeds) if len(seeds) <= MOST_SEEDS else {}
+    rows: dict[tuple[str, ...], dict[str, list[Standing]]] = {}
+    for one in sweep.standings:
+        row = rows.setdefault(tuple(one.cell.place.get(axis, "") for axis in ROWS), {})
+        column = f"seed {one.cell.place.get('seed', '')}" if columns else "all seeds"
+        row.setdefault(column, []).append(one)
+    return [
+        {**dict(zip(ROWS, names, strict=True)),
+         **{name: _stand(row.get(name, [])) for name in columns or ("all seeds",)}}
+        for names, row in rows.items()
+    ]  # fmt: skip
+
+
+def _stand(some: Sequence[Standing]) -> str:
+    counts = Counter(one.state for one in some)
+    more = [f"{counts[one]} {one}" for one in ("running", "failed", "blocked") if counts[one]]
+    return ", ".join([f"{counts['done']}/{len(some)}", *more]) if some else ""
+
+
+def _duration(seconds: float) -> str:
+    for name, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 1.5 * size:
+            return terminal.counted(round(seconds / size), name)
+    return terminal.counted(max(1, round(seconds)), "second")
 
 
 def _facts(sweep: Sweep) -> dict[str, Any]:
     return {
         "kind": "sweep", "title": sweep.title, "complete": sweep.complete,
         "counts": dict(sweep.counts), "left": sweep.left, "changed": sweep.changed,
+        "changes": list(sweep.changes),
         "cells": [
             {
                 "key": one.cell.key, "work": one.cell.work, **one.cell.place, "state": one.state,
                 "share": one.share, "seconds": one.seconds, "host": one.host, "line": one.line,
+                "tries": one.tries, "note": one.note,
             }
             for one in sweep.standings
         ],

@@ -7,24 +7,19 @@ one process and on a cluster.
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-import traceback
+import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, Step, Task
-from hgviz.errors import explained
 from hgviz.sweep import Cell
 from hgviz.tasks.lending import MODELS, kept
 from hgviz.tasks.portions import PORTIONS
+from hgviz.tasks.trying import Tried
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -37,73 +32,7 @@ Facts = dict[str, Any]
 
 def work_in(path: str) -> Callable[[Cell], Task[Outcome]]:
     """The work of a folder's cells."""
-    return _Work(path)
-
-
-class _Work:
-    """A cell from its beginning to its result file, or to why it has none."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __call__(self, cell: Cell) -> Task[Outcome]:
-        from hgviz.store.sweep import GONE, TRIES, SweepFolder
-
-        folder = SweepFolder(self.path)
-        if folder.is_done(cell.key):  # by a worker that was thought dead
-            return "done"
-        tries = folder.begin(cell.key)
-        if tries > TRIES:
-            folder.fail(cell.key, TRIES, f"{GONE}: it has no more than {TRIES} tries")
-            return "failed"
-        begun = time.perf_counter()
-        try:
-            found = yield from _beating(folder, cell, tries, _measured(folder, cell))
-            folder.keep(cell.key, found, _made(time.perf_counter() - begun))
-        except (GeneratorExit, KeyboardInterrupt):
-            folder.release(cell.key)
-            raise
-        except Exception as error:
-            if _of_the_place(error):
-                folder.release(cell.key)
-                raise
-            line = " ".join(explained(error).lines)
-            if tries < TRIES:
-                folder.beat(cell.key, tries, 0.0, "", line)
-                return "again"
-            folder.fail(cell.key, tries, line, "".join(traceback.format_exception(error)))
-            return "failed"
-        return "done"
-
-
-def _of_the_place(error: BaseException) -> bool:
-    """Whether it would happen to every cell: a disk that is full, or cannot be written."""
-    from hgviz.store.files import is_full
-
-    here: BaseException | None = error
-    while here is not None:
-        if is_full(here):
-            return True
-        here = here.__cause__
-    return False
-
-
-def _beating(folder: SweepFolder, cell: Cell, tries: int, task: Task[Facts]) -> Task[Facts]:
-    """A task that tells its folder how far it is, every now and then."""
-    from hgviz.store.sweep import BEAT
-
-    told = time.monotonic()
-    with closing(task):
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            if time.monotonic() - told > BEAT:
-                told = time.monotonic()
-                share = step.done / step.total if step.total else 0.0
-                folder.beat(cell.key, tries, share, step.note)
-            yield Step(step.done, step.total, step.note)
+    return Tried(path, _measured)
 
 
 def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
@@ -120,16 +49,6 @@ def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
         return (yield from WORK[cell.work](folder, cell))
 
 
-def _made(seconds: float) -> Facts:
-    """What is said of a result beside the numbers."""
-    from hgviz.tasks.capturing import versions
-
-    return {
-        "seconds": seconds, "host": socket.gethostname(), "pid": os.getpid(),
-        "program": hgviz.__version__, "versions": dict(versions()),
-    }  # fmt: skip
-
-
 # --- the kinds ------------------------------------------------------------------------------------
 
 
@@ -142,7 +61,9 @@ def _train(folder: SweepFolder, cell: Cell) -> Task[Facts]:
         _require_same(name, path, cell.given["files"][name])
     plan = with_files(cell.given["plan"], cell.paths)
     out = folder.model_at(cell.key)
-    report = yield from training.train(plan, out)
+    if not (out / training.STATE).exists():
+        shutil.rmtree(out, ignore_errors=True)  # of a result that somebody deleted
+    report = yield from training.train(plan, out, keep=True)
     return {
         "metric": report.metric, "value": report.value, "figures": report.figures,
         "steps": report.steps, "digest": _open(folder, {"trained": cell.key}, {}).spec.digest,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hgviz.cluster import HERE, require_scheduler, run
 from hgviz.core import HgvizError, Step, Task
 from hgviz.sweep import Cell, Standing, Sweep, read_study_file
 from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.store.sweep import SweepFolder
 
 
 def run_sweep(
@@ -22,11 +26,12 @@ def run_sweep(
 
     scheduler: see hgviz.cluster. again: cells that were given up are tried once more. part: (K, N),
     only the K-th of N parts of the models, so that N machines can share the work. Each Step's value
-    is a cell and its outcome, or None. Errors: HgvizError for a file that cannot be used, and for
-    what stops everything, such as a full disk: what is done by then is kept.
+    is a cell and its outcome, or None; once, before the first cell, the Sweep as it stands. Errors:
+    HgvizError for a file that cannot be used, and for what stops everything, such as a full disk:
+    what is done by then is kept.
     """
     require_scheduler(scheduler)
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.sweep import SweepFolder, is_sweep
     from hgviz.tasks.cells import work_in
     from hgviz.tasks.planning import plan
 
@@ -34,7 +39,8 @@ def run_sweep(
     folder = SweepFolder(Path(out).resolve())
     _require_ours(folder.path)
     cells = yield from plan(asked, Path(file).resolve().parent)
-    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells)
+    changes = _changes(folder, cells) if is_sweep(folder.path) else ()
+    folder.write_plan(Path(file).read_text(encoding="utf-8"), cells, changes=changes)
     if again:
         folder.forgive()
     sweep = folder.sweep()
@@ -42,9 +48,9 @@ def run_sweep(
     given_up = {one.cell.key for one in sweep.standings if one.state in ("failed", "blocked")}
     mine = _part(cells, *part)
     wanted = [one for one in cells if one.key not in given_up and one.key in mine]
-    yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done")
-    yield from run(wanted, work_in(str(folder.path)), scheduler, done)
-    return folder.sweep()
+    yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done", sweep)
+    yield from run(wanted, work_in(str(folder.path)), scheduler, done, str(folder.path))
+    return folder.sweep(sweep)
 
 
 def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
@@ -78,6 +84,45 @@ def open_sweep(path: Path_) -> Task[Sweep]:
         return sweep_at(out)
     cells = yield from plan(asked, Path(path).resolve().parent)
     return Sweep(asked, tuple(Standing(one) for one in cells), str(out))
+
+
+def _changes(folder: SweepFolder, cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What is another now than when the folder was planned: files by their names, or settings."""
+    now = {(one.work, frozenset(one.place.items())): one for one in cells}
+    keys = {one.key for one in cells}
+    found = dict.fromkeys(folder.changes())
+    for old in folder.cells():
+        if old.key in keys:
+            continue
+        new = now.get((old.work, frozenset(old.place.items())))
+        if new is None:
+            found["what is asked"] = None
+            continue
+        before, after = _digests(old), _digests(new)
+        others = [name for name in before if name in after and before[name] != after[name]]
+        for name in others:
+            found[Path(new.paths[name]).name] = None
+        if not others and _settings(old) != _settings(new):
+            found[f"settings of {old.work}"] = None
+    return tuple(found)
+
+
+def _digests(cell: Cell) -> dict[str, str]:
+    """The digest of every file of a cell, by its name in paths."""
+    given = cell.given
+    found = dict(given.get("files", {}))
+    for name in cell.paths:
+        side, _, word = name.rpartition(" ")
+        value = (given.get(side, {}) if side else given).get(word)
+        if isinstance(value, str):
+            found[name] = value
+    return found
+
+
+def _settings(cell: Cell) -> dict[str, Any]:
+    """What decides of a cell beside its files and the models it needs."""
+    beside = ("files", "data", "checkpoint", "trained", "a", "b")
+    return {name: value for name, value in cell.given.items() if name not in beside}
 
 
 def _part(cells: Sequence[Cell], number: int, of: int) -> frozenset[str]:

@@ -55,13 +55,18 @@ class Report:
 
 
 def train(
-    plan: Plan, folder: str | os.PathLike[str], enough: Callable[[], bool] = lambda: False
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    enough: Callable[[], bool] = lambda: False,
+    keep: bool = False,
 ) -> Task[Report]:
     """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
 
     Stopped or killed, it goes on from folder/state.pt when started again with the same plan.
-    enough: asked before each step whether to end with what is learnt by then. Steps carry {"step",
-    "loss", "held_out"}, and from the first step on "metric" and "before", as Report has them.
+    enough: asked before each step whether to end with what is learnt by then. keep: state.pt stays
+    until who asked has the report where it is safe; with it the end is done again in a moment.
+    Steps carry {"step", "loss", "held_out"}, and from the first step on "metric" and "before", as
+    Report has them.
     """
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
@@ -81,7 +86,12 @@ def train(
     start.model.train()
     yield from _loop(plan, out, start, optimiser, state, enough)
     yield Step(1, 1, "measuring the stored file on all held-out data")
-    return _finished(plan, out, start, state)
+    report = _finished(plan, out, start, state)
+    for left in out.glob(f"{STATE}.*.part"):  # of tries that were killed while they wrote it
+        left.unlink(missing_ok=True)
+    if not keep:
+        (out / STATE).unlink(missing_ok=True)
+    return report
 
 
 def _loop(
@@ -164,7 +174,6 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
             for name, one in state["before"].items()}  # fmt: skip
     row |= {f"stored_{name}": value for name, value in figures.items()}
     _log(out, row)
-    (out / STATE).unlink(missing_ok=True)
     return Report(
         str(out), objective.metric, figures, state["step"], state["seconds"], state["before"],
         roles,
@@ -221,18 +230,23 @@ def _log(out: Path, row: dict[str, Any]) -> None:
 def _snapshot(
     out: Path, plan: Plan, start: Start, optimiser: torch.optim.Optimizer, state: dict[str, Any]
 ) -> None:
-    part = out / f"{STATE}.part"
-    torch.save(
-        {
-            "plan": msgspec.json.encode(plan).decode(),
-            "learnt": start.learnt.state_dict(),
-            "optimiser": optimiser.state_dict(),
-            "state": dict(state),
-            "random": torch.get_rng_state(),
-        },
-        part,
-    )
-    part.replace(out / STATE)
+    part = out / f"{STATE}.{os.getpid()}.part"
+    told = {
+        "plan": msgspec.json.encode(plan).decode(),
+        "learnt": start.learnt.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "state": dict(state),
+        "random": torch.get_rng_state(),
+    }
+    try:
+        with part.open("wb") as file:
+            torch.save(told, file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(out / STATE)
+    except BaseException:
+        part.unlink(missing_ok=True)  # a full disk needs the room
+        raise
 
 
 def _found(out: Path, plan: Plan) -> dict[str, Any] | None:

@@ -6,17 +6,18 @@ leaves its result in a file; what crosses to a worker and back is the cell and o
 
 from __future__ import annotations
 
-import logging
 import os
-import re
-import subprocess
+import socket
+import tempfile
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from hgviz import __version__
 from hgviz.core import HgvizError, Step, Task
 
 if TYPE_CHECKING:
@@ -24,12 +25,17 @@ if TYPE_CHECKING:
 
 HERE = ""  # the scheduler of whoever asks for none: this process
 FORMS = "local:N, tcp://host:8786 or slurm:profile.yaml"
-PATIENCE = 60.0  # s until a cluster has a worker
+ANSWER = 10.0  # s until a scheduler answers
+PATIENCE = (
+    60.0  # s until it has a worker; jobs of Slurm may wait in its queue for as long as it likes
+)
 LOST = 6  # deaths of workers at one cell before it began
 ROOM = 5.0  # s: how often a cluster is asked how many threads it has
 WAIT = 0.5  # s: how often a person is told of a cluster at work
 
-Outcome = Literal["done", "again", "failed"]
+ELSEWHERE = 5.0  # s until a cell is asked for again that another run computes
+
+Outcome = Literal["done", "again", "failed", "taken"]
 
 
 class Cell(Protocol):
@@ -70,14 +76,19 @@ def require_scheduler(scheduler: str) -> None:
 
 
 def run(
-    cells: Sequence[Any], work: Work, scheduler: str = HERE, done: Collection[str] = ()
+    cells: Sequence[Any],
+    work: Work,
+    scheduler: str = HERE,
+    done: Collection[str] = (),
+    folder: str = "",
 ) -> Task[None]:
     """Compute cells, those first that others need, until none is left that can be.
 
-    work: does one cell to its end; it says "done", "failed" where the cell is given up, or "again".
-    done: cells that need not be computed. Each Step's value is a cell and its outcome, or None. A
-    cell whose worker dies is done again. Errors: HgvizError for a scheduler that cannot be had or
-    goes away, and whatever work raises: then all that is done stays.
+    work: does one cell to its end; it says "done", "failed" where the cell is given up, "again", or
+    "taken" where another run computes it. done: cells that need not be computed. folder: what all
+    workers must see. Each Step's value is a cell and its outcome, or None. A cell whose worker dies
+    is done again. Errors: HgvizError for a scheduler that cannot be had or goes away, for workers
+    with another hgviz, and whatever work raises: then all that is done stays.
     """
     require_scheduler(scheduler)
     order = Order(cells, done)
@@ -85,6 +96,8 @@ def run(
         yield from _here(order, work)
         return
     with _client(scheduler) as client:
+        yield from _workers(client, scheduler)
+        _require_alike(client, folder)
         yield from _there(order, work, client, scheduler)
 
 
@@ -104,19 +117,26 @@ class Order:
             for need in missing:
                 self._for.setdefault(need, []).append(key)
         self._ready = deque(key for key, missing in self._missing.items() if not missing)
+        self._later: deque[tuple[float, str]] = deque()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to take, now or later, until one that was taken ends."""
+        return not (self._ready or self._later)
 
     def take(self) -> Any | None:
         """A cell that can be computed now."""
+        while self._later and self._later[0][0] <= time.monotonic():
+            self._ready.append(self._later.popleft()[1])
         return self._cells[self._ready.popleft()] if self._ready else None
 
-    def give_back(self, cell: Any) -> None:
-        """It is to be computed again, after the others."""
-        self._ready.append(cell.key)
-
     def end(self, cell: Any, outcome: Outcome) -> None:
-        """What becomes of the cells that need it: after a failure they are never ready."""
+        """What becomes of it, and of the cells that need it: after a failure they are never ready;
+        what is to be computed again comes after the others."""
         if outcome == "again":
-            return self.give_back(cell)
+            return self._ready.append(cell.key)
+        if outcome == "taken":
+            return self._later.append((time.monotonic() + ELSEWHERE, cell.key))
         self.done += 1
         if outcome == "done":
             for key in self._for.get(cell.key, ()):
@@ -127,7 +147,11 @@ class Order:
 
 
 def _here(order: Order, work: Work) -> Task[None]:
-    while (cell := order.take()) is not None:
+    while not order.over:
+        if (cell := order.take()) is None:
+            time.sleep(WAIT)
+            yield Step(order.done, order.total, "another run computes what is left")
+            continue
         with closing(work(cell)) as task:
             outcome: Outcome = yield from _inside(task, order, cell)
         order.end(cell, outcome)
@@ -148,18 +172,81 @@ def _inside(task: Task[Outcome], order: Order, cell: Any) -> Task[Outcome]:
 # --- dask.distributed -----------------------------------------------------------------------------
 
 
-def whole(work: Work, cell: Any) -> Outcome:
-    """A worker's side: a cell to its end."""
-    task = work(cell)
-    while True:
-        try:
-            next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+_one_at_a_time = threading.Lock()  # torch has one count of threads, and one state of chance
+
+
+def whole(work: Work, cell: Any, version: str = __version__) -> Outcome:
+    """A worker's side: a cell to its end, unless the worker is told to end before.
+
+    version: of the hgviz that asks. Errors: HgvizError where it is another, and what work raises.
+    """
+    if version != __version__:
+        raise _other(socket.gethostname(), __version__, version)
+    with _one_at_a_time, closing(work(cell)) as task:
+        while not _is_ending():
+            try:
+                next(task)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+    return "again"
+
+
+def _is_ending() -> bool:
+    """Whether this is a worker that closes: its job is over, or the run was stopped."""
+    from distributed import get_worker
+
+    try:
+        return get_worker().status.name in ("closing", "closed", "stopping", "failed")
+    except ValueError:
+        return False
+
+
+def _workers(client: Client, scheduler: str) -> Task[None]:
+    """Wait for the first worker. Errors: HgvizError where none comes."""
+    begun = time.monotonic()
+    while not client.nthreads():
+        if time.monotonic() - begun > PATIENCE and not scheduler.startswith("slurm:"):
+            raise HgvizError(
+                f"{scheduler} has no worker", f"none came in {PATIENCE:.0f} s",
+                "Start workers with `dask worker`, or see what the cluster says",
+            )  # fmt: skip
+        yield Step(0, 1, "waiting for a worker")
+        time.sleep(WAIT)
+
+
+def _require_alike(client: Client, folder: str) -> None:
+    """Errors: HgvizError where a worker has another hgviz, or does not see the folder.
+
+    Of workers that come later the first is asked with each cell, and the second shows when they
+    begin one: there is no place for it.
+    """
+    told: Any = client.get_versions(packages=["hgviz"])
+    for address, one in told["workers"].items():
+        theirs = one["packages"].get("hgviz")
+        if theirs != __version__:
+            raise _other(address, theirs, __version__)
+    if not folder:
+        return
+    with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as marker:
+        seen = client.run(os.path.exists, marker.name)
+    blind = [address for address, sees in seen.items() if not sees]
+    if blind:
+        raise HgvizError(
+            f"the worker {blind[0]} does not see {folder}",
+            f"{len(blind)} of {len(seen)} workers share no such folder with this machine",
+            "Choose a folder that all machines have under one name",
+        )  # fmt: skip
+
+
+def _other(where: str, theirs: str | None, ours: str) -> HgvizError:
+    return HgvizError(
+        f"the worker {where} has {f'hgviz {theirs}' if theirs else 'no hgviz'}",
+        f"the run is of hgviz {ours}", "Install the same version there, and start it again",
+    )  # fmt: skip
 
 
 def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[None]:
-    """As many cells at a time as there are threads, so that a death is of one cell's making."""
+    """As many cells at a time as there are workers, so that a death is of one cell's making."""
     running: dict[Any, Any] = {}
     ended: SimpleQueue[Any] = SimpleQueue()
     deaths: Counter[str] = Counter()
@@ -167,21 +254,21 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
     asked = -ROOM
     while True:
         if time.monotonic() - asked > ROOM:  # not for every cell: the answer names every worker
-            asked, room = time.monotonic(), max(1, sum(client.nthreads().values()))
+            asked, room = time.monotonic(), max(1, len(client.nthreads()))
         while len(running) < room and (cell := order.take()) is not None:
             sent += 1
             # a key of its own for each try: a scheduler remembers what it has seen
             key = f"{cell.key}-{os.getpid()}-{sent}"
-            future = client.submit(whole, work, cell, key=key, pure=False, retries=0)
+            future = client.submit(whole, work, cell, __version__, key=key, pure=False, retries=0)
             running[future] = cell
             future.add_done_callback(ended.put)
-        if not running:
+        if not running and order.over:
             return
         try:
             future = ended.get(timeout=WAIT)
         except Empty:
             _require_there(client, scheduler, order)
-            yield Step(order.done, order.total, f"{len(running)} running, {room} at a time")
+            yield Step(order.done, order.total, f"{len(running)} running")
             continue
         _require_there(client, scheduler, order)
         cell = running.pop(future)
@@ -222,9 +309,11 @@ def _require_there(client: Client, scheduler: str, order: Order) -> None:
 
 @contextmanager
 def _client(scheduler: str) -> Iterator[Client]:
-    """A cluster that has at least one worker. Errors: HgvizError where none can be had."""
+    """A cluster, which may have no worker yet. Errors: HgvizError where none can be had."""
     import dask
     from distributed import Client
+
+    from hgviz.cluster.owned import local, slurm
 
     quiet = {
         "distributed.scheduler.allowed-failures": 0,  # tries are counted in the cells' files
@@ -238,89 +327,18 @@ def _client(scheduler: str) -> Iterator[Client]:
         try:
             owner: Any = None
             if kind == "local":
-                owner = _local(int(rest))
+                owner = local(int(rest))
             elif kind == "slurm":
-                owner = _slurm(rest)
-            client = Client(owner or scheduler, timeout=PATIENCE, set_as_default=False)
+                owner = slurm(rest)
+            client = Client(owner or scheduler, timeout=ANSWER, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise HgvizError(
                 f"there is no scheduler at {scheduler}", str(error).splitlines()[0].lower(),
                 "Start one with `dask scheduler`, then workers with `dask worker`",
             ) from None  # fmt: skip
         try:
-            try:
-                client.wait_for_workers(1, timeout=PATIENCE)
-            except TimeoutError:
-                raise HgvizError(
-                    f"{scheduler} has no worker", f"none came in {PATIENCE:.0f} s",
-                    "Start workers with `dask worker`, or see what the cluster says",
-                ) from None  # fmt: skip
             yield client
         finally:
             client.close()
             if owner is not None:
                 owner.close()
-
-
-def _local(count: int) -> Any:
-    """Workers of one thread each on this machine, one on each GPU by turns."""
-    from distributed import Nanny, Scheduler, SpecCluster
-
-    gpus = _gpus()
-    workers = {
-        number: {
-            "cls": Nanny,
-            "options": {
-                "nthreads": 1, "memory_limit": None, "dashboard_address": None,
-                "silence_logs": logging.CRITICAL,
-                "env": {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {},
-            },
-        }
-        for number in range(count)
-    }  # fmt: skip
-    address = {"host": "127.0.0.1", "dashboard_address": None, "dashboard": False}
-    return SpecCluster(
-        scheduler={"cls": Scheduler, "options": address},
-        workers=workers,
-        silence_logs=logging.CRITICAL,
-    )
-
-
-def _gpus() -> list[str]:
-    """The GPUs of this machine, by what they are called in CUDA_VISIBLE_DEVICES."""
-    if "CUDA_VISIBLE_DEVICES" in os.environ:
-        return [one for one in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if one]
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return re.findall(r"^GPU (\d+):", listed.stdout, re.MULTILINE)
-
-
-def _slurm(profile: str) -> Any:
-    """Workers as jobs of Slurm. profile: a YAML file with the options of dask_jobqueue's
-    SLURMCluster, and jobs, how many."""
-    import yaml
-
-    try:
-        with open(profile, encoding="utf-8") as file:
-            options: Mapping[str, Any] = yaml.safe_load(file)
-        jobs = int(options.get("jobs", 1))
-        options = {name: value for name, value in options.items() if name != "jobs"}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
-        raise HgvizError(
-            f"{profile} is no profile of a cluster", str(error).splitlines()[0],
-            "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",
-        ) from None  # fmt: skip
-    try:
-        from dask_jobqueue.slurm import SLURMCluster
-
-        return SLURMCluster(**{"processes": 1, **options}, n_workers=jobs)
-    except ImportError:
-        raise HgvizError(
-            "Slurm needs dask-jobqueue", "it is not installed", "Run: pip install 'hgviz[cluster]'"
-        ) from None
-    except (TypeError, ValueError, OSError) as error:
-        raise HgvizError(
-            f"no cluster by {profile}", str(error).splitlines()[0], "Change it, or ask its admins"
-        ) from None

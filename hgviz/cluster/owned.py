@@ -1,0 +1,76 @@
+"""Clusters that last as long as a run: workers on this machine, or jobs of Slurm."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from hgviz.core import HgvizError
+
+
+def local(count: int) -> Any:
+    """Workers of one thread each on this machine, one on each GPU by turns."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    cards = gpus()
+    workers = {
+        number: {
+            "cls": Nanny,
+            "options": {
+                "nthreads": 1, "memory_limit": None, "dashboard_address": None,
+                "silence_logs": logging.CRITICAL,
+                "env": {"CUDA_VISIBLE_DEVICES": cards[number % len(cards)]} if cards else {},
+            },
+        }
+        for number in range(count)
+    }  # fmt: skip
+    address = {"host": "127.0.0.1", "dashboard_address": None, "dashboard": False}
+    return SpecCluster(
+        scheduler={"cls": Scheduler, "options": address},
+        workers=workers,
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def gpus() -> list[str]:
+    """The GPUs of this machine, by what they are called in CUDA_VISIBLE_DEVICES."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return [one for one in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if one]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return re.findall(r"^GPU (\d+):", listed.stdout, re.MULTILINE)
+
+
+def slurm(profile: str) -> Any:
+    """Workers as jobs of Slurm. profile: a YAML file with the options of dask_jobqueue's
+    SLURMCluster, and jobs, how many."""
+    import yaml
+
+    try:
+        with open(profile, encoding="utf-8") as file:
+            options: Mapping[str, Any] = yaml.safe_load(file)
+        jobs = int(options.get("jobs", 1))
+        options = {name: value for name, value in options.items() if name != "jobs"}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
+        raise HgvizError(
+            f"{profile} is no profile of a cluster", str(error).splitlines()[0],
+            "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",
+        ) from None  # fmt: skip
+    try:
+        from dask_jobqueue.slurm import SLURMCluster
+
+        return SLURMCluster(**{"processes": 1, **options}, n_workers=jobs)
+    except ImportError:
+        raise HgvizError(
+            "Slurm needs dask-jobqueue", "it is not installed", "Run: pip install 'hgviz[cluster]'"
+        ) from None
+    except (TypeError, ValueError, OSError) as error:
+        raise HgvizError(
+            f"no cluster by {profile}", str(error).splitlines()[0], "Change it, or ask its admins"
+        ) from None
