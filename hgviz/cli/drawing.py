@@ -28,7 +28,8 @@ def figure(
         typer.Argument(
             metavar="PATH...",
             parser=bundled,
-            help="Captures, or studies (.h5); or one FIG.toml, a sheet of several figures.",
+            help="Captures, or studies (.h5), or the folder of hgviz study run; or one FIG.toml, a "
+            "sheet of several figures.",
         ),
     ],
     kind: Annotated[
@@ -36,7 +37,7 @@ def figure(
         typer.Option(
             metavar="K",
             help="Of a capture map, links, wall, levels, rollout, neurons; of two compare; of "
-            "some profile, activation; of studies curve, scores.",
+            "some profile, activation; of studies curve, scores; of a folder seeds, budgets.",
         ),
     ] = None,
     out: Annotated[
@@ -260,7 +261,7 @@ def figure(
         list[str] | None,
         typer.Option(
             metavar="M",
-            help="Curve, scores: a score of heads; of curves several may be named.",
+            help="Curve, scores, budgets: a score of heads; of curves several may be named.",
             rich_help_panel=CHARTS,
         ),
     ] = None,
@@ -365,8 +366,9 @@ def _kind(kind: str | None, files: int) -> str:
     if kind not in FIGURES:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
     wanted = FIGURES[kind].of
-    if files > 1 and wanted in ("capture", "study"):
-        raise typer.BadParameter(f"A figure of kind {kind} is of one file.")
+    if files > 1 and wanted in ("capture", "study", "sweep"):
+        one = "folder; hgviz study merge makes one of several" if wanted == "sweep" else "file"
+        raise typer.BadParameter(f"A figure of kind {kind} is of one {one}.")
     if files != 2 and wanted == "pair":
         raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")
     return kind

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from hgviz.figures.content.charts import Row
     from hgviz.figures.paper.page import Page
 
-Of = Literal["capture", "pair", "captures", "study", "studies", "answer"]
+Of = Literal["capture", "pair", "captures", "study", "studies", "sweep", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of figure: its name, what people call it, and what it is drawn of.
 
-    of "pair": of two captures, A and B; "captures" and "studies": of one or more; "answer": of a
-    model that is asked. verb: the command that draws it. What draws it
-    stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
+    of "pair": of two captures, A and B; "captures" and "studies": of one or more; "sweep": of the
+    folder of many runs; "answer": of a model that is asked. verb: the command that draws it. What
+    draws it stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
     """
 
     name: str
@@ -51,6 +51,8 @@ FIGURES: dict[str, Kind] = {
         Kind("activation", "What scores become", "captures"),
         Kind("curve", "What is lost as heads go", "studies"),
         Kind("scores", "What every head is worth", "study"),
+        Kind("seeds", "What models reach, over seeds", "sweep"),
+        Kind("budgets", "What is left at every share of heads", "sweep"),
     )
 }
 

@@ -23,6 +23,7 @@ from hgviz.figures.kinds import (
     redundancy,
     rollout,
     scores,
+    seeds,
     strips,
     three,
     wall,
@@ -65,6 +66,8 @@ DRAWINGS: dict[str, Drawing] = {
     "activation": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),
     "curve": Drawing(curve.compose, charted.of_curves, reach=ranges.of_curves),
     "scores": Drawing(scores.compose, charted.of_scores, reach=ranges.of_scores),
+    "seeds": Drawing(seeds.compose, charted.of_seeds),
+    "budgets": Drawing(plots.compose, charted.of_plots, reach=ranges.of_plots),
     # of reports alone
     "grids": Drawing(grids.compose, charted.of_grids),
     "plots": Drawing(plots.compose, charted.of_plots),

@@ -27,6 +27,7 @@ MISSING: dict[str, tuple[str, ...]] = {
     "captures": ("CAPTURE.h5",),
     "study": ("STUDY.h5",),
     "studies": ("STUDY.h5",),
+    "sweep": ("STUDY",),
     "answer": ("MODEL",),
 }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.sweep import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told, with_norms
 from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_
+from hgviz.tasks.plotting import sweep_chart
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
 
@@ -21,13 +23,14 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Facts = Mapping[HeadId, "HeadFacts"]
+Of = Union[Capture, "Study", Sweep]
 NAMED = ("map", "links")  # kinds that say what their head does
 ROLES = 4096  # tokens up to which figures do
 
 
 def figure(
     spec: Spec,
-    of: Capture | Study | Sequence[Capture | Study],
+    of: Of | Sequence[Of],
     path: Path_,
     facts: Facts | None = None,
     *,
@@ -83,17 +86,18 @@ def sheet(
 
 
 def panel(
-    spec: Spec, of: Capture | Study | Sequence[Capture | Study], facts: Facts | None = None
+    spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None
 ) -> Task[Panel]:
     """A figure ready to be drawn, of and facts as in figure. Errors: HgvizError where there are too
     many or too few captures or studies, or one lacks what is shown."""
     from hgviz.figures import Panel, kind_of
 
-    some = [of] if isinstance(of, Capture) or not isinstance(of, Sequence) else list(of)
+    some = list(of) if isinstance(of, Sequence) else [of]
     kind = kind_of(spec.kind)
     captures = [one for one in some if isinstance(one, Capture)]
-    studies = [one for one in some if not isinstance(one, Capture)]
-    _require(kind.of, kind.name, captures, studies)
+    sweeps = [one for one in some if isinstance(one, Sweep)]
+    studies = [one for one in some if not isinstance(one, Capture | Sweep)]
+    _require(kind.of, kind.name, captures, studies, sweeps)
     spec, captures = _of_tokens(spec, captures)
     content: Content
     match kind.name:
@@ -108,6 +112,8 @@ def panel(
             content = yield from profile_chart(captures, spec.metrics, facts)
         case "curve" | "scores":
             content = chart(kind.name, studies, spec.methods, spec.axis)
+        case "seeds" | "budgets":
+            content = sweep_chart(kind.name, sweeps[0], spec.methods)
         case _:
             content = yield from _looked(spec, captures[0], facts)
     files = tuple(one.path for one in some)
@@ -191,7 +197,10 @@ def _measured(capture: Capture, layers: Collection[int]) -> Task[Facts]:
     return (yield from heads.measure(replace(capture, maps=tuple(some))))
 
 
-def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[Study]) -> None:
+def _require(
+    of: str, kind: str, captures: Sequence[Capture], studies: Sequence[Study],
+    sweeps: Sequence[Sweep],
+) -> None:  # fmt: skip
     """Errors: HgvizError where a kind is drawn of something else."""
     wanted = {
         "capture": ("one capture", len(captures) == 1 and not studies),
@@ -199,12 +208,13 @@ def _require(of: str, kind: str, captures: Sequence[Capture], studies: Sequence[
         "captures": ("captures", bool(captures) and not studies),
         "study": ("one study", len(studies) == 1 and not captures),
         "studies": ("studies", bool(studies) and not captures),
+        "sweep": ("the folder of one study", len(sweeps) == 1 and not captures and not studies),
     }
     words, given = wanted[of]
-    if not given:
+    if not given or (sweeps and of != "sweep"):
         there = [
             f"{len(some)} {name}{'s' * (len(some) > 1)}"
-            for name, some in (("capture", captures), ("study", studies))
+            for name, some in (("capture", captures), ("study", studies), ("folder", sweeps))
             if some
         ]
         raise HgvizError(

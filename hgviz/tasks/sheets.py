@@ -10,28 +10,35 @@ from hgviz.core import Capture, HgvizError, Step, Task, replace
 from hgviz.resources import bundled
 from hgviz.tasks.drawing import panel, sheet
 from hgviz.tasks.opening import Path_, capture_at, study_at
+from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
     from hgviz.figures import Panel, Sheet, Spec
     from hgviz.figures.plan import Planned
     from hgviz.study import Study
+    from hgviz.sweep import Sweep
 
 
 def sources_of(
     kind: str, files: Sequence[Path_], items: Sequence[int] = (0,)
-) -> list[Capture | Study]:
-    """What a figure of this kind is drawn of: captures, which text of each of them, or studies.
+) -> list[Capture | Study | Sweep]:
+    """What a figure of this kind is drawn of: captures, which text of each of them, studies, or the
+    folder of a sweep.
 
     Errors: HgvizError for files that hold something else.
     """
     from hgviz.figures import kind_of
 
+    if kind_of(kind).of == "sweep":
+        return [sweep_at(one) for one in files]
     if kind_of(kind).of in ("study", "studies"):
         return [study_at(one) for one in files]
     return [capture_at(one, items[min(at, len(items) - 1)]) for at, one in enumerate(files)]
 
 
-def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study]) -> Spec:
+def spec_from(
+    kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study | Sweep]
+) -> Spec:
     """The figure that some options ask for. Errors: HgvizError, as figures.options.spec_of."""
     from hgviz.figures.options import spec_of
 

@@ -10,6 +10,7 @@ from hgviz.figures import FIGURES, Panel, Sheet, Spec
 from tests.figures.test_charts import study_of
 from tests.figures.texts import SEA
 from tests.making import make_capture
+from tests.sweeps import make_sweep
 
 KINDS = tuple(FIGURES)
 SHEET = "a sheet"  # of several panels
@@ -42,4 +43,5 @@ def _of(of, text):
         "captures": lambda: [first, second],
         "study": lambda: study_of(METHODS, randoms=4),
         "studies": lambda: [study_of(METHODS, randoms=4)],
+        "sweep": make_sweep,
     }[of]()

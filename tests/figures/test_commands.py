@@ -26,6 +26,7 @@ from tests.figures.test_charts import study_of
 from tests.making import make_capture
 from tests.models.test_pooling import made
 from tests.store.test_corpus import write as write_corpus
+from tests.sweeps import make_sweep
 
 TEXT = "Sand ran down."
 A = make_capture(TEXT, strides=(1, 2), heads=3)
@@ -38,7 +39,7 @@ def run(*words):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A folder with two captures, a corpus and two studies."""
+    """A folder with two captures, a corpus, two studies and a sweep."""
     folder = tmp_path_factory.mktemp("sources")
     write_capture(folder / "my text.h5", A)
     write_capture(folder / "-b.h5", make_capture(TEXT, (1, 2), 3, seed=1, signed=True))
@@ -46,6 +47,7 @@ def files(tmp_path_factory):
     write_corpus(folder / "many.h5", [make_capture(t, (1, 2), 3, relative=True) for t in texts])
     for seed, name in enumerate(("s.h5", "t's.h5")):
         write_study(folder / name, study_of(("loo", "signed"), seed, 3))
+    make_sweep(methods=("loo", "signed"), folder=folder / "my runs")
     return folder
 
 
@@ -55,6 +57,7 @@ SOURCES = {
     "captures": [("my text.h5", 0), ("-b.h5", 0)],
     "study": [("s.h5", 0)],
     "studies": [("s.h5", 0), ("t's.h5", 0)],
+    "sweep": [("my runs", 0)],
 }
 EVERYTHING = {
     "selection": Selection(3, 1, 9, 4, HeadId(4, 2)),
@@ -110,8 +113,11 @@ def subject(content):
 
 def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
     """Draw a figure, and where its files are the command that it says; gives that command."""
-    of = [tasks.study_at(files / name) if FIGURES[spec.kind].of in ("study", "studies")
-          else open_capture(files / name, item) for name, item in sources]  # fmt: skip
+    if FIGURES[spec.kind].of == "sweep":
+        of = [tasks.sweep_at(files / name) for name, _ in sources]
+    else:
+        of = [tasks.study_at(files / name) if FIGURES[spec.kind].of in ("study", "studies")
+              else open_capture(files / name, item) for name, item in sources]  # fmt: skip
     first = Path(finish(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}")))
     again = tmp_path / "again"
     again.mkdir()

@@ -13,8 +13,11 @@ from hgviz.figures.content.laboratory import Grids, Plots, Strips, Three
 from hgviz.figures.content.profiles import Profile
 from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.content.repeats import Repeats
+from hgviz.figures.content.seeds import Seeds
 
-Drawn = Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches | Repeats
+Drawn = (
+    Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches | Repeats | Seeds
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Table:
 class Picture:
     """A chart; caption: what it shows, below it."""
 
-    kind: Literal["curve", "scores", "plots", "strips", "grids", "three"]
+    kind: Literal["curve", "scores", "plots", "strips", "grids", "three", "seeds"]
     chart: Drawn
     caption: str
 

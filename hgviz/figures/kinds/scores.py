@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER
 
 HEIGHT, LARGEST = 0.5, 200.0  # of the axes, in widths of the page and in points
-PITCH = 1.12  # of names beside each other, in sizes
-SMALLEST = 5.0  # of a name
 EACH_Y = 16.0
 MARK, WHISKER = 3.6, 0.8
 ABOVE = 3.0  # half of a number at the top of the axis
@@ -39,7 +36,7 @@ def compose(page: Page, spec: Spec, chart: Scores) -> None:
     if ends[0] <= 0 <= ends[1]:
         page.stroke(axes.at(np.array([-0.8, count - 0.2]), np.zeros(2)), PAPER.secondary, 0.6)
     _heads(page, chart, axes)
-    bottom = axes.bottom + _names(page, chart, axes)
+    bottom = axes.bottom + around.names(page, axes, chart.names)
     page.text(style.SMALL, axes.top + height / 2, chart.up, size=style.SMALL, across="center",
               turned=True)  # fmt: skip
     beyond = int(((chart.value < ends[0]) | (chart.value > ends[1])).sum())
@@ -71,23 +68,6 @@ def _heads(page: Page, chart: Scores, axes: Axes) -> None:
         for some, hollow in ((mine[~zero], False), (mine[zero], True)):
             places = axes.at(at[some], chart.value[some])
             page.marks(places, how.marker, how.colour, size, hollow)
-
-
-def _names(page: Page, chart: Scores, axes: Axes) -> float:
-    """The heads below the axis, turned where they are too close; gives how deep they reach."""
-    pitch = axes.width / (axes.x1 - axes.x0)
-    flat = max(style.extent(name, style.SMALL) for name in chart.names) + 3 <= pitch
-    size = style.SMALL if flat else min(style.SMALL, max(SMALLEST, pitch / PITCH))
-    every = 1 if flat else max(1, ceil(PITCH * size / pitch - 0.01))
-    for number in range(0, len(chart.names), every):
-        x, _ = axes.at(np.array([float(number)]), np.array([axes.y0]))[0]
-        page.lines([[(x, axes.bottom), (x, axes.bottom + around.TICK)]], PAPER.secondary)
-        page.text(
-            x, axes.bottom + around.TICK + (7 if flat else 2), chart.names[number], size=size,
-            across="center" if flat else "right", turned=not flat, middle=not flat,
-        )  # fmt: skip
-    widest = max(style.extent(name, size) for name in chart.names)
-    return around.TICK + (8 if flat else widest + 3)
 
 
 def _key(page: Page, chart: Scores, left: float, y: float) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hgviz.figures.content.charts import Band, Many
 from hgviz.figures.paper import style
+from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page, Points
 from hgviz.palettes import CATEGORICAL, PAPER, even_ticks
 
@@ -20,6 +21,9 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )  # fmt: skip
 TICK, GAP = 2.5, 3.0
 APART = 34.0  # points between two markers of a line, at least
+PITCH = 1.12  # of names beside each other, in sizes
+SMALLEST = 5.0  # of a name
+LONGEST = 120.0  # points that a name takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,24 @@ def line(page: Page, axes: Axes, x: Many, y: Many, how: Look, first: float = 0.5
     marked = np.arange(len(x))[int(every * first) :: every]
     marked = marked[(y[marked] >= axes.y0) & (y[marked] <= axes.y1)]
     page.marks(axes.at(x[marked], y[marked]), how.marker, how.colour, 3.0)
+
+
+def names(page: Page, axes: Axes, words: Sequence[str]) -> float:
+    """Names below 0, 1, 2 ... of the axis, turned where they are too close; gives how deep they
+    reach."""
+    pitch = axes.width / (axes.x1 - axes.x0)
+    flat = max(style.extent(name, style.SMALL) for name in words) + 3 <= pitch
+    size = style.SMALL if flat else min(style.SMALL, max(SMALLEST, pitch / PITCH))
+    every = 1 if flat else max(1, ceil(PITCH * size / pitch - 0.01))
+    shown = [elide(name, LONGEST, size) for name in words]
+    for number in range(0, len(words), every):
+        x, _ = axes.at(np.array([float(number)]), np.array([axes.y0]))[0]
+        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], PAPER.secondary)
+        page.text(
+            x, axes.bottom + TICK + (7 if flat else 2), shown[number], size=size,
+            across="center" if flat else "right", turned=not flat, middle=not flat,
+        )  # fmt: skip
+    return TICK + (8 if flat else max(style.extent(name, size) for name in shown) + 3)
 
 
 def numbered(

@@ -12,6 +12,7 @@ from hgviz.figures.content.charts import Band, Curves, Line, Panel, Scores
 from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
 from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.content.repeats import Repeats
+from hgviz.figures.content.seeds import Seeds
 from hgviz.figures.spec import Spec
 from hgviz.figures.words import spoken
 
@@ -47,6 +48,23 @@ def of_scores(_: Spec, chart: Scores) -> str:
             f"The intervals of {zero:,} of {spoken.counted(count, 'head')} include 0",
         ]
     )
+
+
+def of_seeds(_: Spec, chart: Seeds) -> str:
+    """The mean of every mark with its interval, and of how many seeds it is."""
+    told = []
+    for facet in chart.facets:
+        for name, row in zip(chart.series, facet.marks, strict=True):
+            for group, mark in zip(chart.groups, row, strict=True):
+                if mark is not None:
+                    names = filter(None, (facet.title, group, name))
+                    seeds = f" over {len(mark.values)}" if len(mark.values) > 1 else ""
+                    value = _interval(mark.mean, mark.low, mark.high)
+                    told.append(f"{spoken.visible(', '.join(names), spoken.NAME)} {value}{seeds}")
+    if len(told) > FEW:
+        told = [*told[: FEW - 1], f"{len(told) - FEW + 1:,} more"]
+    head = f"{titled(chart.title, chart.more)}: {chart.up}, means and intervals of 95 %"
+    return spoken.joined([head, "; ".join(told) or "Nothing was measured", *chart.notes])
 
 
 def of_plots(_: Spec, chart: Plots) -> str:

@@ -61,6 +61,7 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
         Offer(one.name, one.label, replace(specs[one.name], tokens=tokens),
               drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
+        if one.of != "sweep"  # the page of studies draws these
     ]  # fmt: skip
     if (answer := answered(session)) is None:
         spec = _usual(session, ANSWER.name)

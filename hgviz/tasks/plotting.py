@@ -1,0 +1,243 @@
+"""Charts of a sweep: what is reached over seeds, what is left at every share of heads off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hgviz.analysis.replicates import Spread, spread
+from hgviz.core import HgvizError
+from hgviz.tasks.concluding import conclude
+from hgviz.tasks.findings import LOWER, RANDOM, Findings, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.content.seeds import Mark, Seeds
+    from hgviz.sweep import Sweep
+
+MOST = 12  # pairs of axes of one figure
+ORDERS = "random orders"
+
+
+def sweep_chart(kind: str, sweep: Sweep, methods: Sequence[str] = ()) -> Seeds | Plots:
+    """What a figure of a sweep shows. kind: "seeds", what models reach; "budgets", what is left as
+    heads go, by methods, () for all. Errors: HgvizError for what was not asked, or is not done."""
+    found = conclude(sweep)
+    return seeds_chart(found) if kind == "seeds" else budgets_chart(found, methods)
+
+
+# --- what is reached ------------------------------------------------------------------------------
+
+
+def seeds_chart(found: Findings) -> Seeds:
+    """A mark for every model and activation, a pair of axes for every data."""
+    from hgviz.figures.content.seeds import Facet, Seeds
+
+    if not found.reached:
+        raise _nothing(found, "score", "score")
+    data, models, activations = (
+        tuple(dict.fromkeys(one.setting[at] for one in found.reached)) for at in range(3)
+    )
+    marks = {one.setting: _mark(one.score, one.seeds, _factor(one.metric)) for one in found.reached}
+    alone = len(models) == 1  # then activations stand along the axis, and need no key
+    groups, series = (activations, ("",)) if alone else (models, activations)
+
+    def at(source: str, name: str, group: str) -> Mark | None:
+        return marks.get((source, models[0], group) if alone else (source, group, name))
+
+    facets = tuple(
+        Facet(
+            source if len(data) > 1 else "",
+            tuple(tuple(at(source, name, group) for group in groups) for name in series),
+        )
+        for source in data
+    )
+    metric = found.reached[0].metric
+    counts = sorted({len(one.seeds) for one in found.reached})
+    only = (data[0], *models[:1] * alone, *activations[:1] * (len(activations) == 1)) if (
+        len(data) == 1) else ()  # fmt: skip
+    return Seeds(
+        facets, groups, series if len(series) > 1 else ("",), said(metric),
+        found.sweep.title or "What is reached", ", ".join(only),
+        (f"{_seeds(counts)}; a small mark is a seed, a large one their mean with its interval of "
+         "95 % over seeds (Student)",) if counts[-1] > 1 else (),
+        about(found),
+    )  # fmt: skip
+
+
+def differences_chart(found: Findings, base: str) -> Seeds:
+    """What every method leaves more than another, at every budget and in the mean along curves, a
+    dot for each setting and seed; base: of Findings.beside, or random orders."""
+    from hgviz.figures.content.seeds import Facet, Seeds
+
+    rows = found.random if base == RANDOM else found.beside
+    methods = tuple(dict.fromkeys(one.method for one in rows))
+    marks = {(one.method, one.budget): _mark(one.difference, (), 100) for one in rows}
+    facet = Facet(
+        "", tuple(tuple(marks[name, one] for one in found.measures) for name in methods)
+    )  # fmt: skip
+    count = max(len(one.difference.values) for one in rows)
+    than = ORDERS if base == RANDOM else rows[0].base
+    return Seeds(
+        (facet,), tuple(map(budget, found.measures)), methods, "Points more",
+        f"Left more than by {than}", "",
+        (f"a small mark is a model and seed, of {count} at most; a large one their mean with its "
+         "interval of 95 % (Student)",),
+        about(found), 0.0,
+    )  # fmt: skip
+
+
+def _mark(one: Spread, seeds: tuple[str, ...], factor: float) -> Mark:
+    from hgviz.figures.content.seeds import Mark
+
+    names = seeds if len(seeds) == len(one.values) else tuple(map(str, range(len(one.values))))
+    ends = (factor * end for end in (one.mean, one.low, one.high))
+    return Mark(factor * one.values, names, *ends)
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def budgets_chart(
+    found: Findings, methods: Sequence[str] = (), settings: Sequence[Setting] = ()
+) -> Plots:
+    """Means over seeds of the curves of every method, with random orders; a pair of axes for every
+    setting."""
+    from hgviz.figures.content.laboratory import Plots
+
+    if not found.curves:
+        raise _nothing(found, "curve", "curve")
+    missing = [one for one in methods if one not in found.methods]
+    if missing:
+        raise HgvizError(
+            f"this study has no curve of {missing[0][:40]}", f"it has {', '.join(found.methods)}",
+            "Choose among these",
+        )  # fmt: skip
+    names = [one for one in found.methods if not methods or one in methods or one == RANDOM]
+    chosen = list(settings or found.settings)
+    plots = [_plot(found, setting, names) for setting in chosen[:MOST]]
+    ribbon = any(line.low is not None for plot in plots for line in plot.lines)
+    counts = sorted({
+        sum(1 for unit in found.curves if unit[:3] == setting) for setting in chosen[:MOST]
+    })  # fmt: skip
+    left_out = len(chosen) - len(plots)
+    return Plots(
+        tuple(plots), found.sweep.title or "What is left as heads go",
+        ribbon="Shaded: the interval of 95 % over seeds (Student)." if ribbon else "",
+        notes=(
+            f"{_seeds(counts)}; random orders: the mean of those of a model and seed",
+            *((f"the first {len(plots)} of {len(chosen)} settings",) * (left_out > 0)),
+        ),
+        about=about(found),
+    )  # fmt: skip
+
+
+def _plot(found: Findings, setting: Setting, names: Sequence[str]) -> Plot:
+    from hgviz.figures.content.laboratory import Plot
+
+    units = [some for unit, some in found.curves.items() if unit[:3] == setting]
+    lines = [line for name in names if (line := _line(name, units)) is not None]
+    middle = np.concatenate([line.y for line in lines])
+    low, high = float(middle.min()), float(middle.max())
+    span = max(high - low, 1.0)
+    ends = [end for line in lines for end in (line.low, line.high) if end is not None]
+    edges = np.concatenate([*ends, middle])
+    # intervals of few seeds are wide: they may take as much room as what they are of
+    limits = max(float(edges.min()), low - span / 2), min(float(edges.max()), high + span / 2)
+    air = 0.05 * (limits[1] - limits[0]) or 1.0
+    xs = tuple((share, f"{100 * share:.0f} %") for share in (0.0, 0.25, 0.5, 0.75, 1.0))
+    several = [len(set(column)) > 1 for column in zip(*found.settings, strict=True)]
+    title = ", ".join(
+        name for name, varies in zip(setting, several, strict=True) if varies
+    ) or setting[1]  # fmt: skip
+    return Plot(
+        title, "Heads off", said(found.unit), tuple(lines), xs,
+        limits=(limits[0] - air, limits[1] + air),
+    )  # fmt: skip
+
+
+def _line(name: str, units: Sequence[object]) -> Line | None:
+    """The mean of the curves of a method at the shares that all seeds have."""
+    from hgviz.figures.content.charts import Line
+
+    curves = [
+        (some[name][0][0], np.mean([y for _, y in some[name]], axis=0))  # type: ignore[index]
+        for some in units
+        if name in some  # type: ignore[operator]
+    ]
+    if not curves:
+        return None
+    shares = [np.round(x, 9) for x, _ in curves]
+    common = shares[0]
+    for one in shares[1:]:
+        common = np.intersect1d(common, one)
+    values = np.array([
+        100 * y[np.searchsorted(x, common)] for x, (_, y) in zip(shares, curves, strict=True)
+    ])  # fmt: skip
+    some = [spread(column) for column in values.T]
+    ends = (
+        (np.array([one.low for one in some]), np.array([one.high for one in some]))
+        if len(values) > 1
+        else (None, None)
+    )
+    label = ORDERS if name == RANDOM else name
+    return Line(label, common, np.array([one.mean for one in some]), *ends)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def said(metric: str) -> str:
+    """What an axis is called: "Accuracy, %"."""
+    words = metric.replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}{'' if metric in LOWER else ', %'}"
+
+
+def budget(measure: float | None) -> str:
+    """A share of heads, or the mean along a curve."""
+    return "mean" if measure is None else f"{100 * measure:.3g} %"
+
+
+def _factor(metric: str) -> float:
+    return 1.0 if metric in LOWER else 100.0
+
+
+def _seeds(counts: Sequence[int]) -> str:
+    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{told} seed{'s' * (counts[-1] > 1)}"
+
+
+def about(found: Findings) -> dict[str, str]:
+    """What identifies the numbers, for the file."""
+    sweep = found.sweep
+    digests = {
+        one.cell.place.get("data", ""): str(one.cell.given.get("data", ""))
+        for work in ("score", "curve") for one in sweep.of(work)
+    }  # fmt: skip
+    return {
+        "study": sweep.title, "model": ", ".join(sweep.names("model")),
+        "data": ", ".join(sweep.names("data")), "data digest": ", ".join(digests.values()),
+        "seed": ", ".join(sweep.names("seed")), "cells": f"{sweep.counts['done']} done of "
+        f"{len(sweep.standings)}",
+    }  # fmt: skip
+
+
+def _nothing(found: Findings, work: str, ask: str) -> HgvizError:
+    """Why there is nothing to draw: not asked, or not done."""
+    title = found.sweep.title or "this study"
+    some = found.sweep.of(work)
+    if not some:
+        return HgvizError(
+            f"{title} does not ask for it", f'"{ask}" is not among its asks',
+            "Draw what it asks for, or add it to the study file and run it again",
+        )  # fmt: skip
+    failed = sum(one.state in ("failed", "blocked") for one in some)
+    why = f"{failed} of {len(some)} such cells failed" if failed else "no such cell is done yet"
+    return HgvizError(f"{title} has nothing to draw", why, "See hgviz study status")
+
+
+__all__ = ["about", "budget", "budgets_chart", "differences_chart", "seeds_chart", "sweep_chart"]
