@@ -64,6 +64,10 @@ def _capturing(session: Session) -> str:
     return "" if session.at_work else "Nothing is running"
 
 
+def _working(session: Session) -> str:
+    return "" if session.work else "Nothing is running"
+
+
 def _levels(session: Session) -> str:
     if session.spec is not None and len(session.spec.levels) == 1:
         return "This model has one resolution only"
@@ -326,6 +330,7 @@ ACTIONS = (
     Action("attribute", "Attribute the answer", "eye", ("Alt+Return",), "Analyse", _askable, 1),
     Action("stop_attributing", "Stop attributing", "stop", (), "Analyse", _attributing, 1),
     Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", _capturing, 1),
+    Action("jobs", "All jobs…", "clock", ("Ctrl+J",), "Analyse", _working, 1),
     Action("choose_data", "Score on data…", "prune", (), "Analyse", _can_try, 2),
     Action("bundled_data", "Score on the bundled reviews", "prune", (), "Analyse", _bundled, 2),
     Action("measure_heads", "Measure what heads are worth…", "prune", (), "Analyse", _tried, 2),

@@ -20,12 +20,14 @@ from hgviz.gui.app import application, wants_dark
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.page import ComparePage
+from hgviz.gui.jobchip import JobChip
 from hgviz.gui.keeping.laying import Laying
 from hgviz.gui.keeping.offering import RecentMenu
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
+from hgviz.gui.taskbar import Taskbar
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
@@ -80,6 +82,11 @@ class Program:
         self.inspect.heads.found.connect(self.commands.take_habits)
         self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
+        self.chip, self.taskbar = JobChip(), Taskbar()
+        frame.statusBar().insertWidget(1, self.chip)
+        self.chip.hide()
+        self.chip.dropped.connect(self.commands.drop)
+        self.chip.pressed.connect(partial(self.commands.run, "jobs"))
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
         self._listing.timeout.connect(self._list_jobs)
         frame.wanted.connect(self.commands.run)
@@ -87,6 +94,7 @@ class Program:
         frame.toolbar.models.picked.connect(self.commands.open_path)
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
+        frame.may_close = self._may_close
         self.session.changed.connect(self._heard)
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
@@ -131,6 +139,7 @@ class Program:
             self.commands.sessions.keep_last()
         self.frame.hide()
         self._listing.stop()
+        self.taskbar.show_part(None)
         self.session.changed.disconnect(self._heard)
         self._hints.colorSchemeChanged.disconnect(self._system_theme)
         self.status.close()
@@ -197,13 +206,32 @@ class Program:
             self.inspect.show_jobs(False)
         elif not self._listing.isActive() and not self.inspect.jobs_shown:
             self._listing.start()
+        self._show_progress()
         self.frame.show_reasons(session)
+
+    def _show_progress(self) -> None:
+        """What runs for longer, in the status bar and the taskbar."""
+        runs = [one for one in self.session.work if one.state == "running" and one.total]
+        listed = self.inspect.jobs_shown
+        if listed:
+            self.chip.show_work(self.session.work)
+        self.chip.setVisible(listed)
+        self.taskbar.show_part(runs[-1].done / runs[-1].total if listed and runs else None)
+
+    def _may_close(self) -> bool:
+        return not self._open or self.commands.may_close(self._close_now)
+
+    def _close_now(self) -> None:
+        """Somebody was asked."""
+        self.close()
+        self.frame.close()
 
     def _look(self, name: str) -> None:
         self.session.put(look=name)
 
     def _list_jobs(self) -> None:
         self.inspect.show_jobs(True)
+        self._show_progress()
 
     def _show_model(self) -> None:
         spec = self.session.spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
@@ -76,6 +76,7 @@ class Window(QMainWindow):
         self.setFocus()
         self.actions_by_name: dict[str, QAction] = {}
         self.menus: dict[str, QMenu] = {}  # inside others, by their words
+        self.may_close: Callable[[], bool] = _always  # the program knows what would be lost
         self._painted = False
         self._menus()
         self.toolbar = Toolbar()
@@ -196,6 +197,9 @@ class Window(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Say it before it happens: jobs are stopped and settings kept."""
+        if not self.may_close():
+            event.ignore()
+            return
         self.closing.emit()
         super().closeEvent(event)
 
@@ -344,6 +348,10 @@ class Chooser(Button):
     def _pick(self, action: QAction) -> None:
         if action.data():
             self.picked.emit(action.data())
+
+
+def _always() -> bool:
+    return True
 
 
 def _blank() -> QWidget:

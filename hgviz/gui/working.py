@@ -67,6 +67,11 @@ class Working:
             job.cancel()
             self.tell(key, state="stopped", left=None)
 
+    def lasts(self, key: str) -> bool:
+        """Whether a job is done to its end though the window closes."""
+        job = self._jobs.get(key)
+        return job is not None and job.lasting
+
     def age(self, key: str) -> float:
         """Seconds since a job was asked for."""
         return time.monotonic() - self._started[key]

@@ -15,6 +15,8 @@ from hgviz.gui.app import wants_dark
 from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.finder import Finder
+from hgviz.gui.jobchip import JobsDialog
+from hgviz.gui.keeping.closing import ClosingDialog, losses
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
 from hgviz.gui.keeping.preferences import Preferences
 from hgviz.session.saved import SUFFIX
@@ -42,6 +44,7 @@ class KeepingCommands:
     laying: Laying
     prompting: Prompting
     run: Callable[[str], None]
+    drop: Callable[[str], None]
     say: Callable[[str], None]
     open_path: Callable[[str], None]
     use_data: Callable[[str], None]
@@ -115,6 +118,34 @@ class KeepingCommands:
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
+
+    # --- jobs, and closing ------------------------------------------------------------------------
+
+    def jobs(self) -> None:
+        """All jobs, on every page."""
+        dialog = JobsDialog(self.window)
+        dialog.dropped.connect(self.drop)
+
+        def show(name: str) -> None:
+            if name == "work":
+                dialog.show_work(self.session.work)
+
+        self.session.changed.connect(show)
+        dialog.closed.connect(partial(self.session.changed.disconnect, show))
+        dialog.open()
+        show("work")
+
+    def may_close(self, closing: Callable[[], None]) -> bool:
+        """Whether the window may close at once; else somebody is asked, and closing does it."""
+        session, comes_back = self.session, settings.load().restore
+        lost = losses(session, self.working, comes_back)
+        if lost:
+            unsaved = session.study is not None and session.unsaved and bool(session.score)
+            dialog = ClosingDialog(self.window, lost, unsaved)
+            dialog.confirmed.connect(closing)
+            dialog.save_wanted.connect(partial(self.run, "save_study"))
+            dialog.open()
+        return not lost
 
     # --- the layout -------------------------------------------------------------------------------
 

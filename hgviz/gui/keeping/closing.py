@@ -1,0 +1,78 @@
+"""What would be lost if the window closed now, and the dialog that asks about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from hgviz.gui.compare.comparing import BESIDE
+from hgviz.gui.controls import Button, label
+from hgviz.gui.overlay import Overlay
+from hgviz.gui.working import GOING
+
+if TYPE_CHECKING:
+    from hgviz.gui.working import Working
+    from hgviz.session import Session
+
+# jobs that bring nothing that the next start does not bring as well, or leave a file behind
+AGAIN = ("open", "find model", "measure", BESIDE, "capture")
+
+
+def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, ...]:
+    """What would be lost, a sentence each. comes_back: whether what is open is there again at the
+    next start."""
+    found = []
+    if session.study is not None and session.unsaved:
+        found.append("What was measured of the heads is not saved.")
+    for one in session.work:
+        goes = one.state in GOING and not working.lasts(one.key)
+        if goes and (one.key not in AGAIN or one.title == "Writing"):
+            part = f" ({one.done / one.total:.0%})".replace("%", "\u202f%") if one.total else ""
+            found.append(f"Not done yet: {one.title[:1].lower()}{one.title[1:]}{part}.")
+    if session.masks and not comes_back and not (session.study and not session.unsaved):
+        count = len(session.masks)
+        found.append(f"{count} mask{'' if count == 1 else 's'} with a name.")
+    return tuple(found)
+
+
+class ClosingDialog(Overlay):
+    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first."""
+
+    confirmed = Signal()
+    save_wanted = Signal()
+    wide = 480
+
+    def __init__(self, over: QWidget, lost: tuple[str, ...], unsaved: bool) -> None:
+        super().__init__(over)
+        self.body.addWidget(label("Something would be lost", factor=1.15, weight=600))
+        for words in lost:
+            said = label(words)
+            said.setWordWrap(True)
+            self.body.addWidget(said)
+        self.body.addSpacing(12)
+        row = QHBoxLayout()
+        close = Button("Close all the same")
+        close.clicked.connect(self._confirm)
+        row.addWidget(close)
+        row.addStretch(1)
+        if unsaved:
+            save = Button("Save what was measured…")
+            save.clicked.connect(self._save)
+            row.addWidget(save)
+        self.default = Button("Stay", kind="filled")
+        self.default.clicked.connect(self.finish)
+        row.addWidget(self.default)
+        self.body.addLayout(row)
+
+    def _confirm(self) -> None:
+        self.finish()
+        self.confirmed.emit()
+
+    def _save(self) -> None:
+        self.finish()
+        self.save_wanted.emit()
+
+
+__all__ = ["ClosingDialog", "losses"]
