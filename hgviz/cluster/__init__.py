@@ -14,8 +14,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from hgviz import __version__
 from hgviz.core import HgvizError, Step, Task
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HERE = ""  # the scheduler of whoever asks for none: this process
 FORMS = "local:N, tcp://host:8786 or slurm:profile.yaml"
+PORT = 8786  # of a scheduler, unless it says another
 ANSWER = 10.0  # s until a scheduler answers
 PATIENCE = (
     60.0  # s until it has a worker; jobs of Slurm may wait in its queue for as long as it likes
@@ -247,8 +249,10 @@ def _other(where: str, theirs: str | None, ours: str) -> HgvizError:
 
 def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[None]:
     """As many cells at a time as there are workers, so that a death is of one cell's making."""
+    from distributed import as_completed
+
     running: dict[Any, Any] = {}
-    ended: SimpleQueue[Any] = SimpleQueue()
+    ended = as_completed(loop=client.loop)
     deaths: Counter[str] = Counter()
     sent = room = 0
     asked = -ROOM
@@ -261,11 +265,11 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
             key = f"{cell.key}-{os.getpid()}-{sent}"
             future = client.submit(whole, work, cell, __version__, key=key, pure=False, retries=0)
             running[future] = cell
-            future.add_done_callback(ended.put)
+            ended.add(future)
         if not running and order.over:
             return
         try:
-            future = ended.get(timeout=WAIT)
+            future = ended.queue.get(timeout=WAIT)
         except Empty:
             _require_there(client, scheduler, order)
             yield Step(order.done, order.total, f"{len(running)} running")
@@ -307,6 +311,16 @@ def _require_there(client: Client, scheduler: str, order: Order) -> None:
         )  # fmt: skip
 
 
+def _require_answer(address: str) -> None:
+    """Errors: OSError where nothing listens; a Client would try for long, and leave a thread."""
+    try:
+        there = urlsplit(address)
+        host, port = there.hostname or "", there.port or PORT
+    except ValueError as error:
+        raise OSError(str(error)) from None
+    socket.create_connection((host, port), timeout=ANSWER).close()
+
+
 @contextmanager
 def _client(scheduler: str) -> Iterator[Client]:
     """A cluster, which may have no worker yet. Errors: HgvizError where none can be had."""
@@ -330,6 +344,8 @@ def _client(scheduler: str) -> Iterator[Client]:
                 owner = local(int(rest))
             elif kind == "slurm":
                 owner = slurm(rest)
+            else:
+                _require_answer(scheduler)
             client = Client(owner or scheduler, timeout=ANSWER, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise HgvizError(
