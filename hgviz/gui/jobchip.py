@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from hgviz.gui.controls import IconButton, Progress, Words, label
+from hgviz.gui.controls import Button, IconButton, Progress, Words, label
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.panels.jobs import JobList
 from hgviz.gui.views.busy import time_left
@@ -89,6 +89,13 @@ class JobsDialog(Overlay):
         self.list.dropped.connect(self.dropped)
         self.body.addWidget(self._none)
         self.body.addWidget(self.list)
+        self.default = Button("Close")
+        self.default.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self.default)
+        self.body.addSpacing(8)
+        self.body.addLayout(row)
 
     def show_work(self, works: tuple[Work, ...]) -> None:
         """Show these."""

@@ -55,7 +55,7 @@ def slow(app):
 
 
 def test_work_is_stopped_and_goes_on(slow, until):
-    until(lambda: slow._busy.button.isVisible())
+    until(lambda: slow._busy.told.isVisible())
     assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
     QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
     assert slow._busy._words.full == "Stopped at 50\u202f%: this is a part of it"
@@ -63,14 +63,14 @@ def test_work_is_stopped_and_goes_on(slow, until):
     slow.go = 4
     QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
     until(lambda: slow.seen == "abcd")
-    until(lambda: slow._busy.button.isHidden())
+    until(lambda: slow._busy.told.isHidden())
     assert slow.asked_for == 2
 
 
 def test_work_that_says_nothing_can_be_stopped_too(slow, until):
     slow.go = 0
     slow.refresh()
-    until(lambda: slow._busy.button.isVisible())
+    until(lambda: slow._busy.told.isVisible())
     slow._busy.button.click()
     assert "nothing is drawn yet" in slow._busy._words.full
 
@@ -78,4 +78,4 @@ def test_work_that_says_nothing_can_be_stopped_too(slow, until):
 def test_short_work_shows_nothing(slow, until):
     slow.go = 4
     until(lambda: slow.seen == "abcd")
-    assert slow._busy.button.isHidden()
+    assert slow._busy.told.isHidden()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz.core import Step
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Words
+from hgviz.gui.controls import Button, PaneHead, Words
 
 BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
-HIGH = 28  # px
+BAR, HIGH, EDGE = 2, 30, 6  # px
 
 
 class Busy(QWidget):
@@ -30,15 +30,17 @@ class Busy(QWidget):
         self._part = 0.0
         self._began = 0.0
         self._held = False
+        self.told = QFrame(over)  # no child of the bar: what lies under that is pointed at
+        self.told.setProperty("kind", "card")
         self._words = Words(factor=0.92, kind="secondary")
-        self._words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 4, 8, 0)
-        row.addWidget(self._words)
-        self.button = Button("Stop", "stop")  # no child: what lies under the words is pointed at
-        self.button.setParent(over)
-        self.button.hide()
+        self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self.button = Button("Stop", "stop", kind="link")
         self.button.clicked.connect(self._pressed)
+        row = QHBoxLayout(self.told)
+        row.setContentsMargins(12, 1, 4, 1)
+        row.addWidget(self._words, 1)
+        row.addWidget(self.button)
+        self.told.hide()
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._appear)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -47,8 +49,7 @@ class Busy(QWidget):
     def begin(self) -> None:
         """Work was handed over."""
         self._began, self._part, self._held = time.monotonic(), 0.0, False
-        self._words.hide()
-        self.button.hide()
+        self.told.hide()
         if not self.isVisible():
             self._timer.start(BAR_AFTER)
 
@@ -74,15 +75,17 @@ class Busy(QWidget):
         """The work is over."""
         self._timer.stop()
         self.hide()
-        self.button.hide()
+        self.told.hide()
 
     def place(self) -> None:
-        """Along the top of the pane."""
-        wide = self.parentWidget().width()
-        button = self.button.sizeHint().width() if not self.button.isHidden() else 0
-        self.setGeometry(QRect(0, 0, wide, HIGH))
-        self.layout().setContentsMargins(16, 4, button + 16 if button else 16, 0)
-        self.button.setGeometry(wide - button - 8, 4, button, HIGH - 4)
+        """The bar along the top of the pane, the words at its right, under its head."""
+        over = self.parentWidget()
+        self.setGeometry(QRect(0, 0, over.width(), BAR))
+        heads = (one for one in over.findChildren(PaneHead) if one.isVisible())
+        top = max((one.mapTo(over, one.rect().bottomLeft()).y() for one in heads), default=0)
+        size = self.told.layout().sizeHint().boundedTo(over.size() - QSize(2 * EDGE, 0))
+        top = top if top < over.height() // 3 else 0  # the head of a pane, not one further down
+        self.told.setGeometry(over.width() - size.width() - EDGE, top + EDGE, size.width(), HIGH)
 
     @property
     def _per_cent(self) -> str:
@@ -90,15 +93,14 @@ class Busy(QWidget):
 
     def _say(self, words: str, button: str) -> None:
         self._words.say(words)
-        self._words.show()
-        if self.button.isHidden() or self.button.text() != button:
+        self._words.setVisible(bool(words))
+        if self.button.text() != button:
             self.button.setText(button)
             self.button.wear("stop" if button == "Stop" else "arrow-right")
-            self.button.show()
         self.place()
-        self.show()
-        self.raise_()
-        self.button.raise_()
+        for one in (self, self.told):
+            one.show()
+            one.raise_()
 
     def _pressed(self) -> None:
         (self.resumed if self._held else self.stopped).emit()
@@ -106,7 +108,7 @@ class Busy(QWidget):
     def _appear(self) -> None:
         """The bar; later Stop, though nobody knows how far it is."""
         if self.isVisible():
-            if self.button.isHidden():
+            if self.told.isHidden():
                 self._say("", "Stop")
             return
         self.place()
