@@ -18,6 +18,7 @@ from hgviz.cli.options import (
     Device,
     LabelColumn,
     Off,
+    Scheduler,
     Target,
     TextColumn,
     TextPair,
@@ -88,6 +89,7 @@ def capture(
         Literal["float64", "float32", "bfloat16", "float16"],
         typer.Option(help="What the model computes in."),
     ] = "float32",
+    scheduler: Scheduler = "",
 ) -> None:
     """Run a model on one text, a pair or a source and its target; keep what every head attends.
 
@@ -103,6 +105,8 @@ def capture(
         raise typer.BadParameter(
             "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
         )
+    if scheduler and corpus is None:
+        raise typer.BadParameter("--scheduler goes with many texts: --corpus.")
     if corpus is not None and boundaries:
         raise typer.BadParameter("--boundaries go with one text.")
     if ids is not None and (text_pair is not None or target is not None):
@@ -120,7 +124,9 @@ def capture(
     chosen = tasks.heads_from(off, loaded.spec)
     kept = f"What was done is kept in {out}.part; the same command goes on from there"
     if corpus is not None:
-        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense)
+        origin = tasks.Origin(model, device, dtype, masking, activation)
+        spread = tasks.Spread(scheduler, out, (origin,), corpus) if scheduler else None
+        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept)))
         return
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target, boundaries)

@@ -167,8 +167,8 @@ def curve(
         spread = tasks.Spread(
             scheduler, source, (origin,), data, text_column, label_column, len(known)
         )
-        asked = (method, key, how, random, least, normalise, timed)
-        task, kept = tasks.spread_curve(trials, study, spread, *asked), f"{source}.part"
+        options = (method, key, how, random, least, normalise, timed)
+        task, kept = tasks.spread_curve(trials, study, spread, *options), f"{source}.part"
     else:
         task = tasks.curve(
             trials, study, method, key, how, random, least, normalise=normalise, timed=timed

@@ -26,6 +26,8 @@ from hgviz.store.contents import (
 from hgviz.store.datasets import store_json
 from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
+from hgviz.store.guard import open_file, reading
+from hgviz.store.header import read_made
 from hgviz.store.interrupted import committed_items
 from hgviz.store.items import index_of
 from hgviz.store.write import Writer
@@ -33,53 +35,31 @@ from hgviz.store.write import Writer
 LONG = 2048  # tokens from which a text is worth being gone on with layer by layer
 
 
-class CorpusWriter:
-    """Captures of many texts on their way to one file: OUT.part holds every text that was done.
-
-    items: all texts there are to be, numbered from 0; digest: of all that is read, texts, pairs
-    and targets. Opened on the OUT.part of the same, it goes on where that one ended; `done` says
-    which texts are there. Errors: HgvizError, as Writer, and for more texts than a file takes.
+class TextWriter:
+    """What adds some texts, by number, to the folder of a corpus that is begun; `done` says which
+    of them are there. Several may add to one folder, each its own texts.
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        spec: ModelSpec,
-        items: Sequence[Item],
-        digest: str,
-        off: Off = frozenset(),
-        made: Provenance | None = None,
-        force: bool = False,
+        self, path: str | Path, spec: ModelSpec, numbers: range, off: Off, made: Provenance
     ) -> None:
         self.path = Path(path)
         self.part = part_of(self.path)
-        self.spec, self.items, self.off = spec, tuple(items), off
-        self.made = made or Provenance()
+        self.spec, self.numbers, self.off, self.made = spec, numbers, off, made
         self.done: set[int] = set()
-        if not 0 < len(items) <= schema.MOST_ITEMS:
-            raise HgvizError(
-                f"{len(items):,} texts are not captured in one file",
-                f"it takes 1 to {schema.MOST_ITEMS:,}",
-                "Capture them in several",
-            )
-        refuse_existing(self.path, force)
-        with writing(self.path):
-            if begin(
-                self.path, identity_of(spec, off, self.made, corpus=digest), force, self._write_root
-            ):
-                self.done = committed_items(self.part, len(items))
-                self.made = replace(self.made, created=begun_at(self.part, self.made.created))
 
-    def __enter__(self) -> CorpusWriter:
-        return self
+    @classmethod
+    def joined(cls, path: str | Path, spec: ModelSpec, numbers: range, off: Off) -> TextWriter:
+        """One for a folder that another has begun. Errors: HgvizError where there is none."""
+        part = part_of(Path(path))
+        with reading(str(part)), open_file(str(part / schema.ROOT)) as file:
+            found = cls(path, spec, numbers, off, read_made(file))
+        found.look()
+        return found
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not self.done and not any(self.part.glob("item-*")):
-            remove(self.part)  # there is nothing in it to go on with
-
-    def _write_root(self, file: h5py.File) -> None:
-        write_root(file, self.spec, self.off, self.made)
-        store_json(file, "index", index_of(self.items))
+    def look(self) -> None:
+        """See which texts are there by now."""
+        self.done = committed_items(self.part, self.numbers)
 
     @contextmanager
     def item(
@@ -100,6 +80,56 @@ class CorpusWriter:
                 yield writer
         self.done.add(number)
 
+    def _kept(self) -> str:
+        done = len(self.done)
+        return f"{done:,} of {len(self.numbers):,} texts stay in {self.part.name}" if done else ""
+
+
+class CorpusWriter(TextWriter):
+    """Captures of many texts on their way to one file: OUT.part holds every text that was done.
+
+    items: all texts there are to be, numbered from 0; digest: of all that is read, texts, pairs
+    and targets. Opened on the OUT.part of the same, it goes on where that one ended. Errors:
+    HgvizError, as Writer, and for more texts than a file takes.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        spec: ModelSpec,
+        items: Sequence[Item],
+        digest: str,
+        off: Off = frozenset(),
+        made: Provenance | None = None,
+        force: bool = False,
+    ) -> None:
+        super().__init__(path, spec, range(len(items)), off, made or Provenance())
+        self.items = tuple(items)
+        if not 0 < len(items) <= schema.MOST_ITEMS:
+            raise HgvizError(
+                f"{len(items):,} texts are not captured in one file",
+                f"it takes 1 to {schema.MOST_ITEMS:,}",
+                "Capture them in several",
+            )
+        refuse_existing(self.path, force)
+        with writing(self.path):
+            if begin(
+                self.path, identity_of(spec, off, self.made, corpus=digest), force, self._write_root
+            ):
+                self.look()
+                self.made = replace(self.made, created=begun_at(self.part, self.made.created))
+
+    def __enter__(self) -> CorpusWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not self.done and not any(self.part.glob("item-*")):
+            remove(self.part)  # there is nothing in it to go on with
+
+    def _write_root(self, file: h5py.File) -> None:
+        write_root(file, self.spec, self.off, self.made)
+        store_json(file, "index", index_of(self.items))
+
     def finish(self, seconds: float = 0.0) -> Path:
         """Merge all texts into OUT and remove OUT.part. Errors: HgvizError, ValueError."""
         if missing := len(self.items) - len(self.done):
@@ -115,10 +145,6 @@ class CorpusWriter:
             file.attrs["complete"] = 1
         remove(self.part)
         return self.path
-
-    def _kept(self) -> str:
-        done = len(self.done)
-        return f"{done:,} of {len(self.items):,} texts stay in {self.part.name}" if done else ""
 
 
 def _copy_item(source: h5py.File, target: h5py.Group, whole: h5py.Group) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,9 +55,9 @@ def committed_layers(part: Path, count: int) -> set[int]:
     return {index for index, group in found.items() if group is not None}
 
 
-def committed_items(part: Path, count: int) -> set[int]:
-    """The texts of an unfinished corpus that are whole."""
-    return {number for number in _files(part) if number < count and _whole_item(part, number)}
+def committed_items(part: Path, numbers: Iterable[int]) -> set[int]:
+    """Which of these texts of an unfinished corpus are whole."""
+    return {number for number in numbers if _whole_item(part, number)}
 
 
 def open_part(part: Path, item: int) -> Capture:

@@ -81,8 +81,26 @@ def _stepping(task: Generator[None, None, Any], step: Step) -> Task[Any]:
         yield step
 
 
+def _capture(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """Some texts of a corpus, into the folder that the capture grows in."""
+    from hgviz.store import TextWriter
+    from hgviz.store.schema import PART
+    from hgviz.tasks.corpus import one_text
+
+    how = cell.given
+    model = lending.model_of(how, cell.paths["model"])
+    read = lending.corpus_of(model, cell.paths["data"], how["corpus"])
+    off = heads_named(",".join(how["off"]), model.spec.layers)
+    out, some = str(folder.path).removesuffix(PART), range(*how["texts"])
+    writer = TextWriter.joined(out, model.spec, some, off)
+    for number in some:
+        if number not in writer.done:
+            yield from one_text(model, read, number, writer, len(read.texts))
+    return {"texts": len(some)}
+
+
 PORTIONS: Mapping[str, Does] = {
-    "importance": _importance, "order": _order, "answers": _answers,
+    "importance": _importance, "order": _order, "answers": _answers, "capture": _capture,
 }  # fmt: skip
 
 __all__ = ["PORTIONS"]
