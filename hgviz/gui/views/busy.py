@@ -83,7 +83,8 @@ class Busy(QWidget):
         self.setGeometry(QRect(0, 0, over.width(), BAR))
         heads = (one for one in over.findChildren(PaneHead) if one.isVisible())
         top = max((one.mapTo(over, one.rect().bottomLeft()).y() for one in heads), default=0)
-        size = self.told.layout().sizeHint().boundedTo(over.size() - QSize(2 * EDGE, 0))
+        size = self.told.layout().sizeHint() + QSize(2 * EDGE, 0)  # what frames take
+        size = size.boundedTo(over.size() - QSize(2 * EDGE, 0))
         top = top if top < over.height() // 3 else 0  # the head of a pane, not one further down
         self.told.setGeometry(over.width() - size.width() - EDGE, top + EDGE, size.width(), HIGH)
 
