@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,10 @@ STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "blocked")
 ROWS = ("data", "model", "activation")
 MOST_SEEDS = 10  # side by side
 
+Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="DIR...", help="Folders that hgviz study run wrote into, or merge."),
+]
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder that hgviz study run wrote into.")
 ]
@@ -63,6 +68,56 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     _tell(sweep, folder)
 
 
+def report(
+    folders: Folders,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Where to: .html, .pdf.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what came out as one page: the answer, tables, figures, the command, the environment.
+
+    Several folders are read as one; of a cell that is done in two, the first one's numbers count.
+    --json prints every number, with or without -o.
+    """
+    from hgviz import tasks
+
+    if out is None and not as_json:
+        raise typer.BadParameter("-o is missing: where to write, such as -o study.html.")
+    if out is None:
+        print(json.dumps(tasks.report_facts(*tasks.read_report(folders))))
+        return
+    command = shlex.join(["hgviz", "study", "report", *map(str, folders), "-o", str(out)])
+    facts = terminal.run(tasks.sweep_report(folders, out, command), "Writing")
+    if as_json:
+        print(json.dumps(facts))
+        return
+    for line in facts["answers"]:
+        terminal.say(line)
+    terminal.say(f"{out}: the report.")
+
+
+def merge(
+    folders: Folders,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new folder.")],
+    models: Annotated[
+        bool,
+        typer.Option("--models", help="With the trained models, which cells still to do need."),
+    ] = False,
+) -> None:
+    """Write several folders as one: parts that several machines ran, or studies of several files.
+
+    Of a cell that is done in two folders, the first one's result is kept, and how far the other is
+    from it said.
+    """
+    from hgviz import tasks
+
+    found = terminal.run(tasks.merge_sweeps(folders, out, models), "Merging", "Nothing was written")
+    for line in tasks.said_of_merging(found):
+        terminal.complain(line)
+    _tell(tasks.sweep_at(out), out)
+
+
 def _telling(task: Task[Sweep]) -> Task[Sweep]:
     """The task, with a line for what has changed, and for each cell that is given up."""
     from hgviz.sweep import Sweep
@@ -89,7 +144,9 @@ def _part(text: str) -> tuple[int, int]:
 
 
 def _tell(sweep: Sweep, folder: Path) -> None:
-    """All of it in some lines, with the grid of its cells."""
+    """All of it in some lines, with the grid of its cells; and what they answer, once all are."""
+    from hgviz import tasks
+
     counts = ", ".join(f"{sweep.counts[one]:,} {one}" for one in STATES if sweep.counts[one])
     terminal.say(f"{folder}: {terminal.counted(len(sweep.standings), 'cell')}: {counts}.")
     if not sweep.complete:
@@ -111,6 +168,8 @@ def _tell(sweep: Sweep, folder: Path) -> None:
         terminal.say(f"Blocked: {terminal.counted(count, 'cell')}, since {line}.")
     if sweep.counts["failed"]:
         terminal.say("Try these once more: hgviz study run STUDY.toml -o DIR --again")
+    for line in tasks.sweep_answers(sweep):
+        terminal.say(line)
 
 
 def _changed(sweep: Sweep) -> str:
@@ -162,10 +221,12 @@ def _duration(seconds: float) -> str:
 
 
 def _facts(sweep: Sweep) -> dict[str, Any]:
+    from hgviz import tasks
+
     return {
         "kind": "sweep", "title": sweep.title, "complete": sweep.complete,
         "counts": dict(sweep.counts), "left": sweep.left, "changed": sweep.changed,
-        "changes": list(sweep.changes),
+        "changes": list(sweep.changes), "answers": list(tasks.sweep_answers(sweep)),
         "cells": [
             {
                 "key": one.cell.key, "work": one.cell.work, **one.cell.place, "state": one.state,
@@ -177,6 +238,6 @@ def _facts(sweep: Sweep) -> dict[str, Any]:
     }  # fmt: skip
 
 
-STUDY_VERBS = (run, status)
+STUDY_VERBS = (run, status, report, merge)
 
-__all__ = ["STUDY_VERBS", "run", "status"]
+__all__ = ["STUDY_VERBS", "merge", "report", "run", "status"]

@@ -44,6 +44,13 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """Lines of a file, as they stand in it."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of words under the names of columns; text: the columns that hold no numbers."""
 
@@ -57,12 +64,12 @@ class Table:
 class Picture:
     """A chart; caption: what it shows, below it."""
 
-    kind: Literal["curve", "scores", "plots", "strips", "grids", "three", "seeds"]
+    kind: Literal["curve", "scores", "plots", "strips", "grids", "three", "seeds", "budgets"]
     chart: Drawn
     caption: str
 
 
-Block = Heading | Words | Points | Table | Picture
+Block = Heading | Words | Points | Code | Table | Picture
 
 
 @dataclass(frozen=True, slots=True)
