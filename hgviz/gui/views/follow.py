@@ -38,6 +38,7 @@ class FollowView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._followed: Capture | None = None
         self.head = PaneHead(self.title)
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
@@ -72,6 +73,7 @@ class FollowView(View):
         capture = session.capture
         if capture is None or not len(capture.main):
             return None
+        self._followed = capture
         level = capture.spec.layers[session.selection.layer].level
         token, prompt = session.selection.query, capture.prompt_of(level)
         token = len(prompt) - 1 if token is None else token
@@ -83,10 +85,9 @@ class FollowView(View):
 
     def draw(self, result: Trace) -> None:
         """Lay it out and paint it."""
-        session = self.session
-        if session is None or session.capture is None:
+        session, capture = self.session, self._followed  # the session may be at the next by now
+        if session is None or capture is None:
             return
-        capture = session.capture
         prompt = capture.prompt_of(result.level)
         if result.token >= len(prompt):
             return

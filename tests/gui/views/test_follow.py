@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from hgviz.core import HeadId
+from hgviz.core import HeadId, finish
 from hgviz.gui import theme
 from hgviz.gui.views.follow import FollowView
 from hgviz.session import Session
@@ -178,6 +178,18 @@ def test_a_partial_capture_is_followed_as_far_as_it_goes(capture):
     with showing(FollowView, session_of(part, layer=3), 1600, 900) as view:
         assert view.trail.looks[4].weights is None
         picture(view.trail.viewport())
+
+
+def test_what_comes_of_a_capture_that_is_gone_is_drawn_as_its_own(capture):
+    session = session_of(capture)
+    with showing(FollowView, session, 1600, 890) as view:
+        late = finish(view.request(session))
+        session.put(capture=make_capture(strides=(1,)))
+        view.draw(late)
+        picture(view)
+        assert len(view.trail.story.way) == len(late.looks)
+        view.settle()
+        assert view.trail.story.capture is session.capture
 
 
 def test_without_a_capture_there_is_a_sentence():
