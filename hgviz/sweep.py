@@ -20,6 +20,7 @@ import msgspec
 from hgviz.errors import HgvizError
 
 AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the order they are told
+DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
 MOST_CELLS = 1_000_000
 MOST_BYTES = 1 << 20  # of a study file
 State = Literal["waiting", "running", "done", "failed", "blocked"]
@@ -131,6 +132,7 @@ def _check(asked: StudyFile) -> None:
          "compare needs at least two activations"),
         (not all(0 < one <= 1 for one in budgets), "budgets are shares above 0, at most 1"),
         (asked.threads < 1, "threads begin at 1"),
+        (asked.device not in DEVICES, f"device is one of {', '.join(DEVICES)}"),
         (asked.curve.points < 2 or asked.curve.random < 0 or asked.curve.limit < 0,
          "[curve] has too small a number"),
     ]  # fmt: skip

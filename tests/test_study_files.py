@@ -34,6 +34,17 @@ def test_a_study_file_of_the_pages_can_be_planned(file, beside):
     assert asked.title and asked.question
 
 
+def test_a_study_of_gpus_can_be_planned_where_there_is_none(beside):
+    text = (KEPT / "which-score.toml").read_text("utf-8")
+    file = beside / "study.toml"
+    file.write_text('device = "cuda"\n' + text)
+    first, *_ = finish(plan(read_study_file(file), beside))
+    assert first.given["plan"]["recipe"]["device"] == "cuda"
+    file.write_text('device = "auto"\n' + text)
+    with pytest.raises(HgvizError, match="device is one of cpu, cuda, mps"):
+        read_study_file(file)
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [

@@ -110,7 +110,8 @@ class _Planning:
             keys["activations"] = activation
         words = {**self.asked.tokenizer, **model.get("tokenizer", {})}
         recipe = {**self.asked.recipe, **model.get("recipe", {}), "seed": seed}
-        recipe |= {"threads": self.asked.threads, "device": self.asked.device}
+        # planned where the device need not be: a cluster's front end has no GPU
+        recipe |= {"threads": self.asked.threads, "device": "cpu"}
         data = {
             "train": list(source.train), "valid": source.valid,
             "text_column": source.text_column, "label_column": source.label_column,
@@ -132,6 +133,7 @@ class _Planning:
             paths["from"] = training.model["from"]
             whole["model"] = {**whole["model"], "from": ""}
         whole["data"] |= {"train": [], "valid": ""}
+        whole["recipe"]["device"] = self.asked.device
         digests = {
             name: self._checkpoint(path) if name == "from" else self._digest(path)
             for name, path in paths.items()

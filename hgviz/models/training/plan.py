@@ -139,7 +139,10 @@ def checked(told: dict[str, Any], here: Path, name: str = "this") -> Plan:
 
 
 def with_files(told: dict[str, Any], paths: Mapping[str, str]) -> Plan:
-    """A checked plan, as msgspec tells it, with files in its places: "train 0", "valid", ..."""
+    """A checked plan, as msgspec tells it, with files in its places: "train 0", "valid", ...
+
+    Errors: HgvizError where its device is not here.
+    """
     plan = msgspec.convert(told, Plan)
     train = [paths[name] for name in sorted(paths) if name.startswith("train ")]
     data = msgspec.structs.replace(plan.data, train=train, valid=paths["valid"])
@@ -148,7 +151,8 @@ def with_files(told: dict[str, Any], paths: Mapping[str, str]) -> Plan:
         model["from"] = paths["from"]
     if words is not None and "tokenizer" in paths:
         words = msgspec.structs.replace(words, file=paths["tokenizer"])
-    return Plan(model, data, plan.recipe, words, plan.gates)
+    recipe = msgspec.structs.replace(plan.recipe, device=device_of(plan.recipe.device))
+    return Plan(model, data, recipe, words, plan.gates)
 
 
 def _no_plan(name: str, error: Exception) -> HgvizError:
