@@ -236,6 +236,41 @@ def _opened_before(session: Session) -> str:
     return "" if session.recent else "No file was opened yet"
 
 
+def _sweep(session: Session) -> str:
+    return "" if session.sweep else "Needs a study of many runs: open its file or folder first"
+
+
+def _running(session: Session) -> bool:
+    return any(one.key == "run study" and one.state in ("waiting", "running")
+               for one in session.work)  # fmt: skip
+
+
+def _runnable(session: Session) -> str:
+    if session.sweep is None or _running(session):
+        return _sweep(session) or "It runs already"
+    return "Everything is done" if session.sweep.complete else ""
+
+
+def _stoppable(session: Session) -> str:
+    return "" if _running(session) else "No study is run from here"
+
+
+def _failed(session: Session) -> str:
+    if session.sweep is None or _running(session):
+        return _runnable(session)
+    return "" if session.sweep.counts["failed"] else "Nothing failed"
+
+
+def _cell(session: Session) -> str:
+    if session.sweep is None:
+        return _sweep(session)
+    found = (one.state for one in session.sweep.standings if one.cell.key == session.cell)
+    state = next(found, "")
+    if not state:
+        return "Needs a cell: choose one first"
+    return "" if state == "done" else "This cell is not done yet"
+
+
 def _anything(session: Session) -> str:
     there = session.capture or session.checkpoint or session.study
     return "" if there else "Nothing is open yet"
@@ -265,6 +300,7 @@ class Action(NamedTuple):
 ACTIONS = (
     Action("open", "Open a checkpoint, capture, study or session…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
+    Action("open_sweep_file", "Open a study file…", "open", (), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),
     Action("clear_recent", "Clear recent files", "close", (), "File", _opened_before, 0, RECENT),
     Action("open_studied", "Open the model of this study…", "open", (), "File", _modelless),
@@ -291,6 +327,7 @@ ACTIONS = (
     Action("follow", "Follow", "follow", ("Ctrl+2",), "View", _model),
     Action("prune", "Prune", "prune", ("Ctrl+3",), "View", _model),
     Action("compare", "Compare", "compare", ("Ctrl+4",), "View", _model),
+    Action("sweep", "Study", "table", ("Ctrl+5",), "View", _sweep),
     Action("fit", "Fit the map", "fit", ("F",), "View", _capture, 1),
     Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", _always, 1),
     Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",), "View", _always, 1),
@@ -341,6 +378,11 @@ ACTIONS = (
     Action("train_beside", "Train B for a while…", "capture", (), "Analyse", _trainable, 3),
     Action("compare_nothing", "Compare with nothing", "close", (), "Analyse", _beside, 3),
     Action("report_sides", "Report on A and B…", "export", (), "Analyse", _reportable, 3),
+    Action("run_sweep", "Run this study…", "table", ("F5",), "Analyse", _runnable, 4),
+    Action("stop_sweep", "Stop this study", "stop", ("Shift+F5",), "Analyse", _stoppable, 4),
+    Action("retry_sweep", "Try cells again that failed…", "redo", (), "Analyse", _failed, 4),
+    Action("open_cell", "Open what this cell left", "open", ("Ctrl+F5",), "Analyse", _cell, 4),
+    Action("close_sweep", "Close this study", "close", (), "Analyse", _sweep, 4),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
     Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1",), "Help"),
     Action("about", "About hgviz", "info", (), "Help", _always, 1),

@@ -13,7 +13,7 @@ from hgviz.models.formats.readers import ARRAYS, INDEX, SUFFIXES
 from hgviz.session.saved import SUFFIX
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
-ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "config.json", *WEIGHTS)
+ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 IDS = "Token ids (*.json);;All files (*)"
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"

@@ -31,6 +31,9 @@ from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
+from hgviz.gui.sweeps.commands import SweepCommands
+from hgviz.gui.sweeps.running import RUN, Running
+from hgviz.gui.sweeps.watching import Watching
 from hgviz.gui.views.base import View
 from hgviz.gui.working import Working
 from hgviz.resources import resource
@@ -44,7 +47,13 @@ if TYPE_CHECKING:
 
 
 class Commands(
-    Stepping, ExportCommands, CutCommands, CompareCommands, AttributionCommands, KeepingCommands
+    Stepping,
+    ExportCommands,
+    CutCommands,
+    CompareCommands,
+    AttributionCommands,
+    KeepingCommands,
+    SweepCommands,
 ):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
@@ -63,6 +72,8 @@ class Commands(
         self.tuning = Tuning(window, session, lanes, self.working, self.compare_trained)
         self.removing = Removing(window, session, lanes, self.working, self.open_path)
         self.sessions = Sessions(self)
+        self.watching = Watching(session, lanes, self.sees_sweep)
+        self.running = Running(session, lanes, self.working, self.show_error, self.watching.look)
         self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
 
     def run(self, name: str) -> None:
@@ -119,6 +130,8 @@ class Commands(
     def _looked(self, found: opening.Found) -> None:
         if found.checked is not None:
             self.sessions.show(found.checked)
+        elif found.sweep is not None:
+            self.show_sweep(found.sweep, found.path)
         elif found.study is not None:
             self.show_study(found.study)
         elif found.capture is None:
@@ -329,6 +342,8 @@ class Commands(
             self.tuning.stop()
         elif key == REMOVE:
             self.removing.stop()
+        elif key == RUN:
+            self.stop_sweep()
         else:
             self.working.stop(key)
 

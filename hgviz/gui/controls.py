@@ -206,6 +206,10 @@ class Segments(QFrame):
         button.setEnabled(may)
         button.setToolTip(words)
 
+    def offer(self, name: str, there: bool) -> None:
+        """Have a choice among the others, or not."""
+        self._group.button(self.names.index(name)).setVisible(there)
+
     @property
     def choice(self) -> str:
         """The name of what is chosen."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hgviz.gui.writing import Writing
     from hgviz.models.model import Model
     from hgviz.study import Study
+    from hgviz.sweep import Sweep
 
 SAMPLE = "sample/hourglass"
 FIRST = "sample/first.h5"
@@ -39,8 +40,8 @@ AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the firs
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a path held: a capture with what is known of it, a study, a session, or (none of them)
-    a checkpoint."""
+    """What a path held: a capture with what is known of it, a study of heads or of many runs, a
+    session, or (none of them) a checkpoint."""
 
     path: str
     capture: Capture | None = None
@@ -49,14 +50,17 @@ class Found:
     opened: Mapping[int, HeadId] = field(default_factory=dict)
     study: Study | None = None
     checked: Checked | None = None
+    sweep: Sweep | None = None
 
 
 def look(path: str, item: int = 0) -> Task[Found]:
-    """Open a study or a capture, of many texts the one of that number; read a session; or say that
-    it is a checkpoint."""
+    """Open a study or a capture, of many texts the one of that number; read a session; see how many
+    runs stand; or say that it is a checkpoint."""
     yield Step(0, 3, "looking at the file")
     if is_session(path):
         return Found(path, checked=(yield from checking(path)))
+    if tasks.is_sweep_file(path):
+        return Found(path, sweep=(yield from tasks.open_sweep(path)))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
         return Found(path)

@@ -27,6 +27,8 @@ from hgviz.gui.keeping.sessions import last
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
+from hgviz.gui.sweeps.page import SweepPage
+from hgviz.gui.sweeps.running import RUN
 from hgviz.gui.taskbar import Taskbar
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
@@ -55,12 +57,12 @@ class Program:
         self.commands = Commands(frame, self.session, self.lanes)
         with theme.undressed(self._app):
             self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
-            self.prune, self.compare = PrunePage(), ComparePage()
+            self.prune, self.compare, self.sweep = PrunePage(), ComparePage(), SweepPage()
             frame.furnish({
                 "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
-                "prune": self.prune, "compare": self.compare,
+                "prune": self.prune, "compare": self.compare, "sweep": self.sweep,
             })  # fmt: skip
-        pages = (self.inspect, self.follow, self.prune, self.compare)
+        pages = (self.inspect, self.follow, self.prune, self.compare, self.sweep)
         self.views: tuple[View, ...] = tuple(view for page in pages for view in page.views)
         self.commands.views = self.views
         for view in self.views:
@@ -75,6 +77,7 @@ class Program:
             jobs.dropped.connect(self.commands.drop)
         self.prune.join(self.commands)
         self.compare.join(self.commands)
+        self.sweep.join(self.commands)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
@@ -144,6 +147,7 @@ class Program:
         self._hints.colorSchemeChanged.disconnect(self._system_theme)
         self.status.close()
         self.commands.pruning.close()
+        self.commands.watching.close()
         self.commands.comparing.close()
         for view in self.views:
             view.unbind()
@@ -181,12 +185,23 @@ class Program:
             "study",
             "beside",
             "recent",
+            "sweep",
+            "cell",
         ):
             self._show_state()
         if name in ("recent", "gone"):
             self.recent.fill()
             self.empty.recent.show_files(self.session.recent, self.session.gone)
-        if name in ("capture", "spec", "model", "checkpoint", "activation", "study"):
+        if name in (
+            "capture",
+            "spec",
+            "model",
+            "checkpoint",
+            "activation",
+            "study",
+            "sweep",
+            "mode",
+        ):
             self._show_model()
 
     def _show_state(self) -> None:
@@ -194,10 +209,14 @@ class Program:
         session = self.session
         busy = any(one.state in GOING for one in session.work)
         capture = session.capture
-        if capture is None and session.model is None and session.study is None and not busy:
+        self.frame.offer_mode("sweep", session.sweep is not None)
+        here = session.mode == "sweep" and session.sweep is not None
+        nothing = capture is None and session.model is None and session.study is None
+        opens = any(one.state in GOING and one.key != RUN for one in session.work)
+        if nothing and not opens and not here:
             self.frame.show_mode("empty")
         else:
-            self.frame.show_mode(session.mode)
+            self.frame.show_mode(session.mode if here or session.mode != "sweep" else "inspect")
         self.inspect.show_texts(capture is not None and bool(capture.items))
         missing = capture is None or capture.maps[session.selection.layer] is None
         self.inspect.tabbed.show_capturing(missing and session.at_work)
@@ -234,14 +253,18 @@ class Program:
         self._show_progress()
 
     def _show_model(self) -> None:
-        spec = self.session.spec
+        spec, sweep = self.session.spec, self.session.sweep
         name = spec.name if spec else "No model"
+        if sweep is not None and self.session.checkpoint.startswith(sweep.path):
+            name = self.commands.opened_before.get(self.session.checkpoint, name)
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):
             size = "study"
         at = place(self.session.capture) if self.session.capture else None
         which = f"text {at[0]:,} of {at[1]:,}" if at else ""
         parts = (name, which, "hgviz") if spec else ("hgviz",)
+        if sweep is not None and self.session.mode == "sweep":
+            parts = (sweep.title, "hgviz")
         self.frame.setWindowTitle(" · ".join(filter(None, parts)))
         shown = self.session.capture or self.session.study
         here = self.session.checkpoint or (shown.path if shown else "")
@@ -252,6 +275,7 @@ class Program:
         self.follow.respond(width, height)
         self.prune.respond(width, height)
         self.compare.respond(width, height)
+        self.sweep.respond(width, height)
 
     def _system_theme(self) -> None:
         """The system went light or dark: so does the window, unless somebody chose otherwise."""

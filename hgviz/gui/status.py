@@ -73,6 +73,8 @@ class Status(QObject):
         session = self._session
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
+        if session.mode == "sweep" and session.sweep is not None:
+            return  # so do the cells
         if session.capture is None:
             what = "Capture a text" if session.model else "Open a checkpoint or a capture"
             self._left.say(f"{what} to look inside")

@@ -52,7 +52,7 @@ ROLES = {
 }  # fmt: skip
 MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
-    ("compare", "Compare", "compare"),
+    ("compare", "Compare", "compare"), ("sweep", "Study", "table"),
 )  # fmt: skip
 
 
@@ -120,6 +120,11 @@ class Window(QMainWindow):
             self.pages.setCurrentWidget(self._pages[mode])
             if here is None or here is self or self.pages.isAncestorOf(here):
                 self._pages[mode].setFocus()  # but never taken from a dialog
+
+    def offer_mode(self, mode: str, there: bool) -> None:
+        """Have a mode among the others, or not."""
+        self.toolbar.modes.offer(mode, there)
+        self.toolbar.fit()
 
     def show_reasons(self, session: Session) -> None:
         """Grey out what cannot be done now; the tooltip says why."""
@@ -228,6 +233,7 @@ class Toolbar(QFrame):
         self.open.setToolTip("Open a checkpoint, a capture or a study (Ctrl+O)")
         self.models = Chooser()
         self.modes = Segments(MODES, wide=104)
+        self.modes.offer("sweep", False)  # until a study of many runs is open
         self.finder = self._button("find", "Find a command or head", "search", kind="find")
         self.finder.setFont(theme.font())
         self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
@@ -259,13 +265,17 @@ class Toolbar(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the fields the room the modes in the middle leave."""
+        self.fit()
+        super().resizeEvent(event)
+
+    def fit(self) -> None:
+        """Give the fields their room."""
         side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
         self.models.setFixedWidth(max(96, min(250, side - self.open.sizeHint().width() - 8)))
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
         short = self.finder.width() < 260
         self.keys.setVisible(not short)
         self.finder.setText("Find" if short else "Find a command or head")
-        super().resizeEvent(event)
 
     def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:
         out = Button(words, icon, kind=kind)

@@ -30,6 +30,7 @@ from hgviz.core import HgvizError
 from hgviz.sweep import Standing, Sweep
 from hgviz.tasks.cells import unpacked
 from hgviz.tasks.findings import (
+    LOWER,
     RANDOM,
     Alike,
     Apart,
@@ -50,6 +51,16 @@ PLACE = ("data", "model", "activation", "seed", "method")
 def conclude(sweep: Sweep) -> Findings:
     """The numbers of all cells that are done. Errors: HgvizError naming a damaged result."""
     return replace(_of_curves(sweep), **_of_scores(sweep), alike=_of_comparisons(sweep))
+
+
+def reached_in(sweep: Sweep) -> Findings:
+    """Only what models reach. Errors as of conclude."""
+    return replace(Findings(sweep), **_of_scores(sweep))
+
+
+def curves_in(sweep: Sweep) -> Findings:
+    """Only the curves, no method set beside another: that takes seconds for thousands of cells."""
+    return _of_curves(sweep, tests=False)
 
 
 # --- what cells hold ------------------------------------------------------------------------------
@@ -168,13 +179,13 @@ def _apart(
 ) -> Apart:
     pairs = [(base[seed], some[seed]) for seed in some if seed in base]
     difference = spread([other.value - one.value for one, other in pairs])
-    name = PLACE[axis]
+    name, metric = PLACE[axis], next(iter(some.values())).metric
     rights = [one.right for pair in pairs for one in pair]
     known = [one.astype(np.int64) for one in rights if one is not None]
-    if not pairs or len(known) < len(rights) or len(set(map(len, known))) > 1:
-        return Apart(setting, first, name, difference, student(difference.values), "seeds")
+    if not pairs or metric in LOWER or len(known) < len(rights) or len(set(map(len, known))) > 1:
+        return Apart(setting, first, name, metric, difference, student(difference.values), "seeds")
     more = np.sum(known[1::2], axis=0) - np.sum(known[::2], axis=0)
-    return Apart(setting, first, name, difference, signs_of_counts(more), "texts")
+    return Apart(setting, first, name, metric, difference, signs_of_counts(more), "texts")
 
 
 def _adjusted(found: Iterable[Held]) -> list[Held]:
@@ -187,7 +198,7 @@ def _adjusted(found: Iterable[Held]) -> list[Held]:
 # --- what is left ---------------------------------------------------------------------------------
 
 
-def _of_curves(sweep: Sweep) -> Findings:
+def _of_curves(sweep: Sweep, tests: bool = True) -> Findings:
     budgets = tuple(sorted(sweep.asked.curve.budgets))
     found, lacking = _done(sweep, "curve", _curves)
     units: dict[Unit, dict[str, _Curves]] = defaultdict(dict)
@@ -211,6 +222,8 @@ def _of_curves(sweep: Sweep) -> Findings:
             for unit, some in units.items()
         },
     )  # fmt: skip
+    if not tests:
+        return whole
     return replace(
         whole, left=tuple(_left(whole, units, rows, lacking)),
         beside=tuple(_adjusted(_beside(whole, rows))),

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.replicates import Spread, spread
 from hgviz.core import HgvizError
-from hgviz.tasks.concluding import conclude
+from hgviz.tasks.concluding import curves_in, reached_in
 from hgviz.tasks.findings import LOWER, RANDOM, Findings, Setting
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ ORDERS = "random orders"
 def sweep_chart(kind: str, sweep: Sweep, methods: Sequence[str] = ()) -> Seeds | Plots:
     """What a figure of a sweep shows. kind: "seeds", what models reach; "budgets", what is left as
     heads go, by methods, () for all. Errors: HgvizError for what was not asked, or is not done."""
-    found = conclude(sweep)
-    return seeds_chart(found) if kind == "seeds" else budgets_chart(found, methods)
+    if kind == "seeds":
+        return seeds_chart(reached_in(sweep))
+    return budgets_chart(curves_in(sweep), methods)
 
 
 # --- what is reached ------------------------------------------------------------------------------
@@ -39,10 +40,12 @@ def seeds_chart(found: Findings) -> Seeds:
 
     if not found.reached:
         raise _nothing(found, "score", "score")
+    metric = found.reached[0].metric
+    some = [one for one in found.reached if one.metric == metric]
     data, models, activations = (
-        tuple(dict.fromkeys(one.setting[at] for one in found.reached)) for at in range(3)
+        tuple(dict.fromkeys(one.setting[at] for one in some)) for at in range(3)
     )
-    marks = {one.setting: _mark(one.score, one.seeds, _factor(one.metric)) for one in found.reached}
+    marks = {one.setting: _mark(one.score, one.seeds, _factor(metric)) for one in some}
     alone = len(models) == 1  # then activations stand along the axis, and need no key
     groups, series = (activations, ("",)) if alone else (models, activations)
 
@@ -56,15 +59,16 @@ def seeds_chart(found: Findings) -> Seeds:
         )
         for source in data
     )
-    metric = found.reached[0].metric
-    counts = sorted({len(one.seeds) for one in found.reached})
+    counts = sorted({len(one.seeds) for one in some})
+    others = dict.fromkeys(one.setting[0] for one in found.reached if one.metric != metric)
     only = (data[0], *models[:1] * alone, *activations[:1] * (len(activations) == 1)) if (
         len(data) == 1) else ()  # fmt: skip
     return Seeds(
         facets, groups, series if len(series) > 1 else ("",), said(metric),
         found.sweep.title or "What is reached", ", ".join(only),
         (f"{_seeds(counts)}; a small mark is a seed, a large one their mean with its interval of "
-         "95 % over seeds (Student)",) if counts[-1] > 1 else (),
+         "95 % over seeds (Student)",) * (counts[-1] > 1)
+        + tuple(f"{one} has another score, and is left out" for one in others),
         about(found),
     )  # fmt: skip
 

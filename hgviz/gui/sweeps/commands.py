@@ -1,0 +1,198 @@
+"""What the actions on studies of many runs do: one method for each row of ACTIONS that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtWidgets import QFileDialog
+
+from hgviz.core import Step, Task
+from hgviz.gui import opening
+from hgviz.gui.asking import ask_for
+from hgviz.gui.sweeps import about
+from hgviz.gui.sweeps.asking import STUDY_FILES, RunDialog
+from hgviz.gui.sweeps.results import Model, data_of, folder_of, models_of, united_study
+from hgviz.session.other import Other
+
+if TYPE_CHECKING:
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.capturing import Capturing
+    from hgviz.gui.keeping.sessions import Sessions
+    from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.sweeps.running import Running
+    from hgviz.gui.window import Window
+    from hgviz.gui.working import Working
+    from hgviz.session import Session
+    from hgviz.study import Study
+    from hgviz.sweep import Standing, Sweep
+
+
+class SweepCommands:
+    """Opens studies of many runs, runs them, and opens what their cells left, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    running: Running
+    capturing: Capturing
+    pruning: Pruning
+    sessions: Sessions
+    opened_before: dict[str, str]
+    say: Callable[[str], None]
+    open_path: Callable[[str], None]
+    show_error: Callable[[BaseException], None]
+    _remember: Callable[[str], None]
+    _keep: Callable[..., None]
+
+    def sweep(self) -> None:
+        """Show the page of the study."""
+        self.session.put(mode="sweep")
+
+    def open_sweep_file(self) -> None:
+        """Ask for a study file."""
+        file = QFileDialog.FileMode.ExistingFile
+        ask_for(self.window, "Open a study file", file, self._sweep_chosen, STUDY_FILES)
+
+    def _sweep_chosen(self, path: str) -> None:
+        self._remember(path)
+        self.open_path(path)
+
+    def show_sweep(self, found: Sweep, path: str) -> None:
+        """Show a study that was opened, by its file or its folder."""
+        self.opened_before[path] = found.title or opening.name_of(path)
+        file = path if Path(path).is_file() else str(folder_of(path).path / "study.toml")
+        same = self.session.sweep is not None and self.session.sweep.path == found.path
+        self.session.put(
+            sweep=found, sweep_file=file, sweep_trouble="", mode="sweep",
+            cell=self.session.cell if same else "",
+        )  # fmt: skip
+
+    def close_sweep(self) -> None:
+        """Let go of the study; what it runs elsewhere goes on."""
+        if self.running.going:
+            self.running.stop()
+        mode = "inspect" if self.session.mode == "sweep" else self.session.mode
+        self.session.put(sweep=None, sweep_file="", sweep_trouble="", cell="", mode=mode)
+
+    def sees_sweep(self) -> bool:
+        """Whether somebody looks at the study, or it is run from here."""
+        return self.running.going or (self.session.mode == "sweep" and self.window.isVisible())
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def run_sweep(self) -> None:
+        """Ask how, and compute what is missing."""
+        self._ask_run(False)
+
+    def retry_sweep(self) -> None:
+        """Ask how, and compute what is missing and what was given up."""
+        self._ask_run(True)
+
+    def _ask_run(self, again: bool) -> None:
+        sweep = self.session.sweep
+        assert sweep is not None
+        dialog = RunDialog(self.window, sweep, self.session.sweep_file, again)
+        dialog.chosen.connect(self.start_sweep)
+        dialog.open()
+
+    def start_sweep(self, out: str, scheduler: str, again: bool) -> None:
+        """Compute what is missing into a folder."""
+        sweep = self.session.sweep
+        if sweep is None or self.running.going:
+            return
+        if out != sweep.path:
+            self.session.put(sweep=replace(sweep, path=out))
+        self.session.put(mode="sweep")
+        self.running.start(self.session.sweep_file, out, scheduler, again)
+
+    def stop_sweep(self) -> None:
+        """Stop what runs from here; cells that are done are kept."""
+        self.running.stop()
+        self.say("The study was stopped. What is done is kept; Run goes on from there")
+
+    # --- cells ------------------------------------------------------------------------------------
+
+    def choose_cell(self, key: str) -> None:
+        """Look at one cell, "" for none."""
+        self.session.put(cell=key)
+
+    def open_cell(self) -> None:
+        """Open what the chosen cell left, on the page that shows it."""
+        one = chosen(self.session)
+        if one is None or self.session.sweep is None or one.state != "done":
+            return
+        sides = models_of(self.session.sweep, one.cell)
+        for side in sides:
+            if not Path(side.path).exists():
+                self.show_error(side.missing())
+                return
+        ways = {
+            "train": self._open_trained, "score": self._open_scored,
+            "measure": self._open_measured, "curve": self._open_measured,
+            "compare": self._open_compared,
+        }  # fmt: skip
+        ways[one.cell.work](one, sides)
+
+    def _open_trained(self, one: Standing, sides: list[Model]) -> None:
+        self.session.put(mode="inspect")
+        self._open_model(sides[0])
+
+    def _open_scored(self, one: Standing, sides: list[Model]) -> None:
+        model, data = sides[0], data_of(one.cell)
+        self.session.put(mode="prune")
+        if model.activation or not Path(data).exists():
+            self._open_model(model)
+        else:
+            self._name(model)
+            self.sessions.open_together({"model": model.path, "data": data}, "prune")
+
+    def _open_measured(self, one: Standing, sides: list[Model]) -> None:
+        self._name(sides[0])
+        task = _told(self.session.sweep, one)
+        title = f"Opening {about.where(one.cell)}"
+        self.working.start(self.lanes.files, "open", title, task, self._united)
+
+    def _united(self, study: Study) -> None:
+        spec = self.session.spec
+        alone = spec is None or spec.digest != study.spec.digest
+        self.pruning.open_study(study, alone=alone)
+        self.session.put(unsaved=True)
+        self.say(f"What was measured of {study.spec.name or 'this model'} in the study")
+
+    def _open_compared(self, one: Standing, sides: list[Model]) -> None:
+        a, b = sides
+        self._name(a)
+        self._name(b)
+        other = Other("model", path=b.path, activation=b.activation)
+        self.session.put(mode="compare", other=other)
+        self._open_model(a)
+
+    def _open_model(self, model: Model) -> None:
+        self._name(model)
+        text = opening.text_for(model.path, self.session.text)
+        if text != self.session.text:
+            self.session.put(text=text, second="")
+        self.capturing.start_fresh(model.path, self.show_error, model.activation)
+
+    def _name(self, model: Model) -> None:
+        """Have it called by its place, where its folder is named by a key."""
+        self.opened_before[model.path] = model.name
+
+
+def chosen(session: Session) -> Standing | None:
+    """The chosen cell as it stands."""
+    if session.sweep is None or not session.cell:
+        return None
+    return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
+
+
+def _told(sweep: Any, one: Standing) -> Task[Study]:
+    yield Step(0, 1, "reading what was measured")
+    return united_study(sweep, one.cell)
+
+
+__all__ = ["SweepCommands", "chosen"]

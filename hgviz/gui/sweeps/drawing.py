@@ -1,0 +1,339 @@
+"""Charts of means over seeds on screen, with the numbers of what the pointer is at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from hgviz.gui import theme
+from hgviz.gui.prune.chart import LEFT, MIDDLE, Axes, area, frame, stroke, ticks
+from hgviz.gui.views.cellcard import CellCard
+from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
+
+if TYPE_CHECKING:
+    from hgviz.figures.content.charts import Line
+    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.content.seeds import Mark, Seeds
+
+OVER, UNDER, BESIDE, END = 30, 46, 60, 18  # px around a pair of axes
+KEY = 22  # px of the key above
+NEAR = 18  # px from a point at which the pointer is at it
+LEAST = 250  # px of width of one of several plots
+SHAPES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a chart that says something."""
+
+    at: QPointF
+    words: str  # HTML
+
+
+class Chart(QWidget):
+    """Draws what it is given, and tells what is under the pointer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.card = CellCard(self)
+        self.spots: list[Spot] = []
+        self.content: Any = None
+        self._here: Spot | None = None
+
+    def show_content(self, content: Any) -> None:
+        """Draw this from now on."""
+        self.content = content
+        self._here = None
+        self.card.hide()
+        self.setAccessibleName(content.title)
+        self.setAccessibleDescription("; ".join(map(str, content.rows()[1:60])))
+        self.update()
+
+    def paint_chart(self, painter: QPainter) -> None:
+        """What a subclass draws; it leaves spots."""
+        raise NotImplementedError
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The chart, and a ring around what is pointed at."""
+        if self.content is None:
+            return
+        self.spots = []
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.paint_chart(painter)
+            if self._here is not None:
+                painter.setPen(QPen(theme.current().mark, 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawEllipse(self._here.at, 8, 8)
+            if self.hasFocus():
+                painter.setPen(QPen(theme.current().press, 1.5))
+                painter.drawRoundedRect(QRectF(self.rect()).adjusted(2, 2, -2, -2), 6, 6)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell of the nearest place."""
+        at = event.position()
+
+        def far(spot: Spot) -> float:
+            return abs(spot.at.x() - at.x()) + abs(spot.at.y() - at.y())
+
+        near = min(self.spots, key=far, default=None)
+        found = near if near is not None and far(near) <= NEAR else None
+        if found != self._here:
+            self._here = found
+            self._tell()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is pointed at."""
+        self._here = None
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._here is None:
+            self.card.hide()
+        else:
+            self.card.say(self._here.words)
+            box = QRectF(self._here.at.x() - 4, self._here.at.y() - 4, 8, 8)
+            self.card.stand(box, QRect(), QRectF(self.rect()))
+        self.update()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another theme."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self.update()
+        super().changeEvent(event)
+
+
+class SeedsChart(Chart):
+    """What was reached: a small mark for each seed, a large one for their mean, its interval."""
+
+    content: Seeds | None
+
+    def paint_chart(self, painter: QPainter) -> None:
+        """Facets side by side on one scale."""
+        content = self.content
+        assert content is not None
+        top = OVER + (KEY if len(content.series) > 1 else 0)
+        marks = content.marks()
+        values = np.concatenate([
+            [one.mean, *one.values, *(end for end in (one.low, one.high) if np.isfinite(end))]
+            for one in marks
+        ])  # fmt: skip
+        low, high = _limits(values, marks)
+        wide = (self.width() - BESIDE) / len(content.facets)
+        if len(content.series) > 1:
+            _key(painter, QRectF(BESIDE, 6, self.width() - BESIDE - END, KEY), content.series)
+        for number, facet in enumerate(content.facets):
+            box = QRectF(BESIDE + number * wide, top, wide - END, self.height() - top - UNDER)
+            axes = Axes(box, 0.0, float(len(content.groups)), low, high)
+            ys = ticks(low, high, max(2, int(box.height() / 36)))
+            frame(painter, axes, (), ys, str, _number if not number else _nothing, "")
+            _title(painter, box, facet.title)
+            if not number:
+                _up(painter, box, content.up)
+            self._groups(painter, axes, content)
+            for series, row in enumerate(facet.marks):
+                for group, mark in enumerate(row):
+                    if mark is not None:
+                        self._mark(painter, axes, content, series, group, mark)
+
+    def _groups(self, painter: QPainter, axes: Axes, content: Seeds) -> None:
+        now, font = theme.current(), theme.font(0.92, 500)
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        painter.setPen(now.text)
+        room = axes.box.width() / len(content.groups)
+        for number, name in enumerate(content.groups):
+            x = axes.x(number + 0.5)
+            shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, room - 6)
+            place = QRectF(x - room / 2, axes.box.bottom() + 6, room, 18)
+            painter.drawText(place, MIDDLE, shown)
+
+    def _mark(
+        self, painter: QPainter, axes: Axes, content: Seeds, series: int, group: int, mark: Mark
+    ) -> None:
+        now, count = theme.current(), len(content.series)
+        apart = min(0.8 / count, 46 / (axes.box.width() / max(1, len(content.groups))))
+        x = axes.x(group + 0.5 + (series - (count - 1) / 2) * apart)
+        colour = _colour(series)
+        step = min(5.0, 14.0 / max(1, len(mark.values)))
+        for number, value in enumerate(mark.values):
+            at = QPointF(x + 9 + number * step, axes.y(float(value)))
+            painter.setPen(QPen(colour, 1.2))
+            painter.setBrush(now.pane)
+            painter.drawEllipse(at, 2.6, 2.6)
+        if np.isfinite(mark.low):
+            painter.setPen(QPen(colour, 2))
+            ends = [QPointF(x, axes.y(one)) for one in (mark.low, mark.high)]
+            painter.drawLine(*ends)
+            for end in ends:
+                painter.drawLine(end + QPointF(-4, 0), end + QPointF(4, 0))
+        middle = QPointF(x, axes.y(mark.mean))
+        painter.setPen(QPen(now.pane, 1))
+        painter.setBrush(colour)
+        _shape(painter, middle, series)
+        name = ", ".join(filter(None, (content.groups[group], content.series[series])))
+        seeds = f"{len(mark.values)} seed{'s' * (len(mark.values) != 1)}"
+        ends_said = (
+            f"{_number(mark.low)} to {_number(mark.high)}, 95 % over {seeds}"
+            if np.isfinite(mark.low) else f"{seeds}: no interval"
+        )  # fmt: skip
+        values = ", ".join(_number(float(one)) for one in mark.values[:8])
+        self.spots.append(Spot(middle, (
+            f"<b>{escape(name)}: {_number(mark.mean)}</b><br>{ends_said}<br>"
+            f"<span style='color:{now.secondary.name()}'>{values}</span>"
+        )))  # fmt: skip
+
+
+class PlotsChart(Chart):
+    """What is left as heads go: a line for each method with its interval, a plot for each model."""
+
+    content: Plots | None
+
+    def paint_chart(self, painter: QPainter) -> None:
+        """Plots beside and below each other."""
+        content = self.content
+        assert content is not None
+        names = list(dict.fromkeys(one.label for plot in content.plots for one in plot.lines))
+        count = len(content.plots)
+        across = max(1, min(count, int(self.width() / LEAST)))
+        down = -(-count // across)
+        _key(painter, QRectF(BESIDE, 6, self.width() - BESIDE - END, KEY), names)
+        top = 6.0 + KEY
+        wide, high = self.width() / across, (self.height() - top) / down
+        for number, plot in enumerate(content.plots):
+            x, y = number % across * wide, top + number // across * high
+            box = QRectF(x + BESIDE, y + OVER - 4, wide - BESIDE - END, high - OVER - UNDER + 4)
+            if box.height() > 24:
+                self._plot(painter, box, plot, names)
+
+    def _plot(self, painter: QPainter, box: QRectF, plot: Plot, names: list[str]) -> None:
+        xs = np.concatenate([one.x for one in plot.lines])
+        ys = np.concatenate([one.y for one in plot.lines])
+        low, high = plot.limits or (float(ys.min()), float(ys.max()))
+        axes = Axes(box, float(xs.min()), float(xs.max()), low, high)
+        said = dict(plot.xs)
+        marks = ticks(low, high, max(2, int(box.height() / 32)))
+        frame(painter, axes, [*said] or ticks(axes.x0, axes.x1, 5), marks,
+              lambda one: said.get(one, f"{one:g}"), _number, plot.across.lower())  # fmt: skip
+        _title(painter, box, plot.title)
+        _up(painter, box, plot.up)
+        painter.save()
+        painter.setClipRect(box.adjusted(0, -4, 4, 4))
+        for one in plot.lines:
+            colour = _colour(names.index(one.label))
+            if one.low is not None and one.high is not None:
+                edges = [list(zip(one.x, end, strict=True)) for end in (one.low, one.high)]
+                area(painter, axes.band(*edges), colour, 0.16)
+        for one in plot.lines:
+            number = names.index(one.label)
+            colour = _colour(number)
+            style = (
+                Qt.PenStyle.DashLine if one.label.startswith("random") else Qt.PenStyle.SolidLine
+            )
+            points = list(zip(one.x, one.y, strict=True))
+            stroke(painter, axes.line(points), colour, 2, style)
+            painter.setPen(QPen(theme.current().pane, 1))
+            painter.setBrush(colour)
+            for at, (x, y) in enumerate(points):
+                place = QPointF(axes.x(float(x)), axes.y(float(y)))
+                _shape(painter, place, number, 3.4)
+                self.spots.append(Spot(place, _told(one, at, plot)))
+        painter.restore()
+
+
+def _told(line: Line, at: int, plot: Plot) -> str:
+    between = ""
+    if line.low is not None and line.high is not None and np.isfinite(line.low[at]):
+        between = f"<br>{_number(line.low[at])} to {_number(line.high[at])}, 95 % over seeds"
+    said = f"<br>{100 * line.x[at]:.0f} % of heads off"
+    title = f"{escape(plot.title)}, " if plot.title else ""
+    return f"<b>{title}{escape(line.label)}: {_number(line.y[at])}</b>{between}{said}"
+
+
+def _limits(values: Any, marks: list[Mark]) -> tuple[float, float]:
+    """From where to where the axis goes. Intervals of few seeds are wide: they may take as much
+    room as the numbers they are of."""
+    known = np.concatenate([one.values for one in marks])
+    low, high = float(known.min()), float(known.max())
+    span = max(high - low, abs(high) * 0.02, 1e-6)
+    low, high = max(float(values.min()), low - span), min(float(values.max()), high + span)
+    air = 0.08 * (high - low) or span
+    return low - air, high + air
+
+
+def _colour(number: int) -> QColor:
+    some = CATEGORICAL_DARK if theme.current().dark else CATEGORICAL
+    return QColor(some[number % len(some)])
+
+
+def _shape(painter: QPainter, at: QPointF, number: int, size: float = 5.0) -> None:
+    """A circle, a square, a triangle or a diamond: series differ by form as well."""
+    kind = number % SHAPES
+    if kind == 0:
+        painter.drawEllipse(at, size, size)
+        return
+    s = size
+    corners = {
+        1: ((-s, -s), (s, -s), (s, s), (-s, s)),
+        2: ((0, -1.2 * s), (1.15 * s, s), (-1.15 * s, s)),
+        3: ((0, -1.3 * s), (1.3 * s, 0), (0, 1.3 * s), (-1.3 * s, 0)),
+    }[kind]
+    painter.drawPolygon(QPolygonF([at + QPointF(x, y) for x, y in corners]))
+
+
+def _key(painter: QPainter, room: QRectF, names: Any) -> None:
+    """What each form and colour stands for."""
+    now, font = theme.current(), theme.font(0.92, 500)
+    metrics = QFontMetricsF(font)
+    x = room.left()
+    for number, name in enumerate(names):
+        wide = metrics.horizontalAdvance(name)
+        if x + 18 + wide > room.right():
+            break
+        painter.setPen(QPen(now.pane, 1))
+        painter.setBrush(_colour(number))
+        _shape(painter, QPointF(x + 6, room.center().y()), number, 4.5)
+        painter.setFont(font)
+        painter.setPen(now.text)
+        painter.drawText(QRectF(x + 16, room.top(), wide + 4, room.height()), LEFT, name)
+        x += 16 + wide + 20
+
+
+def _title(painter: QPainter, box: QRectF, words: str) -> None:
+    font = theme.font(0.92, 600)
+    painter.setFont(font)
+    painter.setPen(theme.current().text)
+    shown = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, box.width())
+    painter.drawText(QRectF(box.left(), box.top() - 20, box.width(), 16), MIDDLE, shown)
+
+
+def _up(painter: QPainter, box: QRectF, words: str) -> None:
+    """What y is, along it."""
+    painter.save()
+    painter.setFont(theme.font(0.85))
+    painter.setPen(theme.current().secondary)
+    painter.translate(box.left() - 46, box.center().y())
+    painter.rotate(-90)
+    painter.drawText(QRectF(-box.height() / 2, -9, box.height(), 18), MIDDLE, words)
+    painter.restore()
+
+
+def _number(value: float) -> str:
+    """As the axis says it: 87.5, −1.25."""
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _nothing(value: float) -> str:
+    return ""
+
+
+__all__ = ["Chart", "PlotsChart", "SeedsChart"]

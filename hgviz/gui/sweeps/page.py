@@ -1,0 +1,125 @@
+"""The page of a study of many runs: how it stands, its cells, what they reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from hgviz.gui.controls import Segments, line
+from hgviz.gui.sweeps.charts import BudgetsView, ReachedView
+from hgviz.gui.sweeps.grid import GridView
+from hgviz.gui.sweeps.panels import CellView, FailuresView
+from hgviz.gui.sweeps.summary import SummaryView
+from hgviz.gui.views.base import View
+
+if TYPE_CHECKING:
+    from hgviz.gui.commands import Commands
+
+SIDE = 340  # px
+WIDE = 1180  # px: narrower, what stands beside the cells takes turns with the charts
+TURNS = (
+    ("cell", "This cell", ""), ("failures", "Failures", ""), ("reached", "What each reaches", ""),
+    ("budgets", "As heads go", ""),
+)  # fmt: skip
+
+
+class SweepPage(QWidget):
+    """How it stands over cells over charts; the chosen cell and the failures beside them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.summary, self.grid = SummaryView(), GridView()
+        self.cell, self.failures = CellView(), FailuresView()
+        self.reached, self.budgets = ReachedView(), BudgetsView()
+        self.which = Segments(TURNS)
+        self.which.setAccessibleName("Below the cells")
+        self.which.chosen.connect(self.show_turn)
+        self.turns = QStackedWidget()
+        self._turns: dict[str, View] = {
+            "cell": self.cell, "failures": self.failures, "reached": self.reached,
+            "budgets": self.budgets,
+        }  # fmt: skip
+        bar = QWidget()
+        bar.setProperty("kind", "pane")
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QHBoxLayout(bar)
+        inside.setContentsMargins(16, 6, 16, 0)
+        inside.addWidget(self.which)
+        inside.addStretch(1)
+        self.below = QWidget()
+        under = QVBoxLayout(self.below)
+        under.setContentsMargins(0, 0, 0, 0)
+        under.setSpacing(0)
+        under.addWidget(bar)
+        under.addWidget(self.turns, 1)
+        self.down = _splitter(Qt.Orientation.Vertical, self.grid, self.below)
+        self.side = _splitter(Qt.Orientation.Vertical)
+        self.side.setFixedWidth(SIDE)
+        self.across = _splitter(Qt.Orientation.Horizontal, self.down, self.side)
+        self.across.setStretchFactor(0, 1)
+        self.grid.setMinimumHeight(150)
+        self.below.setMinimumHeight(150)
+        for number in (0, 1):
+            self.down.setStretchFactor(number, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.summary)
+        column.addWidget(line())
+        column.addWidget(self.across, 1)
+        self._wide: bool | None = None
+        self.respond(WIDE, 1000)
+        self.setFocusProxy(self.grid)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the page; F6 walks them in this order."""
+        return (self.summary, self.grid, *self._turns.values())
+
+    def join(self, commands: Commands) -> None:
+        """Have what people do here done."""
+        self.grid.picked.connect(commands.choose_cell)
+        self.grid.pointed.connect(commands.say)
+        self.grid.sized.connect(self._share)
+        self.failures.picked.connect(commands.choose_cell)
+
+    def respond(self, width: int, height: int) -> None:
+        """In a narrow window the chosen cell and the failures take turns with the charts."""
+        wide = width >= WIDE
+        if wide == self._wide:
+            return
+        self._wide = wide
+        beside = (self.cell, self.failures)
+        for one in self._turns.values():
+            if wide and one in beside:
+                self.side.addWidget(one)
+                one.show()
+            else:
+                self.turns.addWidget(one)
+        for name in ("cell", "failures"):
+            self.which.offer(name, not wide)
+        self.side.setVisible(wide)
+        self.show_turn("reached" if wide else "cell")
+
+    def _share(self, wanted: int) -> None:
+        """Cells have the height they need, up to two thirds; the charts have the rest."""
+        high = self.down.height()
+        cells = min(wanted, round(high * 2 / 3))
+        self.down.setSizes([cells, high - cells])
+        self.side.setSizes([round(high * 0.6), round(high * 0.4)])
+
+    def show_turn(self, name: str) -> None:
+        """Show one of what takes turns."""
+        self.which.choose(name)
+        self.turns.setCurrentWidget(self._turns[name])
+
+
+def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
+    out = QSplitter(way)
+    out.setHandleWidth(1)
+    out.setChildrenCollapsible(False)
+    for one in widgets:
+        out.addWidget(one)
+    return out

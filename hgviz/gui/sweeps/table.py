@@ -1,0 +1,195 @@
+"""All cells of a study in a table: one row each, sortable; what screen readers and copies have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
+
+from hgviz.gui import theme
+from hgviz.gui.heads.table import SORT, walks
+from hgviz.gui.sweeps import about
+from hgviz.sweep import Standing
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject, QPersistentModelIndex
+
+    Index = QModelIndex | QPersistentModelIndex
+
+COLUMNS = (
+    "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Found", "Took", "On", "Why",
+)  # fmt: skip
+ROW = 28  # px
+WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
+
+
+class CellTable(QTableView):
+    """One row per cell. picked: its key; entered: it is wanted."""
+
+    picked = Signal(str)
+    entered = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = Rows(self)
+        self._sorted = QSortFilterProxyModel(self)
+        self._sorted.setSourceModel(self.rows)
+        self._sorted.setSortRole(SORT)
+        self._quiet = False
+        self.setProperty("kind", "table")
+        self.setModel(self._sorted)
+        self.setSortingEnabled(True)
+        self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)  # as they are computed
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAccessibleName("All cells")
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROW)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setStretchLastSection(True)
+        for column, wide in enumerate(WIDTHS):
+            self.setColumnWidth(column, wide)
+        self.selectionModel().currentRowChanged.connect(self._moved)
+        self.activated.connect(self._entered)
+
+    def show_cells(self, standings: Sequence[Standing], key: str) -> None:
+        """Show how cells stand; order and choice stay."""
+        self._quiet = True
+        self.rows.take(standings)
+        self._quiet = False
+        self.mark(key)
+
+    def mark(self, key: str) -> None:
+        """Show a cell as chosen without saying so."""
+        number = self.rows.number(key)
+        self._quiet = True
+        if number is None:
+            self.clearSelection()
+        elif self._number(self.currentIndex()) != number:
+            self.setCurrentIndex(self._sorted.mapFromSource(self.rows.index(number, 0)))
+        self._quiet = False
+
+    def lines(self) -> list[str]:
+        """The titles, then every cell, tab-separated, in the order that is shown."""
+        out = ["\t".join(COLUMNS)]
+        for row in range(self._sorted.rowCount()):
+            at = self._sorted.mapToSource(self._sorted.index(row, 0)).row()
+            out.append("\t".join(self.rows.words(at)))
+        return out
+
+    def event(self, event: QEvent) -> bool:
+        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
+        if walks(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def _number(self, index: Index) -> int | None:
+        return self._sorted.mapToSource(index).row() if index.isValid() else None
+
+    def _moved(self, now: Index, before: Index) -> None:
+        number = self._number(now)
+        if number is not None and not self._quiet:
+            self.picked.emit(self.rows.standings[number].cell.key)
+
+    def _entered(self, index: Index) -> None:
+        self.entered.emit()
+
+
+class Rows(QAbstractTableModel):
+    """One row per cell, in the order they are computed."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.standings: Sequence[Standing] = ()
+        self._numbers: dict[str, int] = {}
+
+    def take(self, standings: Sequence[Standing]) -> None:
+        """Hold others, or the same as they stand now: rows stay where only their words change."""
+        keys = {one.cell.key: number for number, one in enumerate(standings)}
+        if keys == self._numbers:
+            self.standings = standings
+            last = self.index(max(0, len(standings) - 1), len(COLUMNS) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+            return
+        self.beginResetModel()
+        self.standings, self._numbers = standings, keys
+        self.endResetModel()
+
+    def number(self, key: str) -> int | None:
+        """The row of a cell."""
+        return self._numbers.get(key)
+
+    def rowCount(self, parent: Any = None) -> int:
+        """Every cell."""
+        return 0 if parent is not None and parent.isValid() else len(self.standings)
+
+    def columnCount(self, parent: Any = None) -> int:
+        """Every fact."""
+        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
+        """The names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section]
+        return None
+
+    def data(self, index: Any, role: int = 0) -> Any:
+        """A fact as text, and as a value to sort by."""
+        one, column = self.standings[index.row()], index.column()
+        if role == SORT:
+            return self._sortable(one, column)
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return _word(one, column)
+        if role == Qt.ItemDataRole.FontRole and column == 0:
+            return theme.font(weight=600)
+        if role == Qt.ItemDataRole.ForegroundRole and column == 6 and one.state == "failed":
+            return theme.current().bad
+        return None
+
+    def words(self, row: int) -> list[str]:
+        """All facts of a cell as text."""
+        return [_word(self.standings[row], at).replace("\t", " ") for at in range(len(COLUMNS))]
+
+    def _sortable(self, one: Standing, column: int) -> Any:
+        name, words = COLUMNS[column], _word(one, column)
+        if name == "Seed" and words.isdecimal():
+            return f"{int(words):020}"
+        if name == "Took":
+            return one.seconds
+        return words
+
+
+def _word(one: Standing, column: int) -> str:
+    place, name = one.cell.place, COLUMNS[column]
+    if name in ("Data", "Model", "Activation", "Seed"):
+        return place.get(name.lower(), "")
+    if name == "Kind":
+        return about.kind(one.cell.work)
+    if name == "Method":
+        return about.sub(one.cell)
+    if name == "State":
+        return about.stands(one)
+    if name == "Found":
+        return about.value(one)
+    if name == "Took":
+        return about.seconds(one.seconds)
+    return one.host if name == "On" else one.line
