@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.analysis import scores
-from hgviz.analysis.passes import MEASURES, Text, between
+from hgviz.analysis.passes import MEASURES, Text
 from hgviz.core import HeadId, ModelSpec
 
 Many = NDArray[np.float64]
@@ -180,9 +180,8 @@ class Beside:
     def __init__(self) -> None:
         self._mean, self._some = Mean(), False
 
-    def add(self, one: Text, other: Text) -> None:
-        """The same text of both."""
-        found = between(one, other)
+    def add(self, found: Many) -> None:
+        """What passes.between gives of one text."""
         self._some |= bool(np.isfinite(found).any())
         self._mean.add(found)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hgviz import terminal
+from hgviz.cli.laboratory import measured, report, verdict
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -17,6 +17,7 @@ from hgviz.cli.options import (
     ItemNumber,
     LabelColumn,
     Off,
+    Scheduler,
     Target,
     TextColumn,
     TextPair,
@@ -28,9 +29,9 @@ from hgviz.resources import bundled
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.differences import HeadDifference
-    from hgviz.analysis.disagreement import Disagreement
     from hgviz.core import Capture
     from hgviz.models.model import Model
+    from hgviz.tasks import Spread
 
 REPORTS = (".html", ".pdf")
 _TEXT = 60  # characters of an example on a terminal
@@ -86,6 +87,7 @@ def compare(
         typer.Option(metavar="N", min=1, help="A report looks into the heads of so many texts."),
     ] = None,
     device: Device = "auto",
+    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Put two models, or two captures, beside each other.
@@ -117,6 +119,8 @@ def compare(
         raise typer.BadParameter("--activation and --off change B, which is a capture here.")
     if (text_pair, target) != (None, None) and text is None and text_file is None:
         raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
+    if scheduler and (data is None or out is None):
+        raise typer.BadParameter("--scheduler goes with --data and -o, beside which results grow.")
     require_unread(out, text_file, data, a, b)
     if out is not None and reported:
         from hgviz import tasks
@@ -124,13 +128,19 @@ def compare(
         tasks.require_report(out)
     if data is not None:
         models = _load(a, "A", device), _load(b, "B", device, activation)
+        spread = None
+        if scheduler and out is not None:
+            from hgviz import tasks
+
+            opened = tasks.Origin(a, device), tasks.Origin(b, device, activation=activation)
+            spread = tasks.Spread(scheduler, out, opened, data, text_column, label_column, limit)
         if reported:
             shown = (text, text_file)
             asked = (data, text_column, label_column, off, limit, texts)
             changes = {"--activation": activation, "--off": off or None}
-            _report(models, (a, b), shown, asked, changes, out, as_json)
+            report(models, (a, b), shown, asked, changes, out, as_json, spread)
             return
-        _answers(models, (data, text_column, label_column, off, limit), out, as_json)
+        _answers(models, (data, text_column, label_column, off, limit), out, as_json, spread)
         return
     words = (text, text_file, text_pair, target)
     one = _opened(a, item) if captured[0] else None
@@ -283,12 +293,19 @@ def _said(found: Comparison) -> list[str]:
 # --- answers --------------------------------------------------------------------------------------
 
 
-def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json: bool) -> None:
+def _answers(
+    models: tuple[Model, Model],
+    asked: Any,
+    out: Path | None,
+    as_json: bool,
+    spread: Spread | None,
+) -> None:
     from hgviz import tasks
 
     data, text, label, off, limit = asked
     heads = tasks.heads_from(off, models[1].spec)
-    task = tasks.compare_answers(*models, data, text, label, heads, limit)
+    sides = measured(models, spread, heads)
+    task = tasks.compare_answers(*models, data, text, label, heads, limit, sides)
     found = terminal.run(task, "Scoring")
     kind = {
         "kind": "answers",
@@ -301,10 +318,12 @@ def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json:
     if out is not None:
         facts = kind | found.facts(None)
         terminal.write_facts(out, facts, facts["examples"])
+    if sides is not None:
+        sides.finish()
     if as_json:
         print(json.dumps(kind | found.facts(), allow_nan=False))
         return
-    for line in _verdict(models, found):
+    for line in verdict(models, found):
         terminal.say(line)
     facts = found.facts()
     rows = [
@@ -320,32 +339,6 @@ def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json:
         terminal.say(f"{out}: {terminal.counted(len(found.differing), 'example')} that differ.")
 
 
-def _verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
-    from hgviz.analysis.disagreement import SHOWN
-    from hgviz.analysis.evaluation import told
-
-    lines = [
-        f"{name}, {model.spec.name}: {told(one.score)}."
-        for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
-    ]
-    if found.difference is None or found.agreement is None or found.p is None:
-        return lines + [f"{note[0].upper()}{note[1:]}." for note in found.notes]
-    value, low, high = found.difference
-    bits = found.a.score.metric == "bits_per_byte"
-    scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
-    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
-    total = found.a.score.total
-    p = "< 0.0001" if found.p < 0.0001 else f"{found.p:.3g}"
-    lines.append(
-        f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {found.a_only:,}, only B "
-        f"on {found.b_only:,} of {total:,}: McNemar's p {p}."
-    )
-    count = len(found.differing)
-    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
-    lines.append(f"The same answer on {100 * found.agreement:.1f} %; {count:,} differ{listed}.")
-    return lines
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
 
@@ -353,44 +346,3 @@ def _cut(text: str) -> str:
 def _visible(answer: str) -> str:
     """A token of spaces in quotation marks."""
     return answer if answer.strip() else repr(answer)
-
-
-# --- all of it ------------------------------------------------------------------------------------
-
-
-def _report(
-    models: tuple[Model, Model],
-    paths: tuple[Path, Path],
-    given: tuple[str | None, Path | None],
-    asked: Any,
-    changes: dict[str, str | None],
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    from hgviz import tasks
-
-    assert out is not None  # compare asks for it
-    data, text_column, label_column, off, limit, texts = asked
-    heads = tasks.heads_from(off, models[1].spec)
-    words = tasks.words_of(*given)
-    task = tasks.laboratory(*models, data, words, text_column, label_column, heads, limit, texts)
-    found = terminal.run(task, "Measuring")
-    options: dict[str, object] = {
-        "--data": data, "--text": given[0], "--text-file": given[1],
-        "--text-column": text_column or None, "--label-column": label_column or None, **changes,
-        "--limit": limit, "--texts": texts, "-o": out,
-    }  # fmt: skip
-    parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
-    command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
-    terminal.run(tasks.report(found, out, command), "Writing")
-    if as_json:
-        print(json.dumps(found.facts(), allow_nan=False))
-        return
-    for line in _verdict(models, found.answers):
-        terminal.say(line)
-    from hgviz.tasks.wording import label
-
-    differ = ", ".join(label(one.name) for one in found.changes if one.differs)
-    shown = f"what differs is: {differ}" if differ else "no difference is shown"
-    terminal.say(f"Heads, on {terminal.counted(found.a.texts, 'text')}: {shown}.")
-    terminal.say(f"{out}: the report.")

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.disagreement import Disagreement
     from hgviz.analysis.evaluation import Answers
-    from hgviz.examples import Examples
+    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.tasks.sides import Sides
 
 GOALS = {
     "next": "the next token", "masked": "masked tokens", "classes": "a class",
@@ -43,26 +44,27 @@ def compare_answers(
     label_column: str = "",
     off: Off = frozenset(),
     limit: int | None = None,
+    found: Sides | None = None,
 ) -> Task[Disagreement]:
     """What two models answer on the same data, and how sure it is that they differ.
 
-    off: heads that are off in B. limit: on so many examples at most, the same ones for both.
-    Errors: HgvizError for data that cannot be used, and for models that are asked other things.
+    off: heads that are off in B. limit: on so many examples at most, the same ones for both. found:
+    where workers measured it already, see tasks.sides. Errors: HgvizError for data that cannot be
+    used, and for models that are asked other things.
     """
     from hgviz.analysis.disagreement import disagreement
+    from hgviz.models.measures.trials import Trials
 
-    if a.spec.goal != b.spec.goal:
-        raise HgvizError(
-            "these two cannot be scored on the same data",
-            f"A gives {GOALS[a.spec.goal]} and B {GOALS[b.spec.goal]}",
-            "Choose two models of one kind",
-        )
+    require_alike(a, b)
     yield Step(0, 2, f"reading {Path(data).name}")
     one, other = (examples_from(model, data, text_column, label_column) for model in (a, b))
     if limit is not None:
         one, other = one.sample(limit), other.sample(limit)
-    first = yield from _answers(a, one, frozenset(), "A", 0)
-    second = yield from _answers(b, other, off, "B", 1)
+    if found is not None:
+        first, second = found.answers(0, one), found.answers(1, other)
+    else:
+        first = yield from answers_to(Trials(a, one, keep=0), "model A", 0)
+        second = yield from answers_to(Trials(b, other, off, keep=0), "model B", 1)
 
     def name(answer: int) -> str:
         return one.labels[answer] if one.labels else _token(a, answer)
@@ -70,13 +72,27 @@ def compare_answers(
     return disagreement((one, other), (first, second), name, (frozenset(), off))
 
 
-def _answers(model: Model, examples: Examples, off: Off, name: str, done: int) -> Task[Answers]:
-    from hgviz.analysis.evaluation import Answers
-    from hgviz.models.measures.trials import Trials
+def require_alike(a: Model, b: Model) -> None:
+    """Errors: HgvizError for models that are asked other things."""
+    if a.spec.goal != b.spec.goal:
+        raise HgvizError(
+            "these two cannot be scored on the same data",
+            f"A gives {GOALS[a.spec.goal]} and B {GOALS[b.spec.goal]}",
+            "Choose two models of one kind",
+        )
 
-    found, trials, seen = Answers.none(examples), Trials(model, examples, off, keep=0), 0
-    for batch in (batch for block in trials.blocks for batch in block):
-        yield Step(done + seen / len(examples), 2, f"model {name}")
+
+def answers_to(
+    trials: Trials, name: str = "", done: int = 0, some: range | None = None
+) -> Task[Answers]:
+    """What a model answers to its examples; some: only to these of its batches."""
+    from hgviz.analysis.evaluation import Answers
+
+    examples = trials.examples
+    found, seen = Answers.none(examples), 0
+    batches = [batch for block in trials.blocks for batch in block]
+    for batch in batches if some is None else batches[some.start : some.stop]:
+        yield Step(done + seen / len(examples), 2, name)
         found.put(examples, batch, trials.whole(batch))
         seen += len(batch.rows)
     return found
@@ -89,4 +105,4 @@ def _token(model: Model, number: int) -> str:
     return prompt.pieces[0] if "\N{REPLACEMENT CHARACTER}" in label else label
 
 
-__all__ = ["compare", "compare_answers"]
+__all__ = ["answers_to", "compare", "compare_answers", "require_alike"]

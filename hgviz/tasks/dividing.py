@@ -55,7 +55,7 @@ def spread_study(
     model = spread.models[0].given(trials.model, trials.off)
     folder = spread.folder("importance", [model], trials.examples.digest)
     given = {**model, **spread.asked(), "seed": seed}
-    portions = _portions(growing, permutations, _pace(folder, trials))
+    portions = _portions(growing, permutations, pace_of(folder, trials))
     cells = spread.cells("importance", [
         {**given, "arrays": list(names), "batches": ends(one.batches), "orders": ends(one.orders)}
         for one, names in portions
@@ -125,7 +125,7 @@ def _portions(
     return found
 
 
-def _pace(folder: PortionFolder, trials: Trials) -> float:
+def pace_of(folder: PortionFolder, trials: Trials, name: str = "batch") -> float:
     """Seconds of one batch, neither the shortest nor the longest."""
     batches = [batch for block in trials.blocks for batch in block]
     part = trials.examples.part(batches[len(batches) // 2].rows)
@@ -136,7 +136,7 @@ def _pace(folder: PortionFolder, trials: Trials) -> float:
             for batch in block:
                 fresh.whole(batch)
 
-    return paced(folder, "batch", once)
+    return paced(folder, name, once)
 
 
 # --- curves ---------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def spread_curve(
         (lines[number], removed, _sets(lines[number][-1], removed)) for number, removed in wanted
     ]
     sets = list(dict.fromkeys(off for _, _, some in along for off in some))
-    runs = cut(len(sets), _pace(folder, trials) * sum(map(len, half.blocks())))
+    runs = cut(len(sets), pace_of(folder, trials) * sum(map(len, half.blocks())))
     cells = spread.cells("answers", [
         {**given, "half": study.seed, "sets": [list(off) for off in sets[slice_of(some)]]}
         for some in runs
@@ -212,4 +212,4 @@ def _sets(order: Sequence[HeadId], removed: Integers) -> list[tuple[str, ...]]:
     return [tuple(map(str, sorted(order[:count]))) for count in removed]
 
 
-__all__ = ["spread_curve", "spread_study", "taken"]
+__all__ = ["pace_of", "spread_curve", "spread_study", "taken"]

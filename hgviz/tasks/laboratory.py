@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.disagreement import Disagreement
+    from hgviz.analysis.passes import Text
     from hgviz.examples import Examples
     from hgviz.figures.content.charts import Many
     from hgviz.figures.content.laboratory import Three
     from hgviz.models.model import Model
+    from hgviz.tasks.sides import Sides
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
 WINDOWS = 8  # of a language model, which are longer
@@ -101,28 +103,28 @@ def laboratory(
     off: Off = frozenset(),
     limit: int | None = None,
     texts: int | None = None,
+    found: Sides | None = None,
 ) -> Task[Laboratory]:
     """Measure two models on the same data: their answers to all of it, their heads and what
     reaches their scores on some of its texts, and their maps on one.
 
     off: heads that are off in B. limit: at most so many examples; texts: of which so many are
-    looked into. text: whose maps are shown, "" for one that is answered differently. Errors:
-    HgvizError for data that cannot be used, and for models that are asked other things.
+    looked into. text: whose maps are shown, "" for one that is answered differently. found: where
+    workers measured answers and heads already, see tasks.sides. Errors: HgvizError for data that
+    cannot be used, and for models that are asked other things.
     """
     from hgviz.analysis.bench import changes
     from hgviz.tasks.charting import pair_chart
 
     for model in (a, b):
         require_attention(model.spec)
-    answers = yield from _share(
-        "answers", compare_answers(a, b, data, text_column, label_column, off, limit)
-    )
+    asked = (a, b, data, text_column, label_column)
+    answers = yield from _share("answers", compare_answers(*asked, off, limit, found))
     yield Step(SHARES["answers"], 1, f"reading {Path(data).name}")
     sides = [examples_from(model, data, text_column, label_column) for model in (a, b)]
     count = len(sides[0])
-    most = texts or (WINDOWS if sides[0].asked == "next" else TEXTS)
-    some = [one.sample(limit).sample(most) if limit else one.sample(most) for one in sides]
-    one, other, across = yield from _share("heads", _heads((a, b), some, off))
+    some = [looked_into(one, limit, texts) for one in sides]
+    one, other, across = yield from _share("heads", _heads((a, b), some, off, found))
     shown = text or _shown(answers, some[0])
     captures = yield from _share("text", _captures((a, b), shown, off))
     comparison = yield from _compared(captures)
@@ -182,26 +184,44 @@ def _share(name: str, task: Task[Any]) -> Task[Any]:
         yield Step(before + SHARES[name] * part, 1, step.note)
 
 
+def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Examples:
+    """Those whose heads are measured."""
+    most = texts or (WINDOWS if examples.asked == "next" else TEXTS)
+    return (examples.sample(limit) if limit else examples).sample(most)
+
+
 def _heads(
-    models: tuple[Model, Model], some: Sequence[Examples], off: Off
+    models: tuple[Model, Model], some: Sequence[Examples], off: Off, found: Sides | None
 ) -> Task[tuple[Bench, Bench, Many | None]]:
     """What the heads of both do with each text, and how far they are apart."""
     from hgviz.analysis.bench import Beside, Gathering
-    from hgviz.analysis.passes import measured
-    from hgviz.models.measures.gradients import of_example
 
     sides = [Gathering(model.spec) for model in models]
-    beside, total = Beside(), len(some[0])
-    for number, rows in enumerate(zip(*(one.rows for one in some), strict=False)):
+    beside, total = Beside(), min(map(len, some))
+    for number in range(total):
         yield Step(number, total, f"heads of both on text {number + 1:,} of {total:,}")
-        texts = []
-        for model, row, side, gone in zip(models, rows, sides, (frozenset(), off), strict=True):
-            passed = of_example(model, row.ids, row.wanted, gone)
-            texts.append(measured(passed, model.spec))
-            side.add(texts[-1])
-        if np.array_equal(rows[0].ids, rows[1].ids):
-            beside.add(*texts)
+        looked = heads_on(models, some, number, off) if found is None else found.heads(number)
+        for side, text in zip(sides, looked[:2], strict=True):
+            side.add(text)
+        if looked[2] is not None:
+            beside.add(looked[2])
     return sides[0].bench(), sides[1].bench(), beside.value()
+
+
+def heads_on(
+    models: Sequence[Model], some: Sequence[Examples], number: int, off: Off
+) -> tuple[Text, Text, Many | None]:
+    """What the heads of both do with one text and, where both cut it alike, how far apart they are
+    (heads of A, heads of B). off: heads that are off in B."""
+    from hgviz.analysis.passes import between, measured
+    from hgviz.models.measures.gradients import of_example
+
+    rows = [one.rows[number] for one in some]
+    one, other = (
+        measured(of_example(model, row.ids, row.wanted, gone), model.spec)
+        for model, row, gone in zip(models, rows, (frozenset[HeadId](), off), strict=True)
+    )
+    return one, other, between(one, other) if np.array_equal(rows[0].ids, rows[1].ids) else None
 
 
 def _shown(answers: Disagreement, some: Examples) -> str:
@@ -243,4 +263,7 @@ def _pairs(
     return least, alike
 
 
-__all__ = ["REPORTS", "Laboratory", "laboratory", "report", "require_report", "words_of"]
+__all__ = [
+    "REPORTS", "Laboratory", "heads_on", "laboratory", "looked_into", "report", "require_report",
+    "words_of",
+]  # fmt: skip

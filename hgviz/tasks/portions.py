@@ -99,8 +99,41 @@ def _capture(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     return {"texts": len(some)}
 
 
+def _sides(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """What one of two models answers on some batches."""
+    from hgviz.store.portions import write_arrays
+    from hgviz.tasks.comparing import answers_to
+
+    how, some = cell.given, range(*cell.given["batches"])
+    trials = lending.trials_of(how, cell.paths, how["side"])
+    found = yield from answers_to(trials, some=some)
+    batches = [batch for block in trials.blocks for batch in block]
+    at = np.concatenate([trials.examples.where(batches[number]) for number in some])
+    write_arrays(folder, cell.key, {"loss": found.loss[at], "given": found.given[at]})
+    return {"places": len(at)}
+
+
+def _heads(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+    """What the heads of two models do with some texts."""
+    from hgviz.store.portions import write_arrays
+    from hgviz.tasks.laboratory import heads_on, looked_into
+    from hgviz.tasks.sides import arrays_of
+
+    how, some = cell.given, range(*cell.given["rows"])
+    sides = [lending.trials_of(how, cell.paths, side) for side in ("a", "b")]
+    models = [one.model for one in sides]
+    looked = [looked_into(one.examples, None, how["texts"]) for one in sides]
+    found: list[Any] = []
+    for number in some:
+        yield Step(len(found), len(some), f"text {number + 1:,}")
+        found.append(heads_on(models, looked, number, sides[1].off))
+    write_arrays(folder, cell.key, arrays_of(found))
+    return {"texts": len(found)}
+
+
 PORTIONS: Mapping[str, Does] = {
     "importance": _importance, "order": _order, "answers": _answers, "capture": _capture,
+    "sides": _sides, "heads": _heads,
 }  # fmt: skip
 
 __all__ = ["PORTIONS"]

@@ -225,7 +225,8 @@ def test_distances_between_models_need_maps_of_one_shape():
     one = passes.measured(Given(maps), spec_of(maps))
     small = passes.measured(Given(other), spec_of(other))
     beside = bench.Beside()
-    beside.add(one, small)
+    beside.add(passes.between(one, small))
     assert beside.value() is None
-    beside.add(one, passes.measured(Given({0: SINK[None]}), spec_of(maps)))
+    sink = passes.measured(Given({0: SINK[None]}), spec_of(maps))
+    beside.add(passes.between(one, sink))
     assert np.allclose(beside.value(), (N - 1) / N)

@@ -1,0 +1,104 @@
+"""All that is measured of two models: by workers where they are asked for, and as one report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz import terminal
+
+if TYPE_CHECKING:
+    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.core import Off
+    from hgviz.models.model import Model
+    from hgviz.tasks import Spread
+    from hgviz.tasks.sides import Sides
+
+
+def measured(
+    models: tuple[Model, Model],
+    spread: Spread | None,
+    off: Off,
+    report: bool = False,
+    texts: int | None = None,
+) -> Sides | None:
+    """What a scheduler's workers measure of both; None without one."""
+    from hgviz import tasks
+
+    if spread is None:
+        return None
+    kept = f"What was done is kept in {spread.out}.part; the same command goes on from there"
+    return terminal.run(tasks.spread_sides(*models, spread, off, report, texts), "Measuring", kept)
+
+
+def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
+    """Which is better and how sure that is, as sentences."""
+    from hgviz.analysis.disagreement import SHOWN
+    from hgviz.analysis.evaluation import told
+
+    lines = [
+        f"{name}, {model.spec.name}: {told(one.score)}."
+        for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
+    ]
+    if found.difference is None or found.agreement is None or found.p is None:
+        return lines + [f"{note[0].upper()}{note[1:]}." for note in found.notes]
+    value, low, high = found.difference
+    bits = found.a.score.metric == "bits_per_byte"
+    scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
+    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
+    total = found.a.score.total
+    p = "< 0.0001" if found.p < 0.0001 else f"{found.p:.3g}"
+    lines.append(
+        f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {found.a_only:,}, only B "
+        f"on {found.b_only:,} of {total:,}: McNemar's p {p}."
+    )
+    count = len(found.differing)
+    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
+    lines.append(f"The same answer on {100 * found.agreement:.1f} %; {count:,} differ{listed}.")
+    return lines
+
+
+def report(
+    models: tuple[Model, Model],
+    paths: tuple[Path, Path],
+    given: tuple[str | None, Path | None],
+    asked: Any,
+    changes: dict[str, str | None],
+    out: Path | None,
+    as_json: bool,
+    spread: Spread | None = None,
+) -> None:
+    """Measure two models and write all of it as one report."""
+    from hgviz import tasks
+
+    assert out is not None  # compare asks for it
+    data, text_column, label_column, off, limit, texts = asked
+    heads = tasks.heads_from(off, models[1].spec)
+    words = tasks.words_of(*given)
+    sides = measured(models, spread, heads, True, texts)
+    columns = (text_column, label_column)
+    task = tasks.laboratory(*models, data, words, *columns, heads, limit, texts, sides)
+    found = terminal.run(task, "Measuring")
+    options: dict[str, object] = {
+        "--data": data, "--text": given[0], "--text-file": given[1],
+        "--text-column": text_column or None, "--label-column": label_column or None, **changes,
+        "--limit": limit, "--texts": texts, "-o": out,
+    }  # fmt: skip
+    parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
+    command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
+    terminal.run(tasks.report(found, out, command), "Writing")
+    if sides is not None:
+        sides.finish()
+    if as_json:
+        print(json.dumps(found.facts(), allow_nan=False))
+        return
+    for line in verdict(models, found.answers):
+        terminal.say(line)
+    from hgviz.tasks.wording import label
+
+    differ = ", ".join(label(one.name) for one in found.changes if one.differs)
+    shown = f"what differs is: {differ}" if differ else "no difference is shown"
+    terminal.say(f"Heads, on {terminal.counted(found.a.texts, 'text')}: {shown}.")
+    terminal.say(f"{out}: the report.")
