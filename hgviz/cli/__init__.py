@@ -55,8 +55,8 @@ VERBS = (
 app = typer.Typer(
     name="hgviz",
     help="Look into transformer attention at every resolution.\n\n"
-    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints, captures and "
-    "studies. A file with the name of a command needs ./ before it.",
+    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints, captures, "
+    "studies or a session. A file with the name of a command needs ./ before it.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

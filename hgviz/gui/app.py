@@ -39,7 +39,8 @@ X_LIBRARIES = {
 
 
 def window(paths: Sequence[Path]) -> int:
-    """The window, on checkpoints and captures; without any, on the sample."""
+    """The window, on checkpoints, captures, studies or a session file; without any, on what was
+    open last, at first the sample."""
     missing = missing_packages()
     if missing:
         print(

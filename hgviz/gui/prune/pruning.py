@@ -128,7 +128,7 @@ class Pruning:
         session, study = self.session, self.session.study
         self.forget()
         if study is not None and not study.path:
-            session.put(study=None, masks=())  # one that was opened stays, whatever is tried
+            session.put(study=None)  # one that was opened stays, whatever is tried
         session.put(data=data, trial=None)
         self.working.start(
             self.lanes.engine,
@@ -149,7 +149,7 @@ class Pruning:
         self.trials = trials
         if self.session.model is None:
             self.session.put(model=trials.model)
-        if self.session.study is not None and not self._is_of(self.session.study):
+        if self.known is None:
             history, masks = self.session.history, self.session.masks  # scored on other examples
             self.session.put(masks=undoing.bare(masks), history=undoing.unscored(history))
         self._try()

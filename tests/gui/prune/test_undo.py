@@ -72,3 +72,21 @@ def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
     session.put(history=undoing.unscored(session.history), masks=undoing.bare(session.masks))
     press(opened, Qt.Key.Key_Z)
     assert session.masks == (Mask("a", ONE),)
+
+
+def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, until, tmp_path):
+    session, pruning = scored.session, scored.commands.pruning
+    until(lambda: session.trial is not None and session.trial.done)
+    pruning.switch(ONE)
+    until(lambda: session.trial.done and session.trial.off == ONE)
+    pruning.keep()
+    assert session.masks[0].score is not None
+    first = session.masks[0].score
+    other = tmp_path / "other.txt"
+    other.write_text("Another text that is read here. " * 12, encoding="utf-8")
+    before = pruning.trials
+    pruning.use(str(other))
+    until(lambda: pruning.trials is not None and pruning.trials is not before)
+    assert names(scored) == ["1 off"] and session.history.past
+    until(lambda: session.trial is not None and session.trial.done)
+    assert session.masks[0].score.total == session.trial.total != first.total
