@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +53,8 @@ def run(
 
     task = tasks.run_sweep(file, out, scheduler, again, _part(part))
     kept = f"What was done is kept in {out}; the same command goes on from there"
-    sweep = terminal.run(_telling(task), "Running", kept)
+    with _stopped_by_terminating():
+        sweep = terminal.run(_telling(task), "Running", kept)
     _tell(sweep, out)
     if sweep.counts["failed"]:
         raise typer.Exit(1)
@@ -104,6 +107,12 @@ def merge(
         bool,
         typer.Option("--models", help="With the trained models, which cells still to do need."),
     ] = False,
+    numbers: Annotated[
+        bool,
+        typer.Option(
+            "--numbers", help="Only what reports and figures need, without machines and folders."
+        ),
+    ] = False,
 ) -> None:
     """Write several folders as one: parts that several machines ran, or studies of several files.
 
@@ -112,10 +121,23 @@ def merge(
     """
     from hgviz import tasks
 
-    found = terminal.run(tasks.merge_sweeps(folders, out, models), "Merging", "Nothing was written")
+    if models and numbers:
+        raise typer.BadParameter("--numbers leaves models out; give one of both.")
+    task = tasks.merge_sweeps(folders, out, models, numbers)
+    found = terminal.run(task, "Merging", "Nothing was written")
     for line in tasks.said_of_merging(found):
         terminal.complain(line)
     _tell(tasks.sweep_at(out), out)
+
+
+@contextmanager
+def _stopped_by_terminating() -> Iterator[None]:
+    """`kill`, and a cluster that takes its machine back, stop a study as Ctrl+C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _telling(task: Task[Sweep]) -> Task[Sweep]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -19,6 +20,7 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.store.sweep import SweepFolder
 
+DIGITS = 7  # of numbers that are given away: as many as a float32 has
 # of a cell that is there several times, the one that tells most
 BEST: dict[State, int] = {"done": 0, "running": 1, "failed": 2, "waiting": 3, "blocked": 4}
 
@@ -99,12 +101,15 @@ def _most(values: Iterator[float]) -> float:
 # --- into one folder ------------------------------------------------------------------------------
 
 
-def merge_sweeps(paths: Sequence[Path_], out: Path_, models: bool = False) -> Task[Together]:
+def merge_sweeps(
+    paths: Sequence[Path_], out: Path_, models: bool = False, numbers: bool = False
+) -> Task[Together]:
     """Write folders as one: all cells of their plans, of each the first result there is.
 
-    models: also the models that were trained, which cells that are still to be done need. The
-    folder is there whole or not at all. Errors: HgvizError for folders that cannot be read, and for
-    a name where something is.
+    models: also the models that were trained, which cells that are still to be done need. numbers:
+    only what reports and figures are made from, to be kept or given away: DIGITS digits, nothing
+    measured of single heads, no names of machines and folders. The folder is there whole or not at
+    all. Errors: HgvizError for folders that cannot be read, and for a name where something is.
     """
     from hgviz.store.sweep import SweepFolder
 
@@ -116,6 +121,11 @@ def merge_sweeps(paths: Sequence[Path_], out: Path_, models: bool = False) -> Ta
     found = together(paths)
     folders = [SweepFolder(one) for one in paths]
     cells = [one.cell for one in found.sweep.standings]
+    if numbers:
+        cells = [
+            replace(one, paths={name: Path(path).name for name, path in one.paths.items()})
+            for one in cells
+        ]
     with _whole(target) as place:
         merged = SweepFolder(place)
         merged.write_plan(found.files[0], cells, more=found.files[1:])
@@ -124,8 +134,11 @@ def merge_sweeps(paths: Sequence[Path_], out: Path_, models: bool = False) -> Ta
             having = [one for one in folders if one.is_done(cell.key)]
             having += [one for one in folders if one.is_given_up(cell.key)]
             for source in having[:1]:
-                for path in source.files_of(cell.key, models):
-                    _copy(source, path, place)
+                for path in source.files_of(cell.key, models and not numbers):
+                    if not numbers:
+                        _copy(source, path, place)
+                    elif path.suffix == ".json":
+                        _copy_numbers(source, path, place)
     return found
 
 
@@ -139,6 +152,32 @@ def _copy(source: SweepFolder, path: Path, place: Path) -> None:
     to = place / path.relative_to(source.path)
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, to)
+
+
+def _copy_numbers(source: SweepFolder, path: Path, place: Path) -> None:
+    """A result without where it was computed, its numbers to DIGITS. Errors: HgvizError."""
+    from hgviz.store.files import whole_text
+    from hgviz.store.strangers import read_object
+    from hgviz.store.sweep import MOST_RESULT
+
+    told = read_object(path, MOST_RESULT)
+    for part in (told, told.get("made")):
+        for name in ("host", "pid", "details") if isinstance(part, dict) else ():
+            part.pop(name, None)
+    to = place / path.relative_to(source.path)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    whole_text(to, json.dumps(_rounded(told), sort_keys=True), lasting=False)
+
+
+def _rounded(told: Any) -> Any:
+    match told:
+        case dict():
+            return {name: _rounded(one) for name, one in told.items()}
+        case list():
+            return [_rounded(one) for one in told]
+        case float():
+            return float(f"{told:.{DIGITS}g}")
+    return told
 
 
 @contextmanager
