@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,9 +162,9 @@ def _copy_numbers(source: SweepFolder, path: Path, place: Path) -> None:
     from hgviz.store.sweep import MOST_RESULT
 
     told = read_object(path, MOST_RESULT)
-    for part in (told, told.get("made")):
-        for name in ("host", "pid", "details") if isinstance(part, dict) else ():
-            part.pop(name, None)
+    parts = [one for one in (told, told.get("made")) if isinstance(one, dict)]
+    for part, name in product(parts, ("host", "pid", "details")):
+        part.pop(name, None)
     to = place / path.relative_to(source.path)
     to.parent.mkdir(parents=True, exist_ok=True)
     whole_text(to, json.dumps(_rounded(told), sort_keys=True), lasting=False)
