@@ -24,6 +24,7 @@ from hgviz.core import HgvizError
 from hgviz.store import schema
 from hgviz.store.files import TEMPORARY, whole_bytes, writing
 from hgviz.store.sweep import CELLS, KEY, SweepFolder
+from hgviz.store.tries import is_alive
 
 ASKED, ARRAYS = "asked.json", ".npz"
 MOST_ASKED = 1 << 20  # bytes
@@ -69,8 +70,9 @@ class PortionFolder(SweepFolder):
             whole_bytes(self.path / ASKED, told.encode())
         done = {key for key in keys if self.is_done(key)}
         for key in set(keys) - done:
-            for ending in (".running.json", ".failed.json"):
-                self.result_at(key, ending).unlink(missing_ok=True)
+            self.result_at(key, ".failed.json").unlink(missing_ok=True)
+            if not is_alive(self._running(key)):
+                self.result_at(key, ".running.json").unlink(missing_ok=True)
         return done
 
     def why_failed(self, key: str) -> str:

@@ -1,12 +1,10 @@
-"""What a thread keeps open from one cell to the next: models, and what they are tried on.
+"""What a process keeps open from one cell to the next: models, and what they are tried on.
 
-A hundred cells of one model open it once. Each thread has its own, so that no two cells ever run
-one model at a time.
+A hundred cells of one model open it once. A process computes one cell at a time, see cluster.whole.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,18 +20,12 @@ MODELS, TRIED = 2, 2  # at most so many are kept of each kind: the two sides of 
 
 Thing = TypeVar("Thing")
 
-
-class _Kept(threading.local):
-    def __init__(self) -> None:
-        self.of: dict[str, OrderedDict[Hashable, Any]] = {}
-
-
-_kept = _Kept()
+_kept: dict[str, OrderedDict[Hashable, Any]] = {}
 
 
 def kept(kind: str, most: int, key: Hashable, make: Callable[[], Thing]) -> Thing:
-    """What make gives, made once while it is among the last `most` of its kind in this thread."""
-    things = _kept.of.setdefault(kind, OrderedDict())
+    """What make gives, made once while it is among the last `most` of its kind."""
+    things = _kept.setdefault(kind, OrderedDict())
     if key not in things:
         while len(things) >= most:  # before another takes memory, too
             things.popitem(last=False)
@@ -43,8 +35,8 @@ def kept(kind: str, most: int, key: Hashable, make: Callable[[], Thing]) -> Thin
 
 
 def forget() -> None:
-    """Let go of all that this thread keeps."""
-    _kept.of.clear()
+    """Let go of all that is kept: no more cells come."""
+    _kept.clear()
 
 
 # --- what cells are given -------------------------------------------------------------------------

@@ -116,7 +116,8 @@ class Spread:
         yield Step(len(done), len(cells), f"{len(done):,} of {len(cells):,} parts are done")
         if len(done) == len(cells):
             return
-        with closing(run(cells, work_in(str(folder.path)), self.scheduler, done)) as task:
+        where = str(folder.path)
+        with closing(run(cells, work_in(where), self.scheduler, done, where)) as task:
             for step in task:
                 if step.value is not None and step.value[1] == "failed":
                     cell = step.value[0]

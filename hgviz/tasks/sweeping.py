@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hgviz.cluster import HERE, require_scheduler, run
 from hgviz.core import HgvizError, Step, Task
 from hgviz.sweep import Cell, Standing, Sweep, read_study_file
+from hgviz.tasks.lending import forget
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def run_sweep(
     mine = _part(cells, *part)
     wanted = [one for one in cells if one.key not in given_up and one.key in mine]
     yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done", sweep)
-    yield from run(wanted, work_in(str(folder.path)), scheduler, done, str(folder.path))
+    try:
+        yield from run(wanted, work_in(str(folder.path)), scheduler, done, str(folder.path))
+    finally:
+        forget()
     return folder.sweep(sweep)
 
 
