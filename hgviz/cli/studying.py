@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import shlex
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

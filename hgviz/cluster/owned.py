@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from hgviz.core import HgvizError
@@ -28,12 +31,28 @@ def local(count: int) -> Any:
         }
         for number in range(count)
     }  # fmt: skip
-    address = {"host": "127.0.0.1", "dashboard_address": None, "dashboard": False}
-    return SpecCluster(
-        scheduler={"cls": Scheduler, "options": address},
-        workers=workers,
-        silence_logs=logging.CRITICAL,
-    )
+    address = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "dashboard": False}
+    with _uninterrupted():
+        return SpecCluster(
+            scheduler={"cls": Scheduler, "options": address},
+            workers=workers,
+            silence_logs=logging.CRITICAL,
+        )
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl+C, which a terminal sends to all processes, is for this one alone: threads that begin
+    here, and processes that these start, never hear of it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # where it begins, it lets the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def gpus() -> list[str]:
