@@ -14,7 +14,7 @@ from hgviz.tasks.cells import packed
 FILE = """
 title = "Which activation, which heads"
 question = "Does an activation other than softmax reach more, and whose heads can go?"
-asks = ["score", "curve", "compare"]
+asks = [{asks}]
 models = [{models}]
 activations = [{activations}]
 seeds = [{seeds}]
@@ -40,7 +40,8 @@ def study_file(models=("small",), activations=("softmax", "ymish"), seeds=(1, 2,
     """The text of a study file."""
     named = ", ".join(f'{{name = "{one}", family = "bert", goal = "classes"}}' for one in models)
     words = [", ".join(f'"{one}"' for one in some) for some in (activations, methods)]
-    return FILE.format(models=named, activations=words[0], methods=words[1],
+    asks = '"score", "curve"' + ', "compare"' * (len(activations) > 1)
+    return FILE.format(asks=asks, models=named, activations=words[0], methods=words[1],
                        seeds=", ".join(map(str, seeds)))  # fmt: skip
 
 

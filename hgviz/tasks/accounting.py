@@ -150,8 +150,10 @@ def _meaning(found: Findings) -> list[Block]:
     trained = bool(found.sweep.of("train"))
     told = []
     if len(seeds) < 2:
-        told.append("There is one seed, so nothing here has an interval over seeds, and nothing is "
-                    "told apart: another seed may move any number.")  # fmt: skip
+        told.append(
+            "There is one seed, so no score has an interval over seeds and no two models are told "
+            "apart: another seed may move any number."
+        )
     else:
         over = "where the mean of many more trainings like these would lie"
         if not trained:

@@ -28,7 +28,7 @@ def _of_scores(found: Findings) -> Iterator[str]:
     if not found.apart:
         yield from (_alone(one, found.sweep) for one in found.reached[:FEW])
         return
-    metric, axis = found.reached[0].metric, found.apart[0].axis
+    axis = found.apart[0].axis
     rows = [one for one in found.apart if len(one.difference.values)]
     if not rows:
         yield f"No {axis} can be compared with {found.apart[0].base}: no seed has both."
@@ -39,16 +39,16 @@ def _of_scores(found: Findings) -> Iterator[str]:
         yield (
             f"One seed of each says nothing of {axis}s, only of these trainings: the largest "
             f"difference from {base} is {_whose(most, found.sweep)}, "
-            f"{_told(most.difference, metric)}, adjusted p over texts {p(most.adjusted)}."
+            f"{_told(most.difference, most.metric)}, adjusted p over texts {p(most.adjusted)}."
         )  # fmt: skip
         return
     told = sorted((one for one in rows if one.told), key=lambda one: one.adjusted)
     for one in told[:FEW]:
-        better = (one.difference.mean > 0) is (metric not in LOWER)
+        better = (one.difference.mean > 0) is (one.metric not in LOWER)
         side = "better" if better else "worse"
         yield (
             f"{name_of(one.setting, found.sweep)} is {side} than {base}: "
-            f"{_told(one.difference, metric)}, adjusted p {p(one.adjusted)}."
+            f"{_told(one.difference, one.metric)}, adjusted p {p(one.adjusted)}."
         )
     if len(told) > FEW:
         yield f"{len(told) - FEW} more are told apart from {base}; see the table."
@@ -58,7 +58,7 @@ def _of_scores(found: Findings) -> Iterator[str]:
         first = f"No {axis} is" if not told else f"{len(rest)} of {len(rows)} are not"
         yield (
             f"{first} told apart from {base}: the largest such difference is "
-            f"{_whose(most, found.sweep)}, {_told(most.difference, metric)}, adjusted p "
+            f"{_whose(most, found.sweep)}, {_told(most.difference, most.metric)}, adjusted p "
             f"{p(most.adjusted)}."
         )
 

@@ -46,6 +46,7 @@ from hgviz.tasks.findings import (
 T = TypeVar("T")
 Held = TypeVar("Held", Apart, Beside)
 PLACE = ("data", "model", "activation", "seed", "method")
+SEED = 3
 
 
 def conclude(sweep: Sweep) -> Findings:
@@ -85,7 +86,15 @@ def _done(
                 f"the result of {one.cell.label} is damaged", "it lacks a number",
                 f"Delete {one.cell.key}.json in the folder of the study and run it again",
             ) from error  # fmt: skip
-    return found, lacking
+    order = {axis: {name: at for at, name in enumerate(sweep.names(axis))} for axis in PLACE}
+
+    def standing(place: tuple[str, ...]) -> tuple[int, ...]:
+        """Where it stands in the grid, seeds by their number, whichever folder it is from."""
+        at = [order[axis].get(name, -1) for axis, name in zip(PLACE, place, strict=True)]
+        at[SEED] = int(place[SEED]) if place[SEED].isdecimal() else -1
+        return tuple(at)
+
+    return {place: found[place] for place in sorted(found, key=standing)}, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,7 @@ def _apart(
     difference = spread([other.value - one.value for one, other in pairs])
     name, metric = PLACE[axis], next(iter(some.values())).metric
     rights = [one.right for pair in pairs for one in pair]
-    known = [one.astype(np.int64) for one in rights if one is not None]
+    known = [one.astype(np.int64) for one in rights if one is not None and len(one)]
     if not pairs or metric in LOWER or len(known) < len(rights) or len(set(map(len, known))) > 1:
         return Apart(setting, first, name, metric, difference, student(difference.values), "seeds")
     more = np.sum(known[1::2], axis=0) - np.sum(known[::2], axis=0)

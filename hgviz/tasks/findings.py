@@ -44,6 +44,7 @@ class Apart:
     setting: Setting
     base: str
     axis: str
+    metric: str
     difference: Spread
     p: float
     over: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from hgviz.analysis.replicates import Spread, known
 from hgviz.tasks.answering import count_of, gap, less
@@ -21,8 +22,11 @@ from hgviz.tasks.wording import p, percent, picture, signed
 
 if TYPE_CHECKING:
     from hgviz.figures.content.document import Block
+    from hgviz.figures.content.laboratory import Plots
+    from hgviz.figures.content.seeds import Seeds
 
 AXES_OF_ONE = 4  # pairs of axes of one picture of a report
+Chart = TypeVar("Chart", "Plots", "Seeds")
 EACH_SEED = 5  # seeds up to which each has a column
 
 
@@ -55,15 +59,15 @@ def reached(found: Findings) -> list[Block]:
     )
     blocks: list[Block] = [
         Heading("What is reached"),
-        picture("seeds", seeds_chart(found), f"{said(metric)} of every model and seed."),
+        picture("seeds", _untitled(seeds_chart(found)), f"{said(metric)} of every model and seed."),
         Table(columns, tuple(rows), frozenset({0, 1, 2}),
               f"{said(metric)}; on {texts}. Loss: nats, the mean over seeds."),
     ]  # fmt: skip
     if found.apart:
         told = [
             (
-                *one.setting, one.base, gap(one.difference.mean, metric),
-                _gap_ends(one.difference, metric), count_of(one.difference), p(one.p),
+                *one.setting, one.base, gap(one.difference.mean, one.metric),
+                _gap_ends(one.difference, one.metric), count_of(one.difference), p(one.p),
                 p(one.adjusted), _verdict(one.told, one.difference),
             )
             for one in found.apart
@@ -75,14 +79,19 @@ def reached(found: Findings) -> list[Block]:
             else "p: Student's over seeds, or of random signs over texts where answers are right "
             "or wrong."
         )
-        columns = ("Data", "Model", "Activation", "Less", "Difference", "95 % over seeds", "Seeds",
-                   "p", "Adjusted", "")  # fmt: skip
+        columns = ("Data", "Model", "Activation", "Against", "Difference", "95 % over seeds",
+                   "Seeds", "p", "Adjusted", "")  # fmt: skip
         blocks.append(Table(
             columns, tuple(told), frozenset({0, 1, 2, 3, 9}),
             f"Differences in {'bits per byte' if metric in LOWER else 'points'}, paired by seed. "
             f"{how} Adjusted for {len(told)} comparisons (Benjamini and Hochberg).",
         ))  # fmt: skip
     return blocks
+
+
+def _untitled(chart: Chart) -> Chart:
+    """Below a heading a figure needs no title of its own."""
+    return replace(chart, title="", more="")
 
 
 def _ends(one: Spread, metric: str) -> str:
@@ -114,7 +123,7 @@ def left(found: Findings) -> list[Block]:
     blocks: list[Block] = [Heading("What is left as heads go")]
     for start in range(0, len(found.settings), AXES_OF_ONE):
         some = found.settings[start : start + AXES_OF_ONE]
-        chart = budgets_chart(found, settings=some)
+        chart = _untitled(budgets_chart(found, settings=some))
         blocks.append(picture("budgets", chart, f"{said(found.unit)} as heads are switched off, "
                               "the least needed first by every method."))  # fmt: skip
     names = tuple(map(budget, found.measures))

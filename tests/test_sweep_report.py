@@ -1,0 +1,417 @@
+"""Reports on sweeps and their merging: every number from the cells, nothing said that is not so."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hgviz import cli, tasks
+from hgviz.analysis import scores
+from hgviz.analysis.replicates import signs_of_counts
+from hgviz.core import HgvizError, finish
+from hgviz.figures import Spec, composed
+from hgviz.figures.paper import style
+from hgviz.store.sweep import SweepFolder
+from hgviz.tasks.answering import answers
+from hgviz.tasks.cells import packed, unpacked
+from hgviz.tasks.concluding import conclude
+from hgviz.tasks.findings import facts
+from hgviz.tasks.merging import apart, joined
+from tests.figures.flaws import flaws, texts
+from tests.sweeps import make_sweep, study_file, without, write
+
+WINDOW = cli.Window(lambda _: 0, lambda: 0)
+
+
+def run(*words):
+    return cli.main([str(one) for one in words], WINDOW)
+
+
+def said(path):
+    """What a report in HTML says, without its marks."""
+    return path.read_text("utf-8")
+
+
+def keys(sweep, work, **place):
+    return [one.cell.key for one in sweep.of(work, **place)]
+
+
+def changed(sweep, key, **found):
+    """The same sweep, some facts of one cell others."""
+    return replace(sweep, standings=tuple(
+        replace(one, found={**one.found, **found}) if one.cell.key == key else one
+        for one in sweep.standings
+    ))  # fmt: skip
+
+
+# --- what cells come to ---------------------------------------------------------------------------
+
+
+def test_scores_over_seeds_are_those_of_the_cells():
+    sweep = make_sweep()
+    found = conclude(sweep)
+    by_hand = {}
+    for one in sweep.of("score"):
+        by_hand.setdefault(one.cell.place["activation"], []).append(one.found)
+    for row in found.reached:
+        values = np.array([one["value"] for one in by_hand[row.setting[2]]])
+        assert row.score.values.tolist() == values.tolist() and row.seeds == ("1", "2", "3")
+        low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+        assert (row.score.low, row.score.high) == pytest.approx((low, high))
+    (pair,) = found.apart
+    rights = {
+        name: np.array([unpacked(one["right"]) for one in some]).astype(int)
+        for name, some in by_hand.items()
+    }
+    more = rights["ymish"] - rights["softmax"]
+    assert pair.base == "softmax" and pair.over == "texts"
+    assert pair.difference.values == pytest.approx(more.mean(1))
+    assert pair.p == signs_of_counts(more.sum(0))
+
+
+def test_budgets_are_read_at_points_and_averaged_over_seeds():
+    sweep = make_sweep()
+    found = conclude(sweep)
+    assert found.measures == (0.25, 0.5, 0.75, None)
+    for row in found.left:
+        data, model, activation = row.setting
+        cells = sweep.of("curve", data=data, model=model, activation=activation, method=row.method)
+        curves = [np.array([c["values"] for c in one.found["curves"]]) for one in cells]
+        for at, point in enumerate((3, 6, 9)):  # of 0, 2 ... 24 heads
+            wanted = [some[:, point].mean() for some in curves]
+            assert row.at[at].values == pytest.approx(wanted)
+        area = [np.trapezoid(some.mean(0)) / 12 for some in curves]
+        assert row.at[3].values == pytest.approx(area)
+
+
+def test_methods_are_paired_by_model_and_seed_and_adjusted_together():
+    found = conclude(make_sweep(("small", "large")))
+    values = {
+        (row.setting, row.method, seed): row.at[1].values[at]
+        for row in found.left for at, seed in enumerate(row.seeds)
+    }  # fmt: skip
+    for one in found.beside:
+        if one.budget == 0.5:
+            wanted = [values[s, m, seed] - values[s, "michel", seed]
+                      for s, m, seed in values if m == one.method]  # fmt: skip
+            assert sorted(one.difference.values) == pytest.approx(sorted(wanted))
+    p = np.array([one.p for one in found.beside])
+    assert len(p) == 8  # two methods, three budgets and the area
+    wanted = stats.false_discovery_control(p)
+    assert [one.adjusted for one in found.beside] == pytest.approx(wanted)
+    assert np.mean([found.ranks[name][1].mean for name in found.ranks]) == pytest.approx(2.5)
+
+
+def test_one_seed_has_no_interval_and_tells_nothing_apart(tmp_path):
+    found = conclude(make_sweep(seeds=(1,), methods=("michel",)))
+    assert all(math.isnan(one.score.low) for one in found.reached)
+    assert not any(one.told for one in found.apart)
+    first, *_ = answers(found)
+    assert first.startswith("One seed of each says nothing of activations")
+    make_sweep(seeds=(1,), folder=tmp_path / "s")
+    finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html"))
+    page = said(tmp_path / "r.html")
+    assert "There is one seed" in page and "one run" in page and ">nan" not in page.lower()
+
+
+def test_answers_say_no_more_than_numbers_do():
+    sweep = make_sweep(activations=("softmax", "ymish", "topk"))
+    found = conclude(sweep)
+    words = " ".join(answers(found))
+    for one in found.apart:
+        assert (f"{one.setting[2]} is {'better' if one.difference.mean > 0 else 'worse'}" in words
+                ) is one.told  # fmt: skip
+    assert "told apart from softmax" in words
+    same = [replace(one, found={**one.found, "right": sweep.of("score")[0].found["right"],
+                                "value": 0.5}) if one.cell.work == "score" else one
+            for one in sweep.standings]  # fmt: skip
+    first, *_ = answers(conclude(replace(sweep, standings=tuple(same))))
+    assert first.startswith("No activation is told apart from softmax: the largest such difference")
+
+
+def test_models_are_held_against_the_first_where_there_is_one_activation():
+    found = conclude(make_sweep(("small", "large"), activations=("softmax",)))
+    (pair,) = found.apart
+    assert (pair.axis, pair.base, pair.setting[1]) == ("model", "small", "large")
+
+
+def test_of_bits_less_is_better_and_p_is_over_seeds():
+    sweep = make_sweep()
+    for number, key in enumerate(keys(sweep, "score")):
+        value = 2.0 + 0.01 * (number % 3) - 0.5 * (number >= 3)
+        sweep = changed(sweep, key, metric="bits_per_byte", value=value, right=packed([]))
+    found = conclude(sweep)
+    assert found.apart[0].over == "seeds" and found.apart[0].told
+    assert answers(found)[0].startswith("ymish is better than softmax: −0.500 bits per byte")
+    chart = tasks.sweep_chart("seeds", sweep)
+    assert chart.up == "Bits per byte" and max(one.mean for one in chart.marks()) < 3
+
+
+# --- what is not there ----------------------------------------------------------------------------
+
+
+def test_a_failed_baseline_leaves_nothing_to_compare_with(tmp_path):
+    sweep = make_sweep()
+    gone = keys(sweep, "score", activation="softmax")
+    found = conclude(without(sweep, *gone, state="failed", line="it would not learn"))
+    assert found.apart == () and len(found.reached) == 1
+    assert answers(found)[0].startswith("ymish reaches")
+    write(tmp_path / "s", study_file(),
+          without(sweep, *gone, state="failed", line="it would not learn").standings)  # fmt: skip
+    told = finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html"))
+    page = said(tmp_path / "r.html")
+    assert "What is missing" in page and page.count("it would not learn") == 3
+    assert "3 of 45 cells are not done" in page and len(told["missing"]) == 3
+
+
+def test_missing_seeds_are_counted_and_pairs_are_of_what_both_have():
+    sweep = make_sweep()
+    gone = keys(sweep, "score", activation="ymish", seed="2")
+    gone += keys(sweep, "curve", activation="softmax", seed="1", method="loo")
+    found = conclude(without(sweep, *gone))
+    (pair,) = found.apart
+    assert len(pair.difference.values) == 2
+    reached = {one.setting[2]: one for one in found.reached}
+    assert reached["ymish"].lacking == 1 and reached["ymish"].seeds == ("1", "3")
+    loo = {one.budget: len(one.difference.values) for one in found.beside if one.method == "loo"}
+    assert set(loo.values()) == {5}
+    (left,) = (one for one in found.left if one.method == "loo" and one.setting[2] == "softmax")
+    assert left.lacking == 1 and left.seeds == ("2", "3")
+
+
+@pytest.mark.parametrize("state", ["waiting", "failed"])
+def test_where_nothing_is_done_one_line_says_so(state, tmp_path, capsys):
+    sweep = make_sweep(seeds=(1,))
+    every = [one.cell.key for one in sweep.standings]
+    gone = without(sweep, *every, state=state, line="no room")
+    write(tmp_path / "s", study_file(seeds=(1,)), gone.standings)
+    assert run("study", "report", tmp_path / "s", "-o", tmp_path / "r.html") == 1
+    told = capsys.readouterr().err.strip()
+    assert "has nothing to report" in told and told.count("\n") == 0
+    assert ("no room" in told) is (state == "failed") and not (tmp_path / "r.html").exists()
+    for kind in ("seeds", "budgets"):
+        with pytest.raises(HgvizError, match="nothing to draw"):
+            tasks.sweep_chart(kind, gone)
+
+
+@pytest.mark.parametrize(
+    ("work", "broken"),
+    [
+        ("score", {"value": "high"}), ("score", {"right": {"bits": "zz", "count": 3}}),
+        ("score", {"parameters": None}), ("curve", {"curves": []}), ("curve", {"curves": 3}),
+        ("curve", {"heads": 2}), ("compare", {"answers": []}), ("compare", {"metrics": [{}]}),
+        ("curve", {"curves": [{"off": [0, 1], "values": [float("nan"), 1.0], "unit": "a"}]}),
+    ],
+)  # fmt: skip
+def test_a_damaged_result_is_named(work, broken):
+    sweep = make_sweep(seeds=(1,))
+    key = keys(sweep, work)[0]
+    with pytest.raises(HgvizError, match="damaged") as error:
+        conclude(changed(sweep, key, **broken))
+    assert key in error.value.do
+
+
+def test_a_study_that_asks_for_no_scores_has_no_such_figure():
+    sweep = make_sweep(seeds=(1,))
+    less = replace(sweep, standings=tuple(
+        one for one in sweep.standings if one.cell.work != "score"))  # fmt: skip
+    with pytest.raises(HgvizError, match="does not ask"):
+        tasks.sweep_chart("seeds", less)
+    with pytest.raises(HgvizError, match="no curve of gates"):
+        tasks.sweep_chart("budgets", sweep, ("gates",))
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".html", ".pdf"])
+def test_the_same_results_give_the_same_bytes_wherever_they_lie(suffix, tmp_path):
+    pages = []
+    for name in ("here", "there"):
+        make_sweep(("small",), ("ymish",), (1, 2), ("loo",), tmp_path / name / "s")
+        out = tmp_path / name / f"r{suffix}"
+        finish(tasks.sweep_report([tmp_path / name / "s"], out, f"hgviz study report {out}"))
+        pages.append(out.read_bytes())
+    assert pages[0] == pages[1]
+    assert str(tmp_path).encode() not in pages[0]
+
+
+def test_a_report_says_how_it_was_made_and_has_every_number(tmp_path, capsys):
+    sweep = make_sweep(folder=tmp_path / "s")
+    out = tmp_path / "r.html"
+    assert run("study", "report", tmp_path / "s", "-o", out, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    page = said(out)
+    for words in ("Does an activation other than softmax", "hgviz study report s -o r.html",
+                  "[recipe]", "torch", "2.6.0", "alpha", "90.0", "d" * 12,
+                  "3 seeds", *told["answers"]):  # fmt: skip
+        assert words in page.replace("&lt;", "<").replace("&#x27;", "'"), words
+    wanted = json.loads(json.dumps(facts(conclude(sweep))))
+    assert {name: told[name] for name in wanted} == wanted
+    assert told["environment"]["seconds of computing"] == "90.0" and told["complete"]
+    assert run("study", "report", tmp_path / "s", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == told
+    assert run("study", "report", tmp_path / "s") == 2
+
+
+def test_status_says_the_answer_once_all_is_done(tmp_path, capsys):
+    sweep = make_sweep(folder=tmp_path / "s")
+    assert run("study", "status", tmp_path / "s") == 0
+    assert answers(conclude(sweep))[0][:40] in " ".join(capsys.readouterr().out.split())
+    (tmp_path / "s/cells" / sweep.standings[-1].cell.key[:2]
+     / f"{sweep.standings[-1].cell.key}.json").unlink()  # fmt: skip
+    assert run("study", "status", tmp_path / "s", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["answers"] == []
+
+
+# --- several folders ------------------------------------------------------------------------------
+
+
+def halves(tmp_path):
+    """The same study on two machines, each with a part of its cells done, and the whole of it."""
+    sweep = make_sweep(folder=tmp_path / "whole")
+    for name, seeds in (("one", "12"), ("two", "3")):
+        missing = [one.cell.key for one in sweep.standings if one.cell.place["seed"] not in seeds]
+        write(tmp_path / name, study_file(), without(sweep, *missing).standings)
+    return sweep
+
+
+def test_parts_read_or_merged_are_the_whole(tmp_path, capsys):
+    sweep = halves(tmp_path)
+    read, found = tasks.read_report([tmp_path / "one", tmp_path / "two"])
+    assert read.sweep.complete and not read.conflicts and len(read.files) == 1
+    assert facts(found) == facts(conclude(sweep))
+    assert run("study", "merge", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "all") == 0
+    assert "45 cells: 45 done" in " ".join(capsys.readouterr().out.split())
+    names = lambda name: sorted(  # noqa: E731
+        str(one.relative_to(tmp_path / name)) for one in (tmp_path / name).rglob("*.json")
+    )
+    assert names("all") == names("whole")
+    pages = []
+    for name in ("all", "whole"):
+        finish(tasks.sweep_report([tmp_path / name], tmp_path / "r.html", "hgviz study report s"))
+        pages.append((tmp_path / "r.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_other_numbers_of_the_same_cell_are_said_and_the_first_are_taken(tmp_path):
+    sweep = make_sweep()
+    key = keys(sweep, "score")[0]
+    other = changed(sweep, key, value=sweep.of("score")[0].found["value"] + 0.25)
+    found = joined([sweep, other])
+    (one,) = found.conflicts
+    assert one.key == key and one.most == pytest.approx(0.25)
+    assert found.sweep.standings == sweep.standings
+    (told,) = tasks.said_of_merging(found)
+    assert "1 cells have other numbers" in told and "0.25" in told
+
+
+def test_how_far_results_are_apart():
+    assert apart({"a": [1, 2.0]}, {"a": [1, 2.5]}) == 0.5
+    assert apart({"a": math.nan}, {"a": math.nan}) == 0.0
+    assert math.isnan(apart({"a": 1}, {"b": 1})) and math.isnan(apart([1], [1, 2]))
+    assert math.isnan(apart("yes", "no")) and apart("yes", "yes") == 0.0
+
+
+def test_studies_of_two_files_are_united_and_said(tmp_path, capsys):
+    make_sweep(seeds=(1, 2), folder=tmp_path / "one")
+    make_sweep(seeds=(3,), folder=tmp_path / "two")
+    out = tmp_path / "all"
+    assert run("study", "merge", tmp_path / "one", tmp_path / "two", "-o", out) == 0
+    assert "of 2 study files" in capsys.readouterr().err
+    assert len(SweepFolder(out).files()) == 2
+    read, found = tasks.read_report([out])
+    assert len(read.files) == 2 and found.reached[0].seeds == ("1", "2", "3")
+    assert facts(found) == facts(conclude(make_sweep()))
+
+
+def test_models_are_merged_where_asked(tmp_path):
+    sweep = make_sweep(seeds=(1,), folder=tmp_path / "s")
+    key = keys(sweep, "train")[0]
+    place = tmp_path / "s/models" / key / "inner"
+    place.mkdir(parents=True)
+    (place / "weights.bin").write_bytes(b"w")
+    finish(tasks.merge_sweeps([tmp_path / "s"], tmp_path / "without"))
+    finish(tasks.merge_sweeps([tmp_path / "s"], tmp_path / "with", models=True))
+    assert not (tmp_path / "without/models").exists()
+    assert (tmp_path / "with/models" / key / "inner/weights.bin").read_bytes() == b"w"
+
+
+def test_nothing_half_written_stays(tmp_path, capsys):
+    sweep = make_sweep(seeds=(1,), folder=tmp_path / "s")
+    result = SweepFolder(tmp_path / "s").result_at(keys(sweep, "score")[0])
+    target = tmp_path / "secret"
+    target.write_bytes(result.read_bytes())
+    result.unlink()
+    result.symlink_to(target)
+    before = sorted(tmp_path.iterdir())
+    assert run("study", "merge", tmp_path / "s", "-o", tmp_path / "all") == 1
+    assert capsys.readouterr().err.strip().count("\n") == 0
+    assert sorted(tmp_path.iterdir()) == before
+    assert run("study", "merge", tmp_path / "s", "-o", tmp_path / "s") == 1
+    assert "there already" in capsys.readouterr().err
+    assert run("study", "merge", tmp_path, "-o", tmp_path / "all") == 1
+    assert "not the folder of a study" in capsys.readouterr().err
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+GRIDS = {
+    "two": {},
+    "many": {"activations": ("softmax", "ymish", "a very long name of an activation", "topk")},
+    "sizes": {"models": ("small", "large"), "activations": ("softmax", "ymish", "topk")},
+    "one seed": {"seeds": (1,), "methods": ("loo",)},
+    "two seeds": {"seeds": (1, 2), "methods": ("loo", "michel")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("kind", ["seeds", "budgets"])
+def test_no_figure_of_a_sweep_has_a_flaw(name, kind):
+    chart = tasks.sweep_chart(kind, make_sweep(**GRIDS[name]))
+    for width in ("1.6in", "acl", "nature2"):
+        with style.dressed():
+            page = composed(Spec(kind, width=width), chart)
+            assert flaws(page) == [], width
+            assert texts(page)
+
+
+def test_the_numbers_of_figures_are_those_of_the_findings():
+    sweep = make_sweep()
+    found = conclude(sweep)
+    chart = tasks.sweep_chart("seeds", sweep)
+    for row, (mark,) in zip(found.reached, zip(*chart.facets[0].marks, strict=True), strict=True):
+        assert mark.mean == pytest.approx(100 * row.score.mean)
+        assert (mark.low, mark.high) == pytest.approx((100 * row.score.low, 100 * row.score.high))
+    plots = tasks.sweep_chart("budgets", sweep)
+    for plot, setting in zip(plots.plots, found.settings, strict=True):
+        for line in plot.lines:
+            method = "random" if line.label == "random orders" else line.label
+            (row,) = (r for r in found.left if (r.setting, r.method) == (setting, method))
+            at = np.flatnonzero(np.isclose(line.x, 0.5))[0]
+            assert line.y[at] == pytest.approx(100 * row.at[1].mean)
+            assert line.high[at] == pytest.approx(100 * row.at[1].high)
+
+
+def test_an_interval_wider_than_the_axis_is_said():
+    sweep = make_sweep(seeds=(1, 2))
+    for number, key in enumerate(keys(sweep, "score")):
+        sweep = changed(sweep, key, value=0.7 + 0.1 * (number % 2))
+    chart = tasks.sweep_chart("seeds", sweep)
+    wide = scores.student95(1) * 5  # points, of two seeds ten points apart
+    assert chart.marks()[0].high - chart.marks()[0].mean == pytest.approx(wide)
+    with style.dressed():
+        page = composed(Spec("seeds", width="acl"), chart)
+        assert any("beyond the axis" in one.get_text() for one in page.axes.texts)
+        assert flaws(page) == []
+
+
+def test_no_path_of_a_machine_is_in_a_report(tmp_path):
+    make_sweep(folder=tmp_path / "s")
+    finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html", f"x {tmp_path}/s"))
+    assert str(Path.home()) not in said(tmp_path / "r.html")
+    assert str(tmp_path) not in said(tmp_path / "r.html")
