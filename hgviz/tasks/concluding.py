@@ -45,6 +45,7 @@ from hgviz.tasks.findings import (
 
 T = TypeVar("T")
 Held = TypeVar("Held", Apart, Beside)
+DIGITS = 7  # behind the point
 PLACE = ("data", "model", "activation", "seed", "method")
 SEED = 3
 
@@ -143,8 +144,10 @@ class _Curves:
 def _curves(one: Standing) -> _Curves:
     found: Mapping[str, Any] = one.found or {}
     heads, rows = int(found["heads"]), found["curves"]
+    # a share is kept as float32: what is right as often shall not differ by a 1e-8
     curves = tuple(
-        (np.array(row["off"], np.int64), np.array(row["values"], np.float64)) for row in rows
+        (np.array(row["off"], np.int64), np.round(np.array(row["values"], np.float64), DIGITS))
+        for row in rows
     )
     good = all(
         x.ndim == 1 and len(x) and x.shape == y.shape and (np.diff(x) > 0).all() and x[-1] <= heads
