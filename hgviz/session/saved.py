@@ -113,6 +113,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     beside: Beside | None = None
     study: Place | None = None
     data: Place | None = None
+    sweep: Place | None = None
     score: Name = ""
     per: Literal["score", "parameters", "flops"] = "score"
     chosen: Chosen | None = None
@@ -122,7 +123,8 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def places(self) -> dict[str, Place]:
         """Everything it names that lies elsewhere, by what it is for."""
-        found = {name: getattr(self, name) for name in ("model", "capture", "ids", "study", "data")}
+        names = ("model", "capture", "ids", "study", "data", "sweep")
+        found = {name: getattr(self, name) for name in names}
         found["beside"] = self.beside.place if self.beside is not None else None
         return {name: place for name, place in found.items() if place is not None}
 

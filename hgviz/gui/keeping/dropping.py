@@ -14,7 +14,7 @@ from hgviz.session.saved import is_session
 TEXTS = (".txt", ".tsv", ".csv", ".jsonl")  # what is scored on, or captured text by text
 IDS = ".json"
 
-Kind = Literal["checkpoint", "capture", "study", "session", "texts", "ids", "nothing"]
+Kind = Literal["checkpoint", "capture", "study", "session", "sweep", "texts", "ids", "nothing"]
 Deed = Literal["open", "data", "corpus", "ids", "together", "nothing"]
 
 
@@ -42,6 +42,8 @@ def sorted_out(paths: list[str]) -> Task[list[tuple[str, Kind]]]:
 def _kind(path: str) -> Kind:
     if is_session(path):
         return "session"
+    if tasks.is_sweep_file(path):
+        return "sweep"
     try:
         return tasks.kind_of(path)
     except HgvizError:
@@ -56,9 +58,8 @@ def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> Plan:
     by: dict[str, list[str]] = {}
     for path, kind in found:
         by.setdefault(kind, []).append(path)
-    if "session" in by:
-        path = by["session"][0]
-        return Plan("open", {"file": path}, said=_aside(found, {path}))
+    if whole := by.get("session", []) + by.get("sweep", []):
+        return Plan("open", {"file": whole[0]}, said=_aside(found, {whole[0]}))
     pictures = [path for path, kind in found if kind in ("checkpoint", "capture")]
     texts, studies = by.get("texts", []), by.get("study", [])
     if pictures:

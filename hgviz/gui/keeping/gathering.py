@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 NAMES = {
     "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study", "data": "Data",
-    "beside": "B",
+    "beside": "B", "sweep": "Study of runs",
 }  # fmt: skip
+MOVING = ("sweep",)  # what changes while it is open, and is no other for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
         "study": study.path if study is not None else "",
         "data": session.data,
         "beside": other.path if other is not None else "",
+        "sweep": _runs(session),
     }
     return found, {name: path for name, path in paths.items() if path}
 
@@ -83,7 +85,8 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
 def placed(found: Saved, paths: dict[str, str], file: str, digests: bool = True) -> Saved:
     """A session with the places of its paths beside its file. Raises OSError."""
     for name, path in paths.items():
-        found = found.moved(name, places.place_of(path, file, digests))
+        place = places.place_of(path, file, digests and name not in MOVING)
+        found = found.moved(name, place)
     return found
 
 
@@ -114,6 +117,14 @@ def checking(file: str) -> Task[Checked]:
         if name in there and place.digest and _print(path) != place.digest:
             changed.append(name)
     return Checked(file, found, there, missing, tuple(changed))
+
+
+def _runs(session: Session) -> str:
+    """The folder of the study of many runs, its file where there is none yet."""
+    one = session.sweep
+    if one is None:
+        return ""
+    return one.path if os.path.isdir(one.path) else session.sweep_file
 
 
 def _print(path: str) -> str:

@@ -39,7 +39,7 @@ class MissingDialog(Overlay):
         grid.setContentsMargins(0, 8, 0, 0)
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        grid.setColumnMinimumWidth(0, 76)
+        grid.setColumnMinimumWidth(0, 96)
         grid.setColumnStretch(1, 1)
         for row, (name, path) in enumerate(checked.missing.items()):
             grid.addWidget(label(NAMES[name], weight=600), row, 0)
@@ -69,7 +69,7 @@ class MissingDialog(Overlay):
             self._go.setText("Open")
 
     def _locate(self, name: str) -> None:
-        folder = name == "model"
+        folder = name in ("model", "sweep")
         mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
         title = f"Where is {NAMES[name] if name == 'beside' else NAMES[name].lower()}"
         ask_for(self.window(), title, mode, partial(self.found, name))

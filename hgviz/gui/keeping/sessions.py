@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hgviz.gui.commands import Commands
+    from hgviz.session import Mode
 
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
 OPEN = "open"  # the key of the job that opens things; the newest wins
@@ -60,7 +61,7 @@ class Sessions:
         """Keep what is open for the next start. Without digests: they would take a while."""
         session, file = self.session, last()
         with suppress(OSError):
-            if session.capture is None and not session.checkpoint and session.study is None:
+            if not (session.capture or session.checkpoint or session.study or session.sweep):
                 file.unlink(missing_ok=True)
             else:
                 found, paths = gather(session, self.layout())
@@ -75,7 +76,7 @@ class Sessions:
             otherwise()
 
         def show(checked: Checked) -> None:
-            there = checked.paths.keys() & {"capture", "model", "study"}
+            there = checked.paths.keys() & {"capture", "model", "study", "sweep"}
             (partial(self.show, checked) if there or checked.missing else otherwise)()
 
         task = checking(str(last()))
@@ -94,6 +95,7 @@ class Sessions:
     def _open(self, checked: Checked, paths: dict[str, str]) -> None:
         self.file = "" if Path(checked.file) == last() else checked.file
         self.clear()
+        self.commands.close_sweep()
         self.lay_out(checked.saved.layout)
         Restoring(self, checked.saved, paths).start()
 
@@ -253,8 +255,18 @@ class Restoring:
             session.put(mode=mode)
         if wanted.shown.shade and session.facts:
             session.put(shade=wanted.shown.shade)
+        if "sweep" in paths:
+            path = paths["sweep"]
+            show = partial(self._runs_there, mode)
+            self._look(path, opening.look(path), show, self.commands.show_error)
         if self.file:  # after its parts: it is the newest
             self.commands.recent.add(self.file)
+
+    def _runs_there(self, mode: Mode, found: opening.Found) -> None:
+        """A study of many runs lies beside all else; the page is the one that was shown."""
+        if found.sweep is not None:
+            self.commands.show_sweep(found.sweep, found.path)
+            self.session.put(mode="sweep" if self.wanted.shown.mode == "sweep" else mode)
 
     def _off(self, names: tuple[str, ...]) -> Off:
         """These heads, as far as the model has them."""

@@ -197,3 +197,17 @@ def test_a_last_session_that_is_broken_gives_way_to_the_sample(another, until):
     one.open_first([])
     until(lambda: asked)
     assert one.frame.findChild(ErrorDialog) is None
+
+
+def test_a_study_of_many_runs_comes_back_on_its_page(program, another, until, tmp_path):
+    from tests.sweeps import make_sweep
+
+    make_sweep(seeds=(1,), methods=("michel",), folder=tmp_path / "many")
+    program.commands.open_path(str(tmp_path / "many"))
+    until(lambda: program.session.sweep is not None and quiet(program))
+    save(program, tmp_path / "one.hgviz", until)
+    assert saved.read(tmp_path / "one.hgviz").sweep == saved.Place("many")  # it changes as it runs
+    second = another()
+    second.commands.open_path(str(tmp_path / "one.hgviz"))
+    until(lambda: second.session.sweep is not None and quiet(second))
+    assert second.session.mode == "sweep" and second.session.sweep.title
