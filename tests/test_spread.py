@@ -153,6 +153,8 @@ def test_what_was_stopped_goes_on_without_measuring_again(place, tmp_path, monke
         next(task)
     task.close()
     assert not (tmp_path / "s.h5").exists() and (tmp_path / "s.h5.part").is_dir()
+    with pytest.raises(HgvizError, match="cannot be opened"):
+        tasks.info(tmp_path / "s.h5.part")
     study = finish(tasks.spread_study(trials, {"gradient", "shapley"}, spread, permutations=3))
     assert len(computed) == 1 + len(set(computed))  # the one that was under way
     same(unmade(study), unmade(finish(tasks.importance(trials, {"gradient", "shapley"},
@@ -176,16 +178,13 @@ def test_results_that_were_damaged_are_measured_again(place, tmp_path):
 
 def test_unfinished_work_of_something_else_is_not_mixed(place, tmp_path):
     out = tmp_path / "s.h5"
-
-    def begun(name, spread):
-        task = tasks.spread_study(trials_of(place, name), {"gradient"}, spread)
-        while not list(tmp_path.glob("s.h5.part/cells/*/*.json")):
-            next(task)
-        return task
-
-    begun("a", spread_of(place, out)).close()
+    task = tasks.spread_study(trials_of(place), {"gradient"}, spread_of(place, out))
+    while not [one for one in tmp_path.glob("s.h5.part/cells/*/*.json") if "." not in one.stem]:
+        next(task)
+    task.close()
     with pytest.raises(HgvizError, match="unfinished work of another model"):
-        begun("b", spread_of(place, out, models="b"))
+        other = trials_of(place, "b"), {"gradient"}, spread_of(place, out, models="b")
+        finish(tasks.spread_study(*other))
     with pytest.raises(HgvizError, match="unfinished work of another set of heads"):
         off = frozenset(open_model(place / "a").spec.heads[:1])
         finish(tasks.spread_study(trials_of(place, off=off), {"gradient"}, spread_of(place, out)))
@@ -283,6 +282,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(run, place, tmp_path):
     asked = ("importance", place / "a", "--data", place / "rows.tsv", "-o", tmp_path / "s.h5")
     code, out, err = run(*asked, "--scheduler", "tcp://127.0.0.1:9")
     assert code == 1 and not out and err.count("\n") == 1 and "tcp://127.0.0.1:9" in err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_scheduler_needs_many_texts_or_a_place_for_results(run, place):

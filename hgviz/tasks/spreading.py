@@ -8,6 +8,7 @@ stopped, and the same command goes on; one writer puts it together.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -51,7 +52,7 @@ class Origin:
         """Where it lies, wherever a worker stands."""
         from hgviz.models.formats.cache import settled
 
-        return str(settled(self.path).resolve())
+        return os.path.abspath(settled(self.path))  # its links stay: files beside it are needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Spread:
         """Where what a cell reads lies."""
         names = ("model",) if len(self.models) == 1 else ("model a", "model b")
         found = {name: one.absolute for name, one in zip(names, self.models, strict=True)}
-        return found | {"data": str(Path(self.data).resolve())}
+        return found | {"data": os.path.abspath(self.data)}
 
     def cells(self, work: str, given: Sequence[Mapping[str, Any]], *needs: str) -> list[Cell]:
         """Cells of one kind, numbered for people."""
@@ -112,20 +113,28 @@ class Spread:
         scheduler that is not there or goes away; what was done stays."""
         from hgviz.tasks.cells import work_in
 
-        done = folder.begin_cells([one.key for one in cells])
+        keys = [one.key for one in cells]
+        done = folder.begin_cells(keys)
         yield Step(len(done), len(cells), f"{len(done):,} of {len(cells):,} parts are done")
         if len(done) == len(cells):
             return
         where = str(folder.path)
-        with closing(run(cells, work_in(where), self.scheduler, done, where)) as task:
-            for step in task:
-                if step.value is not None and step.value[1] == "failed":
-                    cell = step.value[0]
-                    raise HgvizError(
-                        f"{cell.label} failed", folder.why_failed(cell.key),
-                        f"What was done is kept in {folder.path.name}; the same command goes on",
-                    )  # fmt: skip
-                yield Step(len(done) + step.done, len(cells), step.note)
+        try:
+            with closing(run(cells, work_in(where), self.scheduler, done, where)) as task:
+                for step in task:
+                    if step.value is not None and step.value[1] == "failed":
+                        raise _failed(folder, step.value[0])
+                    yield Step(len(done) + step.done, len(cells), step.note)
+        finally:
+            if not any(map(folder.is_done, keys)):
+                folder.forget(keys)  # there is nothing to go on with
+
+
+def _failed(folder: PortionFolder, cell: Cell) -> HgvizError:
+    return HgvizError(
+        f"{cell.label} failed", folder.why_failed(cell.key),
+        f"What was done is kept in {folder.path.name}; the same command goes on",
+    )  # fmt: skip
 
 
 def paced(folder: PortionFolder, name: str, piece: Callable[[], object]) -> float:
