@@ -87,7 +87,8 @@ def run(
     """Compute cells, those first that others need, until none is left that can be.
 
     work: does one cell to its end; it says "done", "failed" where the cell is given up, "again", or
-    "taken" where another run computes it. done: cells that need not be computed. folder: what all
+    "taken" where another run computes it; where it has a method release, that is told of each cell
+    that was stopped with its worker. done: cells that need not be computed. folder: what all
     workers must see. Each Step's value is a cell and its outcome, or None. A cell whose worker dies
     is done again. Errors: HgvizError for a scheduler that cannot be had or goes away, for workers
     with another hgviz, and whatever work raises: then all that is done stays.
@@ -97,10 +98,16 @@ def run(
     if scheduler == HERE:
         yield from _here(order, work)
         return
-    with _client(scheduler) as client:
-        yield from _workers(client, scheduler)
-        _require_alike(client, folder)
-        yield from _there(order, work, client, scheduler)
+    try:
+        with _client(scheduler) as client:
+            yield from _workers(client, scheduler)
+            _require_alike(client, folder)
+            yield from _there(order, work, client, scheduler)
+    finally:
+        release = getattr(work, "release", None)
+        if release is not None and not scheduler.startswith(("tcp:", "tls:")):
+            for cell in order.running.values():  # its worker has ended with the run
+                release(cell)
 
 
 class Order:
@@ -119,6 +126,7 @@ class Order:
             for need in missing:
                 self._for.setdefault(need, []).append(key)
         self._ready = deque(key for key, missing in self._missing.items() if not missing)
+        self.running: dict[Any, Any] = {}  # on workers, by their futures
         self._later: deque[tuple[float, str]] = deque()
 
     @property
@@ -251,7 +259,7 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
     """As many cells at a time as there are workers, so that a death is of one cell's making."""
     from distributed import as_completed
 
-    running: dict[Any, Any] = {}
+    running = order.running
     ended = as_completed(loop=client.loop)
     deaths: Counter[str] = Counter()
     sent = room = 0

@@ -227,10 +227,10 @@ class SweepFolder:
         with writing(path, "what is done is kept"):
             whole_text(path, word(tries, mark, share, note, line), lasting=False)
 
-    def release(self, key: str) -> None:
-        """A try of this process that was stopped by hand does not count."""
+    def release(self, key: str, anyone: bool = False) -> None:
+        """A try that was stopped by hand does not count; of this process, unless anyone."""
         before = self._running(key)
-        if not is_mine(before):
+        if not before or before.get("line") or not (anyone or is_mine(before)):
             return
         tries = int(number(before.get("tries"))) - 1
         if tries > 0:

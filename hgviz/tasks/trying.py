@@ -62,6 +62,13 @@ class Tried:
             return "failed"
         return "done"
 
+    def release(self, cell: Cell) -> None:
+        """Its worker was ended with the run: that was no try."""
+        from hgviz.store.sweep import SweepFolder
+
+        with suppress(HgvizError):
+            SweepFolder(self.path).release(cell.key, anyone=True)
+
 
 def _is_of_the_place(error: BaseException | None) -> bool:
     """Whether it would happen to every cell: the disk is full. Libraries hide what the system

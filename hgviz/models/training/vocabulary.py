@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 TOKENIZER = "tokenizer.json"
 ANY = 2**31  # a vocabulary that every tokenizer fits
-PRIVATE = 0x100000  # a plane of 65,534 letters that no text should have; of one that has, no piece
+PRIVATE = 0x100000  # a plane of letters that no text should have; of one that has, no piece
+MOST = 65_534  # letters there; words with one beyond the first so many are no pieces either
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 
 
@@ -170,8 +171,9 @@ def _wordpieces(found: Tokenizer, texts: Iterable[str], shared: dict[str, Any]) 
         plain = found.normalizer.normalize_str(text)
         every = (word for word, _ in found.pre_tokenizer.pre_tokenize_str(plain))
         words.update(word for word in every if max(word) < chr(PRIVATE))
-    letters = sorted(set[str]().union(*words))
+    letters = sorted(set[str]().union(*words))[:MOST]
     within = {letter: chr(PRIVATE + at) for at, letter in enumerate(letters)}
+    words = Counter({word: count for word, count in words.items() if within.keys() >= set(word)})
     plain_of = {mark: letter for letter, mark in within.items()}
     pairs = Tokenizer(models.BPE())
     pairs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
