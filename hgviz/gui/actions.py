@@ -37,7 +37,7 @@ def _capture(session: Session) -> str:
 
 
 def _drawable(session: Session) -> str:
-    return "" if session.study else _capture(session)
+    return "" if session.study or session.sweep else _capture(session)
 
 
 def _b_to_save(session: Session) -> str:

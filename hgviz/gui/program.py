@@ -28,6 +28,7 @@ from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
 from hgviz.gui.sweeps.page import SweepPage
+from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.sweeps.running import RUN
 from hgviz.gui.taskbar import Taskbar
 from hgviz.gui.views.base import View
@@ -110,15 +111,15 @@ class Program:
         self._show_model()
         frame.show_theme()
 
-    def open_first(self, paths: Sequence[str]) -> None:
-        """Open the paths of the command line; without any what was open last, and at first the
-        capture that comes with hgviz."""
+    def open_first(self, paths: Sequence[str], go_on: bool = True) -> None:
+        """Open the paths of the command line; without any what was open last, and at first, or
+        where nobody wants to go on with that, the capture that comes with hgviz."""
         self._lasting = self._keep
         for path in paths:
             self.commands.opened_before[path] = opening.name_of(path)
         if paths:
             self.commands.open_path(paths[0])
-        elif settings.load().restore and last().exists():
+        elif go_on and settings.load().restore and last().exists():
             self.commands.sessions.open_last(self._open_sample)
         else:
             self._open_sample()
@@ -255,8 +256,8 @@ class Program:
     def _show_model(self) -> None:
         spec, sweep = self.session.spec, self.session.sweep
         name = spec.name if spec else "No model"
-        if sweep is not None and self.session.checkpoint.startswith(sweep.path):
-            name = self.commands.opened_before.get(self.session.checkpoint, name)
+        if sweep is not None:
+            name = trained_as(sweep, self.session.checkpoint) or name
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):
             size = "study"

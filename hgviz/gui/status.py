@@ -74,7 +74,8 @@ class Status(QObject):
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
-            return  # so do the cells
+            self._left.say("")  # so do the cells
+            return
         if session.capture is None:
             what = "Capture a text" if session.model else "Open a checkpoint or a capture"
             self._left.say(f"{what} to look inside")

@@ -271,7 +271,7 @@ class Toolbar(QFrame):
     def fit(self) -> None:
         """Give the fields their room."""
         side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
-        self.models.setFixedWidth(max(96, min(250, side - self.open.sizeHint().width() - 8)))
+        self.models.setFixedWidth(max(64, min(250, side - self.open.sizeHint().width() - 8)))
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
         short = self.finder.width() < 260
         self.keys.setVisible(not short)

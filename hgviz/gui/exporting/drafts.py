@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Panel, Spec
     from hgviz.study import Study
+    from hgviz.sweep import Sweep
 
-Of = tuple["Capture | Study", ...] | Answered  # what a figure is drawn of
+Of = tuple["Capture | Study | Sweep", ...] | Answered  # what a figure is drawn of
 
 
 class Drafts:

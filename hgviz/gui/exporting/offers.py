@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from hgviz.gui.exporting.drafts import Of
     from hgviz.session import Session
     from hgviz.study import Study
+    from hgviz.sweep import Sweep
 
 NO_CAPTURE = "capture a text first"
 NO_B = "choose a B to compare with first"
 NO_STUDY = "measure the heads on the Prune page first"
+NO_CELL = "run the study until some of its cells are done"
 NO_CURVE = "draw the curve on the Prune page first"
+CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of it is drawn of
 HOW = {
     "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
     "A.h5": "save the capture under that name first (Ctrl+S)",
@@ -61,7 +64,7 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
         Offer(one.name, one.label, replace(specs[one.name], tokens=tokens),
               drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
-        if one.of != "sweep"  # the page of studies draws these
+        if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
         spec = _usual(session, ANSWER.name)
@@ -88,13 +91,18 @@ def why_not(session: Session, kind: Kind) -> str:
         if session.study is None or not _scored(session):
             return NO_STUDY
         return NO_CURVE if kind.name == "curve" and not _traced(session) else ""
+    if kind.of == "sweep":
+        some = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
+        return "" if any(one.state == "done" for one in some) else NO_CELL
     if session.capture is None:
         return NO_CAPTURE
     return NO_B if kind.of == "pair" and session.beside is None else ""
 
 
-def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study, ...]:
+def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...]:
     """The captures or studies that a kind of figure is drawn of; both sides where it takes both."""
+    if kind.of == "sweep":
+        return () if session.sweep is None else (session.sweep,)
     if kind.of in ("study", "studies"):
         study = session.study
         if study is not None and session.unsaved:  # no command finds in its file what is drawn
@@ -133,6 +141,8 @@ def file_name(session: Session, spec: Spec) -> str:
     """What a figure's file is called, unless somebody wants another name."""
     of = session.capture or session.study
     made = of.spec.name if of is not None else ""
+    if spec.kind in CELLS and session.sweep is not None:
+        made = session.sweep.title
     headed = spec.kind in ("map", "compare", "neurons") or "attention" in spec.methods
     head = f"-{spec.selection.head_id}" if headed else ""
     plain = "".join(one if one.isalnum() or one in "-_." else "-" for one in made)

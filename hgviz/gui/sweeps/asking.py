@@ -126,10 +126,13 @@ class RunDialog(Overlay):
 
     def _fit(self, *_: object) -> None:
         self.pages.setCurrentIndex([name for name, *_ in HOW].index(self.how.choice))
+        self.pages.setVisible(self.how.choice != "here")
         self.told.setText(SAID[self.how.choice])
         self.wrong.hide()
         self.go.setEnabled(self.how.choice != "other" or bool(self.scheduler))
         self.command.say(" ".join(["hgviz", *map(_quoted, self._words)]))
+        if self.isVisible():
+            self.place()
 
     @property
     def _words(self) -> list[str]:

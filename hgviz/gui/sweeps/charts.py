@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtWidgets import QVBoxLayout
 
 from hgviz.core import Step, Task
+from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead
 from hgviz.gui.sweeps.drawing import Chart, PlotsChart, SeedsChart
 from hgviz.gui.views.base import View
@@ -34,6 +35,7 @@ class Found:
 class FoundView(View):
     """One chart of what is done so far; it changes as more is."""
 
+    figureless = "Nothing of it is done yet"
     lane = "facts"  # many cells take a while to read together
     needs = ("sweep", "dark")
     kind = ""
@@ -66,11 +68,6 @@ class FoundView(View):
             return None
         return _drawn(self.kind, sweep, done, self._found)
 
-    @property
-    def content_shown(self) -> Any:
-        """What is drawn, None for nothing yet."""
-        return None if self._found is None else self._found.content
-
     def draw(self, result: Found) -> None:
         """Show it."""
         self._found = result
@@ -78,8 +75,14 @@ class FoundView(View):
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
         so_far = f"{len(result.done):,} of {total:,} cells so far"
         notes = [*([so_far] if len(result.done) < total else []), *content.notes]
-        self.head.note.say("; ".join(filter(None, (*notes, getattr(content, "ribbon", "")))))
+        ribbon = getattr(content, "ribbon", "").rstrip(".").lower()
+        self.head.note.say("   ·   ".join(filter(None, (*notes, ribbon))))
         self.chart.show_content(content)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same on paper."""
+        some = () if session.sweep is None else session.sweep.of(self.work)
+        return Spec(self.kind) if any(one.state == "done" for one in some) else None
 
     def as_text(self) -> str:
         """The numbers, tab-separated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from hgviz.gui import opening
 from hgviz.gui.asking import ask_for
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.asking import STUDY_FILES, RunDialog
-from hgviz.gui.sweeps.results import Model, data_of, folder_of, models_of, united_study
+from hgviz.gui.sweeps.results import Model, data_of, models_of, text_of, united_study
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class SweepCommands:
     def show_sweep(self, found: Sweep, path: str) -> None:
         """Show a study that was opened, by its file or its folder."""
         self.opened_before[path] = found.title or opening.name_of(path)
-        file = path if Path(path).is_file() else str(folder_of(path).path / "study.toml")
+        at = Path(path).resolve()
+        file = str(at if at.is_file() else at / "study.toml")
+        found = replace(found, path=str(Path(found.path).resolve()))
         same = self.session.sweep is not None and self.session.sweep.path == found.path
         self.session.put(
             sweep=found, sweep_file=file, sweep_trouble="", mode="sweep",
@@ -138,14 +141,12 @@ class SweepCommands:
         ways[one.cell.work](one, sides)
 
     def _open_trained(self, one: Standing, sides: list[Model]) -> None:
-        self.session.put(mode="inspect")
-        self._open_model(sides[0])
+        self._open_model(one, sides[0], mode="inspect")
 
     def _open_scored(self, one: Standing, sides: list[Model]) -> None:
         model, data = sides[0], data_of(one.cell)
-        self.session.put(mode="prune")
         if model.activation or not Path(data).exists():
-            self._open_model(model)
+            self._open_model(one, model, mode="prune")
         else:
             self._name(model)
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
@@ -165,17 +166,18 @@ class SweepCommands:
 
     def _open_compared(self, one: Standing, sides: list[Model]) -> None:
         a, b = sides
-        self._name(a)
         self._name(b)
         other = Other("model", path=b.path, activation=b.activation)
-        self.session.put(mode="compare", other=other)
-        self._open_model(a)
+        self._open_model(one, a, mode="compare", other=other)
 
-    def _open_model(self, model: Model) -> None:
+    def _open_model(self, one: Standing, model: Model, **shown: Any) -> None:
+        """Open a model on a text of what it was measured on, which it can read."""
         self._name(model)
-        text = opening.text_for(model.path, self.session.text)
-        if text != self.session.text:
-            self.session.put(text=text, second="")
+        title, done = f"Opening {model.name}", partial(self._text_found, model, shown)
+        self.working.start(self.lanes.files, "open", title, _text(one), done)
+
+    def _text_found(self, model: Model, shown: dict[str, Any], text: str) -> None:
+        self.session.put(text=text or self.session.text, second="", **shown)
         self.capturing.start_fresh(model.path, self.show_error, model.activation)
 
     def _name(self, model: Model) -> None:
@@ -188,6 +190,11 @@ def chosen(session: Session) -> Standing | None:
     if session.sweep is None or not session.cell:
         return None
     return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
+
+
+def _text(one: Standing) -> Task[str]:
+    yield Step(0, 1, "reading a text")
+    return text_of(one.cell)
 
 
 def _told(sweep: Any, one: Standing) -> Task[Study]:

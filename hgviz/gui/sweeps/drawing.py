@@ -134,7 +134,7 @@ class SeedsChart(Chart):
         for number, facet in enumerate(content.facets):
             box = QRectF(BESIDE + number * wide, top, wide - END, self.height() - top - UNDER)
             axes = Axes(box, 0.0, float(len(content.groups)), low, high)
-            ys = ticks(low, high, max(2, int(box.height() / 36)))
+            ys = ticks(low, high, max(3, min(7, int(box.height() / 32))))
             frame(painter, axes, (), ys, str, _number if not number else _nothing, "")
             _title(painter, box, facet.title)
             if not number:
@@ -214,6 +214,8 @@ class PlotsChart(Chart):
             box = QRectF(x + BESIDE, y + OVER - 4, wide - BESIDE - END, high - OVER - UNDER + 4)
             if box.height() > 24:
                 self._plot(painter, box, plot, names)
+                if not number % across:
+                    _up(painter, box, plot.up)
 
     def _plot(self, painter: QPainter, box: QRectF, plot: Plot, names: list[str]) -> None:
         xs = np.concatenate([one.x for one in plot.lines])
@@ -221,11 +223,10 @@ class PlotsChart(Chart):
         low, high = plot.limits or (float(ys.min()), float(ys.max()))
         axes = Axes(box, float(xs.min()), float(xs.max()), low, high)
         said = dict(plot.xs)
-        marks = ticks(low, high, max(2, int(box.height() / 32)))
+        marks = ticks(low, high, max(3, min(7, int(box.height() / 32))))
         frame(painter, axes, [*said] or ticks(axes.x0, axes.x1, 5), marks,
               lambda one: said.get(one, f"{one:g}"), _number, plot.across.lower())  # fmt: skip
         _title(painter, box, plot.title)
-        _up(painter, box, plot.up)
         painter.save()
         painter.setClipRect(box.adjusted(0, -4, 4, 4))
         for one in plot.lines:

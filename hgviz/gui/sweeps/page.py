@@ -17,7 +17,7 @@ from hgviz.gui.views.base import View
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
 
-SIDE = 340  # px
+SIDE, CHART = 340, 270  # px: how wide what stands beside is, how high charts are at least
 WIDE = 1180  # px: narrower, what stands beside the cells takes turns with the charts
 TURNS = (
     ("cell", "This cell", ""), ("failures", "Failures", ""), ("reached", "What each reaches", ""),
@@ -37,7 +37,7 @@ class SweepPage(QWidget):
         self.which.setAccessibleName("Below the cells")
         self.which.chosen.connect(self.show_turn)
         self.turns = QStackedWidget()
-        self._turns: dict[str, View] = {
+        self._turns: dict[str, CellView | FailuresView | ReachedView | BudgetsView] = {
             "cell": self.cell, "failures": self.failures, "reached": self.reached,
             "budgets": self.budgets,
         }  # fmt: skip
@@ -93,20 +93,23 @@ class SweepPage(QWidget):
         self._wide = wide
         beside = (self.cell, self.failures)
         for one in self._turns.values():
-            if wide and one in beside:
+            alone = wide and one in beside
+            if alone:
                 self.side.addWidget(one)
                 one.show()
             else:
                 self.turns.addWidget(one)
+            one.head.title.setVisible(alone)  # else its tab says it
+        self.cell.head.setVisible(wide)
         for name in ("cell", "failures"):
             self.which.offer(name, not wide)
         self.side.setVisible(wide)
         self.show_turn("reached" if wide else "cell")
 
     def _share(self, wanted: int) -> None:
-        """Cells have the height they need, up to two thirds; the charts have the rest."""
+        """Cells have the height they need, as far as charts keep theirs."""
         high = self.down.height()
-        cells = min(wanted, round(high * 2 / 3))
+        cells = min(wanted, max(round(high * 0.58), high - CHART))
         self.down.setSizes([cells, high - cells])
         self.side.setSizes([round(high * 0.6), round(high * 0.4)])
 

@@ -15,7 +15,9 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPlainTextEdit,
+    QScrollArea,
     QVBoxLayout,
+    QWidget,
 )
 
 from hgviz.core import Step, Task
@@ -80,20 +82,30 @@ class CellView(View):
         folded.addWidget(self.fold)
         folded.addWidget(self.copy_button)
         folded.addStretch(1)
-        inside = QVBoxLayout()
+        room = QWidget()
+        room.setProperty("kind", "pane")
+        room.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QVBoxLayout(room)
         inside.setContentsMargins(16, 4, 16, 12)
         inside.setSpacing(8)
         inside.addWidget(self.place)
         inside.addLayout(self.grid)
         inside.addLayout(buttons)
         inside.addLayout(folded)
-        inside.addWidget(self.details, 1)
-        inside.addStretch(0)
+        inside.addWidget(self.details, 4)
+        inside.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(room)
+        scroll.viewport().setAutoFillBackground(False)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
-        column.addLayout(inside, 1)
+        column.addWidget(scroll, 1)
         self.details.hide()
 
     def request(self, session: Session) -> Task[Standing] | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError
+from hgviz.models.texts.labelled import read_rows
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell, Sweep
 from hgviz.tasks.cells import study_of
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 PLACE = ("data", "model", "activation", "seed")
+MOST, WORDS, LONG = 40, 5, 120  # texts that are looked at, words at least, characters at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ def models_of(sweep: Sweep, cell: Cell) -> list[Model]:
     return [_model(sweep, given, cell.paths.get("checkpoint", ""), cell.place)]
 
 
-def _model(sweep: Sweep, given, path: str, place) -> Model:  # type: ignore[no-untyped-def]
+def _model(sweep: Sweep, given: Mapping[str, Any], path: str, place: Mapping[str, str]) -> Model:
     parts = [place.get("model", ""), place.get("activation", "")]
     if "trained" in given:
         parts += [f"seed {place['seed']}"] if place.get("seed") else []
@@ -61,9 +67,39 @@ def _model(sweep: Sweep, given, path: str, place) -> Model:  # type: ignore[no-u
     return Model(path, activation, parts[0] or path)
 
 
+def trained_as(sweep: Sweep, path: str) -> str:
+    """What a checkpoint is called that a study trained, whose folder is named by a key; "" for
+    another."""
+    key = Path(path).name if path.startswith(sweep.path) else ""
+    one = next((one for one in sweep.of("train") if one.cell.key == key), None)
+    return "" if one is None else models_of(sweep, one.cell)[0].name
+
+
 def data_of(cell: Cell) -> str:
     """The file that a cell is measured on."""
-    return cell.paths.get("data", "")
+    return cell.paths.get("data", "") or cell.paths.get("valid", "")
+
+
+def text_of(cell: Cell) -> str:
+    """A short text of a cell's data, to look at its model with; "" where there is none."""
+    try:
+        found = [*read_rows(data_of(cell), *_columns(cell)).texts[:MOST]]
+    except HgvizError:  # a text without labels
+        with suppress(OSError), open(data_of(cell), encoding="utf-8", errors="replace") as file:
+            found = [line.strip()[:LONG] for line in islice(file, MOST)]
+            found = [one for one in found if one]
+        return found[0] if found else ""
+    long = [one for one in found if len(one.split()) >= WORDS]
+    return min(long or found, key=len, default="")
+
+
+def _columns(cell: Cell) -> tuple[str, str]:
+    """Which columns hold texts and labels, as the study file says."""
+    if cell.work == "train":
+        data = cell.given["plan"]["data"]
+        return str(data.get("text_column", "")), str(data.get("label_column", ""))
+    text, label = cell.given.get("columns", ("", ""))
+    return str(text), str(label)
 
 
 def united_study(sweep: Sweep, cell: Cell) -> Study:
