@@ -99,11 +99,11 @@ class Spread:
         found = {name: one.absolute for name, one in zip(names, self.models, strict=True)}
         return found | {"data": os.path.abspath(self.data)}
 
-    def cells(self, work: str, given: Sequence[Mapping[str, Any]], *needs: str) -> list[Cell]:
+    def cells(self, work: str, given: Sequence[Mapping[str, Any]]) -> list[Cell]:
         """Cells of one kind, numbered for people."""
         paths, total = self.paths, len(given)
         return [
-            Cell(work, {**one, "threads": THREADS}, needs, paths,
+            Cell(work, {**one, "threads": THREADS}, (), paths,
                  {"method": f"part {number:,} of {total:,}"})
             for number, one in enumerate(given, 1)
         ]  # fmt: skip
