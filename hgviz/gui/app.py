@@ -38,9 +38,9 @@ X_LIBRARIES = {
 }
 
 
-def window(paths: Sequence[Path]) -> int:
+def window(paths: Sequence[Path], go_on: bool = True) -> int:
     """The window, on checkpoints, captures, studies or a session file; without any, on what was
-    open last, at first the sample."""
+    open last, at first the sample. go_on: False for the sample at any time."""
     missing = missing_packages()
     if missing:
         print(
@@ -56,7 +56,7 @@ def window(paths: Sequence[Path]) -> int:
     place(frame, kept)
     if "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
         frame.painted.connect(app.quit)
-    starter = Starter(frame, [str(path) for path in paths])
+    starter = Starter(frame, [str(path) for path in paths], go_on)
     frame.show()
     code = app.exec()
     starter.close()
@@ -68,7 +68,7 @@ def window(paths: Sequence[Path]) -> int:
 def demo(headless: Path | None = None) -> int:
     """The window on the sample; with a folder, the same work off screen."""
     if headless is None:
-        return window([])
+        return window([], go_on=False)
     from hgviz.gui import proof
 
     return proof.demo(headless)
@@ -162,9 +162,9 @@ def _loads(name: str) -> bool:
 class Starter(QObject):
     """Waits for the first paint, then brings in the program."""
 
-    def __init__(self, frame: Window, paths: list[str]) -> None:
+    def __init__(self, frame: Window, paths: list[str], go_on: bool = True) -> None:
         super().__init__(frame)
-        self._frame, self._paths = frame, paths
+        self._frame, self._paths, self._go_on = frame, paths, go_on
         self.program: Program | None = None
         self.error: Exception | None = None
         if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
@@ -177,7 +177,7 @@ class Starter(QObject):
             from hgviz.gui.program import Program
 
             self.program = Program(self._frame)
-            self.program.open_first(self._paths)
+            self.program.open_first(self._paths, self._go_on)
         except Exception as error:  # Qt would print it and leave an empty window standing
             self.error = error
             QApplication.exit(1)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hgviz.session import Mode
 
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
+PICTURES = {"capture", "model", "study", "sweep"}  # of which something can be seen
 OPEN = "open"  # the key of the job that opens things; the newest wins
 
 
@@ -76,8 +77,11 @@ class Sessions:
             otherwise()
 
         def show(checked: Checked) -> None:
-            there = checked.paths.keys() & {"capture", "model", "study", "sweep"}
-            (partial(self.show, checked) if there or checked.missing else otherwise)()
+            if checked.paths.keys() & PICTURES or checked.missing:
+                last().replace(_aside())  # one that ends the program does so once
+                self.show(checked)
+            else:
+                otherwise()
 
         task = checking(str(last()))
         lane = self.commands.lanes.files
@@ -261,6 +265,8 @@ class Restoring:
             self._look(path, opening.look(path), show, self.commands.show_error)
         if self.file:  # after its parts: it is the newest
             self.commands.recent.add(self.file)
+        if _aside().exists():
+            _aside().replace(last())
 
     def _runs_there(self, mode: Mode, found: opening.Found) -> None:
         """A study of many runs lies beside all else; the page is the one that was shown."""
@@ -277,6 +283,11 @@ class Restoring:
 def last() -> Path:
     """Where what was open last is kept."""
     return settings.location().with_name(LAST)
+
+
+def _aside() -> Path:
+    """Where the last session lies while it is opened."""
+    return last().with_suffix(".opening")
 
 
 def _heads(names: tuple[str, ...]) -> list[HeadId]:

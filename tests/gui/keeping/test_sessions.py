@@ -161,6 +161,31 @@ def test_the_last_session_comes_back_at_the_next_start(another, kept, until):
     assert second.session.selection == Selection(1, 0, 15, 4)
     assert second.commands.sessions.file == ""  # nobody saved it under a name
     assert second.session.recent == (str(kept),)
+    assert last().exists() and not last().with_suffix(".opening").exists()
+
+
+def test_a_last_session_that_ended_the_program_is_not_opened_again(another, kept, until):
+    first = another()
+    first.open_first([str(kept)])
+    until(lambda: first.session.capture is not None)
+    first.close()
+    second = another()
+    second.commands.show_found = lambda found: None  # it gets no further
+    second.commands.sessions.open_last(print)
+    until(lambda: last().with_suffix(".opening").exists())
+    assert not last().exists()
+
+
+def test_the_sample_is_there_where_it_is_asked_for(another, kept, until):
+    first = another()
+    first.open_first([str(kept)])
+    until(lambda: first.session.capture is not None)
+    first.close()
+    second = another()
+    asked = []
+    second._open_sample = lambda: asked.append(True)
+    second.open_first([], go_on=False)
+    assert asked
 
 
 def test_a_path_is_opened_in_place_of_the_last_session(another, kept, until, tmp_path):
