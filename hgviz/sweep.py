@@ -114,11 +114,13 @@ def read_study_file(path: str | Path) -> StudyFile:
 def _check(asked: StudyFile) -> None:
     names = [str(one.get("name", "")) for one in asked.models]
     budgets = asked.curve.budgets
+    activations = [one if isinstance(one, str) else one.get("name") for one in asked.activations]
     wrong = [
         (not asked.models, "it has no [[models]]"),
         (not asked.data, "it has no [[data]]"),
         (not asked.asks, "asks is empty; it holds score, curve or compare"),
         (not asked.activations, 'activations is empty; leave it out for the models\' own'),
+        (any(activations.count(one) > 1 for one in activations), "an activation stands twice"),
         (not asked.seeds, "seeds is empty; leave it out for one run of each"),
         (len(set(asked.seeds)) < len(asked.seeds), "a seed stands twice"),
         (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
