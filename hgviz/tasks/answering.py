@@ -36,8 +36,14 @@ def _of_scores(found: Findings) -> Iterator[str]:
     base = rows[0].base
     if max(len(one.difference.values) for one in rows) < 2:
         most = max(rows, key=lambda one: abs(one.difference.mean))
+        trained = any(one.trained for one in found.reached)
+        which = (
+            f"One seed of each says nothing of {axis}s, only of these trainings"
+            if trained
+            else f"These are checkpoints, so nothing is said of {axis}s trained alike"
+        )
         yield (
-            f"One seed of each says nothing of {axis}s, only of these trainings: the largest "
+            f"{which}: the largest "
             f"difference from {base} is {_whose(most, found.sweep)}, "
             f"{_told(most.difference, most.metric)}, adjusted p over texts {p(most.adjusted)}."
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from hgviz.sweep import Sweep
 
 MOST = 12  # pairs of axes of one figure
+TOGETHER = 4  # lines whose ribbons can be told from each other
+OWN = "own"  # what the activation of a model is called that is given no other
 ORDERS = "random orders"
 
 
@@ -61,8 +64,8 @@ def seeds_chart(found: Findings) -> Seeds:
     )
     counts = sorted({len(one.seeds) for one in some})
     others = dict.fromkeys(one.setting[0] for one in found.reached if one.metric != metric)
-    only = (data[0], *models[:1] * alone, *activations[:1] * (len(activations) == 1)) if (
-        len(data) == 1) else ()  # fmt: skip
+    one = len(activations) == 1 and activations[0] != OWN
+    only = (data[0], *models[:1] * alone, *activations[:1] * one) if len(data) == 1 else ()
     return Seeds(
         facets, groups, series if len(series) > 1 else ("",), said(metric),
         found.sweep.title or "What is reached", ", ".join(only),
@@ -124,7 +127,16 @@ def budgets_chart(
     names = [one for one in found.methods if not methods or one in methods or one == RANDOM]
     chosen = list(settings or found.settings)
     plots = [_plot(found, setting, names) for setting in chosen[:MOST]]
-    ribbon = any(line.low is not None for plot in plots for line in plot.lines)
+    halves = [
+        (line.high - line.low) / 2
+        for plot in plots for line in plot.lines if line.low is not None and line.high is not None
+    ]  # fmt: skip
+    ribbon = bool(halves) and len(names) <= TOGETHER
+    wide = ""
+    if halves and not ribbon:
+        plots = [_bare(plot) for plot in plots]
+        middle = float(np.median(np.concatenate(halves)))
+        wide = f"; interval of 95 % of a point over seeds (Student): about ± {middle:.1f}"
     counts = sorted({
         sum(1 for unit in found.curves if unit[:3] == setting) for setting in chosen[:MOST]
     })  # fmt: skip
@@ -133,7 +145,7 @@ def budgets_chart(
         tuple(plots), found.sweep.title or "What is left as heads go",
         ribbon="Shaded: the interval of 95 % over seeds (Student)." if ribbon else "",
         notes=(
-            f"{_seeds(counts)}; random orders: the mean of those of a model and seed",
+            f"{_seeds(counts)}; random orders: the mean of those of a model and seed{wide}",
             *((f"the first {len(plots)} of {len(chosen)} settings",) * (left_out > 0)),
         ),
         about=about(found),
@@ -162,6 +174,14 @@ def _plot(found: Findings, setting: Setting, names: Sequence[str]) -> Plot:
         title, "Heads off", said(found.unit), tuple(lines), xs,
         limits=(limits[0] - air, limits[1] + air),
     )  # fmt: skip
+
+
+def _bare(plot: Plot) -> Plot:
+    """Without intervals, of which none could be seen among many."""
+    lines = tuple(replace(line, low=None, high=None) for line in plot.lines)
+    values = np.concatenate([line.y for line in lines])
+    air = 0.05 * float(np.ptp(values)) or 1.0
+    return replace(plot, lines=lines, limits=(values.min() - air, values.max() + air))
 
 
 def _line(name: str, units: Sequence[object]) -> Line | None:
