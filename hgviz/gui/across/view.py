@@ -266,6 +266,8 @@ class AcrossView(View):
         across, session = self._across, self.session
         if across is None or session is None or self._names is None:
             return
+        if across.of is not session.capture:  # the next one brings its own
+            return
         rows, columns = self._names
         row, column = across.query, self._column(session)
         if self._pointed is not None:

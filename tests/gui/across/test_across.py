@@ -189,6 +189,17 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     assert empty._notice.said[0][0] == "No attention to compose yet"
 
 
+def test_what_is_pointed_at_in_the_next_text_is_not_looked_up_in_this_one(shown):
+    view, session = shown(small())
+    before = view.canvas.sentence.text()
+    session.put(capture=make_capture("A longer text than the one before. " * 3))
+    session.put(hover=Selection(0, 0, 90, 80))
+    view.noticed("hover")
+    assert view.canvas.sentence.text() == before
+    view.settle()
+    assert view._across.of is session.capture
+
+
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_tiny_texts_are_drawn(shown, tokens):
     view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
