@@ -298,7 +298,7 @@ class Action(NamedTuple):
 
 
 ACTIONS = (
-    Action("open", "Open a checkpoint, capture, study or session…", "open", ("Ctrl+O",), "File"),
+    Action("open", "Open a file…", "open", ("Ctrl+O",), "File"),
     Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
     Action("open_sweep_file", "Open a study file…", "open", (), "File"),
     Action("open_sample", "Open the sample", "hourglass", (), "File"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SYMBOLS = {
     "Left": "←", "Right": "→", "Up": "↑", "Down": "↓", "Return": "Enter", ".": "full stop",
+    ",": "comma",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -46,8 +47,11 @@ class RecentMenu:
             self._menu.removeAction(one)
             one.deleteLater()
         self._files = []
+        names = Counter(map(name_of, self._session.recent))
         for number, path in enumerate(self._session.recent, 1):
-            name = name_of(path).replace("&", "&&")
+            name = name_of(path)
+            name += f"   {place_of(path)}" if names[name] > 1 else ""
+            name = name.replace("&", "&&")
             gone = f"   ({GONE})" if path in self._session.gone else ""
             action = QAction(f"{f'&{number}   ' if number < 10 else ''}{name}{gone}", self._menu)
             action.setToolTip(tip(path))

@@ -36,6 +36,12 @@ def test_what_is_opened_is_remembered_for_the_next_start(program, kept, until):
     assert program.frame.actions_by_name["clear_recent"].isEnabled()
 
 
+def test_files_of_one_name_are_told_apart_by_their_folder(program, kept, tmp_path):
+    program.commands.recent.add(str(kept))
+    program.commands.recent.add("/elsewhere/kept.h5")
+    assert files(program) == ["&1   kept.h5   /elsewhere", f"&2   kept.h5   {tmp_path}"]
+
+
 def test_what_comes_with_hgviz_is_not_listed(program):
     program.commands.opened_before[str(resource("sample/hourglass"))] = "hourglass-sample"
     assert program.session.recent == () and settings.load().recent == ()
