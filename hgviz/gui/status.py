@@ -14,6 +14,8 @@ from hgviz.gui.compare.texts import Reader
 from hgviz.gui.compare.told import Told, sides_of
 from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
+from hgviz.gui.sweeps.about import line_of
+from hgviz.gui.sweeps.commands import chosen as chosen_cell
 from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import NULL, glyph, quoted
 from hgviz.gui.views.signs import signed
@@ -74,7 +76,8 @@ class Status(QObject):
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
-            self._left.say("")  # so do the cells
+            one = chosen_cell(session)
+            self._left.say(line_of(one) if one is not None else "")
             return
         if session.capture is None:
             what = "Capture a text" if session.model else "Open a checkpoint or a capture"

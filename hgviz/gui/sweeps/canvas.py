@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetricsF,
@@ -292,8 +292,10 @@ class Canvas(QWidget):
             self.card.say(f"<b>{escape(counted(len(cells), 'cell'))}</b><br>{', '.join(parts)}")
             self.pointed.emit(said)
         (row, _), (column, _) = self._under
-        box = self.geo.box(row, column).translated(*self._origin)
-        self.card.stand(box, QRect(), QRectF(self.rect()))
+        over = self.mapTo(self.card.parentWidget(), QPoint(0, 0))
+        box = self.geo.box(row, column).translated(*self._origin).translated(QPointF(over))
+        self.card.stand(box, QRect(), QRectF(self.rect()).translated(QPointF(over)))
+        self.card.raise_()
 
     # --- keys -------------------------------------------------------------------------------------
 

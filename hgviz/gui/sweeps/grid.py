@@ -68,7 +68,7 @@ class GridView(View):
         self.table.picked.connect(self.picked)
         for one in (self.canvas, self.table):
             one.entered.connect(self._entered)
-        self.canvas.pointed.connect(self.pointed)
+        self.canvas.pointed.connect(self._point)
         self.cells: Cells | None = None
         self.setFocusProxy(self.canvas)
 
@@ -108,8 +108,14 @@ class GridView(View):
     def _picked(self, number: int) -> None:
         if self.cells is not None:
             self.picked.emit("" if number == NONE else self.cells.keys[number])
-            if number != NONE:
-                self.pointed.emit(about.line_of(self.cells.sweep.standings[number]))
+            self._point("")
+
+    def _point(self, words: str) -> None:
+        """What is pointed at, else the chosen cell."""
+        chosen = self._chosen
+        if not words and chosen != NONE and self.cells is not None:
+            words = about.line_of(self.cells.sweep.standings[chosen])
+        self.pointed.emit(words)
 
     def _entered(self) -> None:
         self.asked.emit("open_cell")

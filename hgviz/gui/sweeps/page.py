@@ -69,6 +69,7 @@ class SweepPage(QWidget):
         column.addWidget(self.summary)
         column.addWidget(line())
         column.addWidget(self.across, 1)
+        self.grid.canvas.card.setParent(self)  # few cells are lower than what is said of one
         self._wide: bool | None = None
         self.respond(WIDE, 1000)
         self.setFocusProxy(self.grid)
