@@ -18,9 +18,9 @@ def look():
     print([name for name in {HEAVY!r} if name in sys.modules])
     sys.stdout.flush()
 start = app.Starter.__init__
-def watched(self, frame, paths):
+def watched(self, frame, *given):
     frame.painted.connect(look)
-    start(self, frame, paths)
+    start(self, frame, *given)
 app.Starter.__init__ = watched
 sys.exit(app.window([]))
 """
