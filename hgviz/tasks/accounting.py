@@ -207,13 +207,14 @@ def _environment(sweep: Sweep) -> list[tuple[str, str]]:
             if version:
                 versions.setdefault(str(name), {})[str(version)] = None
     devices = sorted({str(_device(one)) for one in done} - {""})
-    return [
+    told = [
         *((name, ", ".join(sorted(some))) for name, some in versions.items()),
         ("device", ", ".join(devices)), ("threads of a cell", str(sweep.asked.threads)),
         ("hosts", ", ".join(sorted({one.host for one in done} - {""}))),
         ("cells", f"{len(done):,} of {len(sweep.standings):,}"),
         ("seconds of computing", f"{sum(one.seconds for one in done):,.1f}"),
     ]  # fmt: skip
+    return [(name, value) for name, value in told if value]
 
 
 def _device(one: Standing) -> Any:

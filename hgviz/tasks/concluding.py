@@ -145,7 +145,7 @@ def _curves(one: Standing) -> _Curves:
     found: Mapping[str, Any] = one.found or {}
     heads, rows = int(found["heads"]), found["curves"]
     # a share is kept as float32: what is right as often shall not differ by a 1e-8
-    curves = tuple(
+    curves: tuple[tuple[NDArray[np.int64], Many], ...] = tuple(
         (np.array(row["off"], np.int64), np.round(np.array(row["values"], np.float64), DIGITS))
         for row in rows
     )

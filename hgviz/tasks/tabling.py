@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hgviz.figures.content.laboratory import Plots
     from hgviz.figures.content.seeds import Seeds
 
+AXES = ("Data", "Model", "Activation")
 AXES_OF_ONE = 4  # pairs of axes of one picture of a report
 Chart = TypeVar("Chart", "Plots", "Seeds")
 EACH_SEED = 5  # seeds up to which each has a column
@@ -38,20 +39,20 @@ def reached(found: Findings) -> list[Block]:
 
     if not found.reached:
         return []
-    seeds = found.sweep.names("seed")
+    seeds, where = found.sweep.names("seed"), _varying(found)
     each = seeds if len(seeds) <= EACH_SEED else ()
     rows = []
     for one in found.reached:
         by_seed = dict(zip(one.seeds, one.score.values, strict=False))
         rows.append((
-            *one.setting,
+            *where(one.setting),
             *(less(by_seed.get(seed, math.nan), one.metric) for seed in each),
             less(one.score.mean, one.metric), _ends(one.score, one.metric),
             str(len(one.seeds)) + (f" of {len(one.seeds) + one.lacking}" if one.lacking else ""),
             f"{one.loss.mean:.3f}", f"{one.parameters:,}",
         ))  # fmt: skip
     metric = found.reached[0].metric
-    columns = ("Data", "Model", "Activation", *(f"Seed {one}" for one in each), "Mean",
+    columns = (*where(AXES), *(f"Seed {one}" for one in each), "Mean",
                "95 % over seeds", "Seeds", "Loss", "Parameters")  # fmt: skip
     texts = ", ".join(
         f"{one.texts:,} of {one.setting[0]}"
@@ -60,13 +61,13 @@ def reached(found: Findings) -> list[Block]:
     blocks: list[Block] = [
         Heading("What is reached"),
         picture("seeds", _untitled(seeds_chart(found)), f"{said(metric)} of every model and seed."),
-        Table(columns, tuple(rows), frozenset({0, 1, 2}),
+        Table(columns, tuple(rows), frozenset(range(len(where(AXES)))),
               f"{said(metric)}; on {texts}. Loss: nats, the mean over seeds."),
     ]  # fmt: skip
     if found.apart:
         told = [
             (
-                *one.setting, one.base, gap(one.difference.mean, one.metric),
+                *where(one.setting), one.base, gap(one.difference.mean, one.metric),
                 _gap_ends(one.difference, one.metric), count_of(one.difference), p(one.p),
                 p(one.adjusted), _verdict(one.told, one.difference),
             )
@@ -79,14 +80,21 @@ def reached(found: Findings) -> list[Block]:
             else "p: Student's over seeds, or of random signs over texts where answers are right "
             "or wrong."
         )
-        columns = ("Data", "Model", "Activation", "Against", "Difference", "95 % over seeds",
+        columns = (*where(AXES), "Against", "Difference", "95 % over seeds",
                    "Seeds", "p", "Adjusted", "")  # fmt: skip
         blocks.append(Table(
-            columns, tuple(told), frozenset({0, 1, 2, 3, 9}),
+            columns, tuple(told), frozenset({*range(len(where(AXES)) + 1), len(columns) - 1}),
             f"Differences in {'bits per byte' if metric in LOWER else 'points'}, paired by seed. "
             f"{how} Adjusted for {len(told)} comparisons (Benjamini and Hochberg).",
         ))  # fmt: skip
     return blocks
+
+
+def _varying(found: Findings) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """What of a setting a table has columns for: all that varies in the grid, or the model."""
+    axes = ("data", "model", "activation")
+    kept = [at for at, axis in enumerate(axes) if len(found.sweep.names(axis)) > 1] or [1]
+    return lambda setting: tuple(setting[at] for at in kept)
 
 
 def _untitled(chart: Chart) -> Chart:
@@ -126,14 +134,14 @@ def left(found: Findings) -> list[Block]:
         chart = _untitled(budgets_chart(found, settings=some))
         blocks.append(picture("budgets", chart, f"{said(found.unit)} as heads are switched off, "
                               "the least needed first by every method."))  # fmt: skip
-    names = tuple(map(budget, found.measures))
+    names, where = tuple(map(budget, found.measures)), _varying(found)
     rows = tuple(
-        (*one.setting, _method(one.method), *(_around(each, found.unit) for each in one.at),
+        (*where(one.setting), _method(one.method), *(_around(each, found.unit) for each in one.at),
          str(len(one.seeds)) + (f" of {len(one.seeds) + one.lacking}" if one.lacking else ""))
         for one in found.left
     )  # fmt: skip
     blocks.append(Table(
-        ("Data", "Model", "Activation", "Method", *names, "Seeds"), rows, frozenset({0, 1, 2, 3}),
+        (*where(AXES), "Method", *names, "Seeds"), rows, frozenset(range(len(where(AXES)) + 1)),
         f"{said(found.unit)} with such a share of heads off, and in the mean along the curve: "
         f"means over seeds ± half of their interval of 95 %. {_shares(found)}",
     ))  # fmt: skip
