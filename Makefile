@@ -1,6 +1,7 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
-# make soak  the tests that take minutes: ten thousand damaged files, two hundred killed captures
+# make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
+#             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
 # make release  source, wheel and bundle, proved and measured
 # All set up all they need first: system packages (as root) and one .venv.
