@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell, Standing, Sweep, read_study_file
+from hgviz.sweep import Cell, Standing, StudyFile, Sweep
 from hgviz.tasks.cells import packed
 
 FILE = """
@@ -59,7 +61,7 @@ def make_sweep(models=("small",), activations=("softmax", "ymish"), seeds=(1, 2,
     if folder is not None:
         write(Path(folder), text, standings)
         return SweepFolder(folder).sweep()
-    asked = read_study_file(_beside(text))
+    asked = msgspec.convert(tomllib.loads(text), StudyFile)
     return Sweep(asked, tuple(standings), "which-activation")
 
 
@@ -80,14 +82,6 @@ def without(sweep, *keys, state="waiting", line=""):
         Standing(one.cell, state, line=line) if one.cell.key in keys else one
         for one in sweep.standings
     ))  # fmt: skip
-
-
-def _beside(text):
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile("w", suffix=".toml", delete=False) as file:
-        file.write(text)
-    return file.name
 
 
 def _of_model(place, base, methods):
