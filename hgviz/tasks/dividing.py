@@ -168,6 +168,8 @@ def spread_curve(
     model = spread.models[0].given(trials.model, trials.off)
     folder = spread.folder("curve", [model], trials.examples.digest)
     given = {**model, **spread.asked()}
+    others = at_random(study, limits, random)
+    points_of(study, others, least, curves.MOST)  # what cannot be is refused before a cluster
     if how == "one-shot":
         made, order = [], one_shot(study, limits, method, key, normalise)
     else:
@@ -178,7 +180,7 @@ def spread_curve(
         names = folder.found(made[0].key)["order"]
         order = tuple(HeadId(*map(int, name.split("."))) for name in names)
     own = (method, key, how, normalise or "", study.seed, order)
-    lines = [own, *at_random(study, limits, random)]
+    lines = [own, *others]
     rows, wanted = points_of(study, lines, least, curves.MOST)
     half = trials.examples.part(rows)
     along = [
