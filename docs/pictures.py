@@ -63,6 +63,7 @@ def windows() -> None:
     looks()
     across()
     exporting()
+    studied()
     with TemporaryDirectory() as folder:
         compared(Path(folder))
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
@@ -132,6 +133,22 @@ def exporting() -> None:
         while dialog.preview.sheet.picture is None:
             program.settle()
         keep("export-light", frame.grab().toImage())
+
+
+def studied() -> None:
+    """The page of a study of many runs: its cells, one chosen, and what is left as heads go."""
+    from hgviz import tasks
+    from hgviz.gui.opening import FIRST
+    from hgviz.gui.proof import opened
+    from hgviz.resources import resource
+
+    with opened(resource(FIRST)) as (program, frame):
+        sweep = tasks.sweep_at(HERE / "studies" / "which-score")
+        one = sweep.of("curve", method="michel", seed="3")[0]
+        program.session.put(sweep=sweep, mode="sweep", cell=one.cell.key)
+        program.sweep.show_turn("budgets")
+        program.settle()
+        keep("study-light", frame.grab().toImage())
 
 
 def captured_texts(model: Path, folder: Path) -> Path:

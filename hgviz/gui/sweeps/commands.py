@@ -15,7 +15,7 @@ from hgviz.gui import opening
 from hgviz.gui.asking import ask_for
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.asking import STUDY_FILES, RunDialog
-from hgviz.gui.sweeps.results import Model, data_of, models_of, text_of, united_study
+from hgviz.gui.sweeps.results import Model, data_of, models_of, not_there, text_of, united_study
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -129,10 +129,13 @@ class SweepCommands:
         if one is None or self.session.sweep is None or one.state != "done":
             return
         sides = models_of(self.session.sweep, one.cell)
-        for side in sides:
-            if not Path(side.path).exists():
-                self.show_error(side.missing())
-                return
+        gone = [side for side in sides if not Path(side.path).exists()]
+        if gone and one.cell.work not in (
+            "measure",
+            "curve",
+        ):  # these say themselves what they lack
+            self.show_error(not_there(gone[0].name, gone[0].path))
+            return
         ways = {
             "train": self._open_trained, "score": self._open_scored,
             "measure": self._open_measured, "curve": self._open_measured,
@@ -152,7 +155,8 @@ class SweepCommands:
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
 
     def _open_measured(self, one: Standing, sides: list[Model]) -> None:
-        self._name(sides[0])
+        if Path(sides[0].path).exists():  # else its study is looked at alone
+            self._name(sides[0])
         task = _told(self.session.sweep, one)
         title = f"Opening {about.where(one.cell)}"
         self.working.start(self.lanes.files, "open", title, task, self._united)

@@ -15,6 +15,7 @@ from hgviz.gui import theme
 from hgviz.gui.prune.chart import LEFT, MIDDLE, Axes, area, frame, stroke, ticks
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
+from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:
     from hgviz.figures.content.charts import Line
@@ -230,16 +231,14 @@ class PlotsChart(Chart):
         painter.save()
         painter.setClipRect(box.adjusted(0, -4, 4, 4))
         for one in plot.lines:
-            colour = _colour(names.index(one.label))
+            colour = _colour(names.index(one.label), one.label)
             if one.low is not None and one.high is not None:
                 edges = [list(zip(one.x, end, strict=True)) for end in (one.low, one.high)]
                 area(painter, axes.band(*edges), colour, 0.16)
         for one in plot.lines:
             number = names.index(one.label)
-            colour = _colour(number)
-            style = (
-                Qt.PenStyle.DashLine if one.label.startswith("random") else Qt.PenStyle.SolidLine
-            )
+            colour = _colour(number, one.label)
+            style = Qt.PenStyle.DashLine if one.label == ORDERS else Qt.PenStyle.SolidLine
             points = list(zip(one.x, one.y, strict=True))
             stroke(painter, axes.line(points), colour, 2, style)
             painter.setPen(QPen(theme.current().pane, 1))
@@ -271,7 +270,9 @@ def _limits(values: Any, marks: list[Mark]) -> tuple[float, float]:
     return low - air, high + air
 
 
-def _colour(number: int) -> QColor:
+def _colour(number: int, name: str = "") -> QColor:
+    if name == ORDERS:  # what the others are beside: quiet, as everywhere
+        return theme.current().secondary
     some = CATEGORICAL_DARK if theme.current().dark else CATEGORICAL
     return QColor(some[number % len(some)])
 
@@ -301,7 +302,7 @@ def _key(painter: QPainter, room: QRectF, names: Any) -> None:
         if x + 18 + wide > room.right():
             break
         painter.setPen(QPen(now.pane, 1))
-        painter.setBrush(_colour(number))
+        painter.setBrush(_colour(number, name))
         _shape(painter, QPointF(x + 6, room.center().y()), number, 4.5)
         painter.setFont(font)
         painter.setPen(now.text)

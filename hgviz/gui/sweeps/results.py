@@ -30,12 +30,13 @@ class Model:
     activation: str
     name: str
 
-    def missing(self) -> HgvizError:
-        """What is said where it is not there any more."""
-        return HgvizError(
-            f"{self.name} is not there", f"it was at {self.path}",
-            "Run the study again: what is missing is computed",
-        )  # fmt: skip
+
+def not_there(what: str, path: str | Path) -> HgvizError:
+    """What is said of what a cell left and that is gone, or was never copied."""
+    return HgvizError(
+        f"{what} is not there", f"it would be at {path}",
+        "Open the folder that the study was run into: this may be a copy of its numbers",
+    )  # fmt: skip
 
 
 def folder_of(path: str) -> SweepFolder:
@@ -115,4 +116,7 @@ def united_study(sweep: Sweep, cell: Cell) -> Study:
         and all(one.cell.place.get(axis) == cell.place.get(axis) for axis in PLACE)
     ]  # fmt: skip
     folder = folder_of(sweep.path)
+    for each in same:
+        if not folder.result_at(each.key, ".h5").exists():
+            raise not_there(f"What was measured by {each.label}", folder.result_at(each.key, ".h5"))
     return replace(study_of(folder, same), path=str(folder.result_at(cell.key, ".h5")))

@@ -111,9 +111,12 @@ def apart(words: Sequence[str], share: Callable[[], tuple[float, float]]) -> Tas
             _complain(said, process.returncode)
 
 
+def program() -> list[str]:
+    """What starts hgviz, from a bundle and from a Python."""
+    return [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "hgviz"]
+
+
 def _begun(words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    frozen = getattr(sys, "frozen", False)
-    program = [sys.executable] if frozen else [sys.executable, "-m", "hgviz"]
     group: dict[str, Any] = (
         {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
         if sys.platform == "win32"
@@ -121,7 +124,7 @@ def _begun(words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
     )
     try:
         return subprocess.Popen(
-            [*program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
+            [*program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
             **group,
         )  # fmt: skip
     except OSError as error:
