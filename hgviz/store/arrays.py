@@ -91,7 +91,8 @@ class StoredRuns(Stored):
             return np.stack([self[place] for place in range(self.shape[0])])
         place, rows = at if isinstance(at, tuple) else (at, slice(None))
         if not isinstance(rows, slice):
-            return self[place, rows : rows + 1][0]
+            one: NDArray[Any] = self[place, rows : rows + 1][0]
+            return one
         start, stop, _ = rows.indices(self.shape[1])
         first, last = start // RUN, -(-stop // RUN)
         with reading(self._path):
