@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 Path_ = str | Path
 
 
-def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
+def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
     from hgviz.models.formats.cache import settled
     from hgviz.store import is_capture, is_study
+    from hgviz.store.sweep import is_sweep
 
     path = settled(path)
     if not os.path.lexists(path):
@@ -30,6 +31,9 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
         return "capture"
     if is_study(path):
         return "study"
+    if is_sweep(path):
+        return "sweep"
+    _require_no_sweep(path)
     from hgviz.models.formats.readers import recognises
 
     if recognises(path):
@@ -41,10 +45,29 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study"]:
     )
 
 
+def _require_no_sweep(path: Path_) -> None:
+    """Errors: HgvizError for the file or folder of a study of many runs, where one thing is asked
+    for."""
+    from hgviz.store.sweep import MODELS, is_sweep
+
+    if is_sweep(path):
+        raise HgvizError(
+            f"{path} is the folder of a study of many runs",
+            f"its models lie in {Path(path) / MODELS}, what was measured beside them",
+            f"Open one of these, or see how it stands: hgviz study status {path}",
+        )
+    if str(path).lower().endswith(".toml") and os.path.isfile(path):
+        raise HgvizError(
+            f"{path} is a file that asks for runs", "it holds no model and nothing measured",
+            f"Run a study file: hgviz study run {path} -o DIR; a training file: hgviz train",
+        )  # fmt: skip
+
+
 def capture_at(path: Path_, item: int = 0) -> Capture:
     """A text of a capture, as it lies in its file. Errors: HgvizError for what is no capture."""
     from hgviz.store import is_capture, is_study, open_capture
 
+    _require_no_sweep(path)
     if os.path.isfile(path) and is_study(path):
         raise HgvizError(
             f"{path} is no capture",
@@ -81,6 +104,7 @@ def load(
     activation: str | None = None,
 ) -> Task[Model]:
     """Open a checkpoint; activation: another one for all its heads, see models.replacement."""
+    _require_no_sweep(path)
     yield Step(0, 1, "loading torch")
     from hgviz.models import open_model
 
@@ -99,6 +123,8 @@ def info(path: Path_) -> dict[str, Any]:
         from hgviz.store import open_study
 
         return _of_study(open_study(path))
+    if kind == "sweep":
+        return _of_sweep(path)
     from hgviz.models import open_model
 
     model = open_model(path)
@@ -160,6 +186,22 @@ def _of_study(study: Study) -> dict[str, Any]:
             **asdict(study.made), "versions": dict(study.made.versions),
             "model": study.spec.digest, "data": study.data_digest,
         },
+    }  # fmt: skip
+
+
+def _of_sweep(path: Path_) -> dict[str, Any]:
+    from hgviz.store.sweep import SweepFolder
+
+    sweep = SweepFolder(path).sweep()
+    works = dict.fromkeys(one.cell.work for one in sweep.standings)
+    return {
+        "kind": "sweep", "title": sweep.title, "question": sweep.asked.question,
+        "cells": len(sweep.standings), "complete": sweep.complete, "items": sweep.counts["done"],
+        **{state: count for state, count in sweep.counts.items() if state != "done"},
+        "models": list(sweep.names("model")), "activations": list(sweep.names("activation")),
+        "seeds": list(sweep.names("seed")), "data": list(sweep.names("data")),
+        "methods": list(sweep.names("method")), "changed": sweep.changed,
+        "works": [{"work": work, "cells": len(sweep.of(work))} for work in works],
     }  # fmt: skip
 
 
