@@ -1,0 +1,178 @@
+"""Studies whose processes are killed or stopped: the numbers of one that was left alone."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hgviz.store.sweep import SweepFolder
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals of POSIX"),
+]
+
+STUDY = """
+asks = ["score", "curve"]
+seeds = [1, 2]
+activations = ["softmax", "ymish"]
+methods = ["michel", "loo"]
+tokenizer = {kind = "wordpiece", size = 400}
+recipe = {steps = 60, batch = 8, save_every = 5}
+curve = {limit = 40, points = 4, random = 4}
+[[models]]
+name = "tiny"
+family = "bert"
+goal = "classes"
+d_model = 16
+n_heads = 2
+n_layers = 2
+max_positions = 32
+segments = 0
+[[data]]
+train = ["sample/reviews.tsv"]
+valid = "sample/reviews.tsv"
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A study file."""
+    path = tmp_path_factory.mktemp("study") / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(file):
+    """What it finds when nobody disturbs it."""
+    done = started(file, file.parent / "alone")
+    out, err = done.communicate()
+    assert done.returncode == 0 and not err, err
+    assert sorted(one.name for one in file.parent.iterdir()) == ["alone", "study.toml"]
+    return found(file.parent / "alone")
+
+
+def started(file, out, *options):
+    """`hgviz study run` in a group of processes of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "hgviz", "study", "run", file, "-o", out, *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.getcwd()}, cwd=file.parent,
+    )  # fmt: skip
+
+
+def found(out):
+    """What cells found, and the bytes of models."""
+    sweep = SweepFolder(out).sweep()
+    assert sweep.complete
+    cells = {one.cell.key: one.found for one in sweep.standings}
+    models = {
+        path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in out.glob("models/*/*") if path.name in ("model.safetensors", "tokenizer.json")
+    }  # fmt: skip
+    return cells, models
+
+
+def results(out):
+    """The result files that are there, as the system knows them."""
+    seen = {path: path.stat() for path in out.glob("cells/*/*.json") if path.name.count(".") == 1}
+    return {path: (one.st_ino, one.st_mtime_ns) for path, one in seen.items()}
+
+
+def group(process):
+    """The processes that it started and that are there, itself included."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,stat=", "-g", str(process.pid), "-s", str(process.pid)],
+        capture_output=True, text=True,
+    ).stdout.splitlines()  # fmt: skip
+    return [int(one.split()[0]) for one in listed if "Z" not in one.split()[1]]
+
+
+def running(out, work):
+    """The process of a cell of a kind that is at work, and that left a snapshot."""
+    for one in SweepFolder(out).sweep().standings if (out / "plan.json").exists() else ():
+        path = SweepFolder(out).result_at(one.cell.key, ".running.json")
+        if one.cell.work == work and one.state == "running" and path.exists():
+            if not list(out.glob(f"models/{one.cell.key}/state.pt")):
+                continue
+            return json.loads(path.read_text())["pid"]
+    return None
+
+
+def test_a_killed_worker_changes_no_number(file, alone, tmp_path):
+    process = started(file, tmp_path / "out", "--scheduler", "local:2")
+    killed = set()
+    while len(killed) < 3 and process.poll() is None:
+        pid = running(tmp_path / "out", "train")
+        if pid and pid not in killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        time.sleep(0.02)
+    out, err = process.communicate()
+    assert process.returncode == 0 and not err, err
+    assert len(killed) > 1 and found(tmp_path / "out") == alone
+    assert not group(process)
+
+
+@pytest.mark.parametrize("options", [(), ("--scheduler", "local:2")])
+def test_a_killed_study_goes_on_and_computes_nothing_twice(file, alone, tmp_path, options):
+    chance = random.Random(len(options))
+    before = {}
+    for _ in range(60):
+        process = started(file, tmp_path / "out", *options)
+        try:
+            process.wait(chance.uniform(3, 9))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        end = time.monotonic() + 20
+        while group(process) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not group(process)
+        now = results(tmp_path / "out")
+        assert before.items() <= now.items()
+        before = now
+        if process.returncode == 0:
+            break
+    assert found(tmp_path / "out") == alone
+
+
+@pytest.mark.parametrize("options", [(), ("--scheduler", "local:2")])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_study_that_is_stopped_ends_soon_and_says_what_it_keeps(
+    file, alone, tmp_path, options, number
+):
+    for _ in range(4):  # more often than a cell may fail
+        process = started(file, tmp_path / "out", *options)
+        while not running(tmp_path / "out", "train") and process.poll() is None:
+            time.sleep(0.02)
+        if process.poll() is not None:
+            break
+        # Ctrl+C goes to all that the terminal runs
+        os.killpg(process.pid, number) if number == signal.SIGINT else os.kill(process.pid, number)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 1 and err.count("\n") == 1, err
+        assert err.startswith("Stopped. What was done is kept in")
+        assert not group(process)
+    tried = [one.tries for one in SweepFolder(tmp_path / "out").sweep().standings]
+    assert max(tried) <= 1
+    process = started(file, tmp_path / "out", *options)
+    process.communicate()
+    assert found(tmp_path / "out") == alone
+
+
+def test_two_runs_share_a_folder(file, alone, tmp_path):
+    both = [started(file, tmp_path / "out") for _ in range(2)]
+    ends = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert found(tmp_path / "out") == alone
+    made = [json.loads(one.read_text())["made"]["pid"] for one in results(tmp_path / "out")]
+    assert set(made) == {process.pid for process in both}
