@@ -141,11 +141,13 @@ def budgets_chart(
         sum(1 for unit in found.curves if unit[:3] == setting) for setting in chosen[:MOST]
     })  # fmt: skip
     left_out = len(chosen) - len(plots)
+    drawn = any(line.label == ORDERS for plot in plots for line in plot.lines)
+    random = f"; {ORDERS}: the mean of those of a model and seed" if drawn else ""
     return Plots(
         tuple(plots), found.sweep.title or "What is left as heads go",
         ribbon="Shaded: the interval of 95 % over seeds (Student)." if ribbon else "",
         notes=(
-            f"{_seeds(counts)}; random orders: the mean of those of a model and seed{wide}",
+            f"{_seeds(counts)}{random}{wide}",
             *((f"the first {len(plots)} of {len(chosen)} settings",) * (left_out > 0)),
         ),
         about=about(found),
