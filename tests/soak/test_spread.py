@@ -17,9 +17,9 @@ from hgviz.store import open_study
 from tests.store.test_study import same
 from tests.test_spread import tree, unmade
 
-ROWS = 600
+ROWS, FEW = 1200, 120
 OUT = {"importance": "s.h5", "shapley": "s.h5", "curve": "s.h5", "capture": "c.h5",
-       "compare": "o.json"}  # fmt: skip
+       "compare": "o.html"}  # fmt: skip
 
 pytestmark = [
     pytest.mark.soak,
@@ -34,7 +34,7 @@ def data(tmp_path_factory):
     lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[: ROWS + 1]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     few = path.with_name("few.tsv")
-    few.write_text("\n".join(lines[:80]) + "\n", "utf-8")
+    few.write_text("\n".join(lines[: FEW + 1]) + "\n", "utf-8")
     return path
 
 
@@ -44,10 +44,12 @@ def words(verb, data):
     return {
         "importance": ("importance", model, "--data", data, "--method", "loo", "-o", "s.h5"),
         "shapley": ("importance", model, "--data", few, "--method", "shapley", "-o", "s.h5"),
-        "curve": ("curve", "s.h5", model, "--data", data),
+        "curve": ("curve", "s.h5", model, "--data", few),
         "capture": ("capture", "sample/hourglass", "--corpus", few, "-o", "c.h5"),
-        "compare": ("compare", model, "sample/ymish", "--data", data, "-o", "o.json"),
-    }[verb]
+        "compare": (
+            "compare", model, "sample/ymish", "--data", data, "--texts", "120", "-o", "o.html",
+        ),
+    }[verb]  # fmt: skip
 
 
 def started(folder, *arguments):
@@ -71,7 +73,8 @@ def folders(tmp_path, data, request):
     for folder in (plain, other):
         folder.mkdir()
         if verb == "curve":
-            done(started(folder, *words("importance", data)[:4], "-o", "s.h5"))
+            few = data.with_name("few.tsv")
+            done(started(folder, "importance", "sample/softmax", "--data", few, "-o", "s.h5"))
     done(started(plain, *words(verb, data)))
     return verb, plain, other
 
@@ -110,7 +113,7 @@ def middle(process, folder, verb):
                     continue
                 return pid
         time.sleep(0.02)
-    raise AssertionError(f"it was over before its middle: {process.stderr.read()}")
+    raise AssertionError(f"it was over before its middle: {process.communicate()[1]}")
 
 
 @pytest.mark.parametrize("folders", OUT, indirect=True)
