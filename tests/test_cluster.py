@@ -294,6 +294,35 @@ def test_a_profile_of_slurm_becomes_the_script_of_its_jobs(tmp_path, monkeypatch
     assert made["n_workers"] == 4 and made["processes"] == 1 and made["queue"] == "gpu"
 
 
+SCRIPT = """
+import sys
+from hgviz.cluster.owned import slurm
+if __name__ == "__main__":
+    with slurm(sys.argv[1]) as owner:
+        print(owner.job_script())
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/class/net/lo"), reason="the interface of Linux")
+def test_the_script_of_a_job_says_what_the_profile_says(tmp_path):
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 1\n")
+    (tmp_path / "scancel").write_text("#!/bin/sh\n")
+    for name in ("sbatch", "scancel"):
+        (tmp_path / name).chmod(0o700)
+    (tmp_path / "profile.yaml").write_text(
+        "jobs: 1\ncores: 8\nmemory: 16GB\nqueue: gpu\nwalltime: '02:00:00'\ninterface: lo\n"
+        "job_extra_directives: ['--gpus=1']\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, tmp_path / "profile.yaml"], capture_output=True, text=True,
+        cwd=tmp_path, check=True,
+        env=os.environ | {"PYTHONPATH": os.getcwd(), "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    for one in ("-p gpu", "--cpus-per-task=8", "--mem=15G", "-t 02:00:00", "--gpus=1"):
+        assert f"#SBATCH {one}" in done.stdout
+    assert "--nthreads 8" in done.stdout and not done.stderr
+
+
 @pytest.mark.filterwarnings("ignore:unclosed cluster")
 @pytest.mark.parametrize(
     ("content", "why"),

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
@@ -73,7 +73,7 @@ def slurm(profile: str) -> Any:
 
     try:
         with open(profile, encoding="utf-8") as file:
-            options: Mapping[str, Any] = yaml.safe_load(file)
+            options: dict[str, Any] = yaml.safe_load(file)
         jobs = int(options.get("jobs", 1))
         options = {name: value for name, value in options.items() if name != "jobs"}
     except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
@@ -84,7 +84,11 @@ def slurm(profile: str) -> Any:
     try:
         from dask_jobqueue.slurm import SLURMCluster
 
-        return SLURMCluster(**{"processes": 1, **options}, n_workers=jobs)
+        # any port is good for the pages of the scheduler: two runs on one machine need two
+        there = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
+        wanted = {"processes": 1, **options, "scheduler_options": there}
+        with _uninterrupted():
+            return SLURMCluster(**wanted, n_workers=jobs)
     except ImportError:
         raise HgvizError(
             "Slurm needs dask-jobqueue", "it is not installed", "Run: pip install 'hgviz[cluster]'"
