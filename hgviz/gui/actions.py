@@ -245,6 +245,10 @@ def _running(session: Session) -> bool:
                for one in session.work)  # fmt: skip
 
 
+def _seen(session: Session) -> str:
+    return "" if session.sweep else _model(session)
+
+
 def _runnable(session: Session) -> str:
     if session.sweep is None or _running(session):
         return _sweep(session) or "It runs already"
@@ -320,7 +324,7 @@ ACTIONS = (
     Action("cut_words", "Segments: one for each word", "edit", (), "Edit", _cuttable, 2),
     Action("cut_evenly", "Segments: all of one length…", "edit", (), "Edit", _cuttable, 2),
     Action("uncut", "Segments: as the model has them", "undo", (), "Edit", _cuttable, 2),
-    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _model, 3),
+    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", _seen, 3),
     Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", _drawable, 3),
     Action("preferences", "Preferences…", "more", ("Ctrl+,",), "Edit", _always, 4),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),

@@ -75,8 +75,9 @@ class FoundView(View):
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
         so_far = f"{len(result.done):,} of {total:,} cells so far"
         notes = [*([so_far] if len(result.done) < total else []), *content.notes]
-        ribbon = getattr(content, "ribbon", "").rstrip(".").lower()
-        self.head.note.say("   ·   ".join(filter(None, (*notes, ribbon))))
+        ribbon = getattr(content, "ribbon", "").rstrip(".")
+        words = (*notes, ribbon[:1].lower() + ribbon[1:])
+        self.head.note.say("   ·   ".join(filter(None, words)))
         self.chart.show_content(content)
 
     def figure(self, session: Session) -> Spec | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OVER, UNDER, BESIDE, END = 30, 46, 60, 18  # px around a pair of axes
 KEY = 22  # px of the key above
 NEAR = 18  # px from a point at which the pointer is at it
-LEAST = 250  # px of width of one of several plots
+LEAST, LOW = 250, 150  # px of width and of height of one of several plots
 SHAPES = 4
 
 
@@ -205,7 +205,8 @@ class PlotsChart(Chart):
         assert content is not None
         names = list(dict.fromkeys(one.label for plot in content.plots for one in plot.lines))
         count = len(content.plots)
-        across = max(1, min(count, int(self.width() / LEAST)))
+        rows = max(1, int((self.height() - KEY) / LOW))  # of plots that can be read
+        across = max(1, min(count, int(self.width() / LEAST)), -(-count // rows))
         down = -(-count // across)
         _key(painter, QRectF(BESIDE, 6, self.width() - BESIDE - END, KEY), names)
         top = 6.0 + KEY

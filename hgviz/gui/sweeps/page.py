@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
 
 SIDE, CHART = 340, 270  # px: how wide what stands beside is, how high charts are at least
+LEAST, LOW = 150, 480  # px of height: of cells and of charts; where they give way to each other
 WIDE = 1180  # px: narrower, what stands beside the cells takes turns with the charts
 TURNS = (
     ("cell", "This cell", ""), ("failures", "Failures", ""), ("reached", "What each reaches", ""),
@@ -59,8 +60,8 @@ class SweepPage(QWidget):
         self.side.setFixedWidth(SIDE)
         self.across = _splitter(Qt.Orientation.Horizontal, self.down, self.side)
         self.across.setStretchFactor(0, 1)
-        self.grid.setMinimumHeight(150)
-        self.below.setMinimumHeight(150)
+        self.grid.setMinimumHeight(LEAST)
+        self.below.setMinimumHeight(LEAST)
         for number in (0, 1):
             self.down.setStretchFactor(number, 1)
         column = QVBoxLayout(self)
@@ -71,6 +72,7 @@ class SweepPage(QWidget):
         column.addWidget(self.across, 1)
         self.grid.canvas.card.setParent(self)  # few cells are lower than what is said of one
         self._wide: bool | None = None
+        self._wanted = 0  # px of height that all cells would like
         self.respond(WIDE, 1000)
         self.setFocusProxy(self.grid)
 
@@ -109,8 +111,10 @@ class SweepPage(QWidget):
 
     def _share(self, wanted: int) -> None:
         """Cells have the height they need, as far as charts keep theirs."""
+        self._wanted = wanted
         high = self.down.height()
-        cells = min(wanted, max(round(high * 0.58), high - CHART))
+        least = LEAST if self.which.choice in ("reached", "budgets") else round(high * 0.58)
+        cells = min(wanted, max(least, high - CHART))
         self.down.setSizes([cells, high - cells])
         self.side.setSizes([round(high * 0.6), round(high * 0.4)])
 
@@ -118,6 +122,8 @@ class SweepPage(QWidget):
         """Show one of what takes turns."""
         self.which.choose(name)
         self.turns.setCurrentWidget(self._turns[name])
+        if self._wanted and self.down.height() < LOW:  # where both have no room, one has it
+            self._share(self._wanted)
 
 
 def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
