@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -60,12 +61,19 @@ def alone(file):
     return found(file.parent / "alone")
 
 
-def started(file, out, *options):
-    """`hgviz study run` in a group of processes of its own."""
+def started(file, out, *options, room=None):
+    """`hgviz study run` in a group of processes of its own; room: bytes of a file at most, for all
+    of them, which the system tells as it tells of a full disk."""
+
+    def limit():
+        if room is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
     return subprocess.Popen(
         [sys.executable, "-m", "hgviz", "study", "run", file, "-o", out, *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | {"PYTHONPATH": os.getcwd()}, cwd=file.parent,
+        preexec_fn=limit,
     )  # fmt: skip
 
 
@@ -176,3 +184,15 @@ def test_two_runs_share_a_folder(file, alone, tmp_path):
     assert found(tmp_path / "out") == alone
     made = [json.loads(one.read_text())["made"]["pid"] for one in results(tmp_path / "out")]
     assert set(made) == {process.pid for process in both}
+
+
+@pytest.mark.parametrize("options", [(), ("--scheduler", "local:2")])
+def test_a_full_disk_ends_it_with_one_line_and_it_goes_on(file, alone, tmp_path, options):
+    for room in (2_000, 6_000, 20_000):  # bytes of a file: of a word, a tokenizer, a snapshot
+        process = started(file, tmp_path / "out", *options, room=room)
+        _, err = process.communicate()
+        assert process.returncode == 1 and err.count("\n") == 1 and "disk is full" in err
+        assert not group(process)
+    process = started(file, tmp_path / "out", *options)
+    process.communicate()
+    assert found(tmp_path / "out") == alone
