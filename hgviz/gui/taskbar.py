@@ -1,8 +1,8 @@
 """How far work is, on the program's icon in the taskbar, where the platform lets Qt say so.
 
 Under Linux the launcher's D-Bus interface of Unity, which KDE Plasma, Ubuntu's dock and Dash to
-Dock read too: https://wiki.ubuntu.com/Unity/LauncherAPI#Low_level_DBus_API. Qt 6 has nothing for the
-taskbar of Windows nor the dock of macOS.
+Dock read too: https://wiki.ubuntu.com/Unity/LauncherAPI#Low_level_DBus_API. Qt 6 has nothing for
+the taskbar of Windows nor the dock of macOS.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _curves(one: Standing) -> _Curves:
     heads, rows = int(found["heads"]), found["curves"]
     # a share is kept as float32: what is right as often shall not differ by a 1e-8
     curves: tuple[tuple[NDArray[np.int64], Many], ...] = tuple(
-        (np.array(row["off"], np.int64), np.round(np.array(row["values"], np.float64), DIGITS))
+        (np.array(row["off"], np.int64), np.array(row["values"], np.float64).round(DIGITS))
         for row in rows
     )
     good = all(
