@@ -254,16 +254,15 @@ def about(found: Findings) -> dict[str, str]:
 
 def _nothing(found: Findings, work: str, ask: str) -> HgvizError:
     """Why there is nothing to draw: not asked, or not done."""
-    title = found.sweep.title or "this study"
     some = found.sweep.of(work)
     if not some:
         return HgvizError(
-            f"{title} does not ask for it", f'"{ask}" is not among its asks',
+            "this study does not ask for it", f'"{ask}" is not among its asks',
             "Draw what it asks for, or add it to the study file and run it again",
         )  # fmt: skip
     failed = sum(one.state in ("failed", "blocked") for one in some)
     why = f"{failed} of {len(some)} such cells failed" if failed else "no such cell is done yet"
-    return HgvizError(f"{title} has nothing to draw", why, "See hgviz study status")
+    return HgvizError("this study has nothing to draw", why, "See hgviz study status")
 
 
 __all__ = ["about", "budget", "budgets_chart", "differences_chart", "seeds_chart", "sweep_chart"]
