@@ -53,6 +53,28 @@ def test_a_study_file_of_the_pages_can_be_planned(file, beside):
     assert asked.title and asked.question
 
 
+def test_the_file_that_the_page_shows_can_be_planned(tmp_path):
+    page = (KEPT.parent / "studies.md").read_text("utf-8")
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "study.toml"
+    file.write_text(shown)
+    cells = finish(plan(read_study_file(file), tmp_path))
+    # two models: a score, which no seed changes; three seeds of each: two measurements, two curves
+    # and random orders
+    assert len(cells) == 2 + 2 * 3 * 5
+
+
+def test_a_model_may_have_a_recipe_of_its_own(beside):
+    text = (KEPT / "which-activation.toml").read_text("utf-8")
+    file = beside / "study.toml"
+    own = "segments = 0\n[models.recipe]\nrate = 5e-4\n"
+    file.write_text(text.replace("segments = 0\n", own, 1))
+    cells = finish(plan(read_study_file(file), beside))
+    rates = {one.place["model"]: one.given["plan"]["recipe"]["rate"]
+             for one in cells if one.work == "train"}  # fmt: skip
+    assert rates == {"width 24": 5e-4, "width 48": 2e-3, "width 96": 2e-3}
+
+
 def test_a_study_of_gpus_can_be_planned_where_there_is_none(beside):
     text = (KEPT / "which-score.toml").read_text("utf-8")
     file = beside / "study.toml"
