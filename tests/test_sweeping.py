@@ -100,6 +100,19 @@ def test_a_system_that_is_read_only_is_told(file, monkeypatch):
     assert sorted(out.rglob("*")) == before
 
 
+def test_a_disk_that_is_full_before_the_plan_is_no_obstacle_later(file, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    out = file.parent / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("hgviz.store.sweep.whole_text", full)
+        with pytest.raises(HgvizError, match="disk is full"):
+            finish(run_sweep(file, out))
+    assert [one.name for one in out.iterdir()] == ["cells"]
+    assert finish(run_sweep(file, out)).complete
+
+
 @pytest.mark.parametrize("place", ["a file", "a full folder"])
 def test_a_folder_of_other_things_is_left_alone(file, place):
     out = file.parent / "rows.tsv" if place == "a file" else file.parent

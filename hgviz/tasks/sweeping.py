@@ -141,11 +141,13 @@ def _group(cell: Cell) -> tuple[str, ...]:
 
 
 def _require_ours(path: Path) -> None:
-    from hgviz.store.sweep import is_sweep
+    from hgviz.store.sweep import CELLS, FILE, is_sweep
 
     if path.exists() and not path.is_dir():
         raise HgvizError(f"{path} is a file", "a study has a folder", "Choose another name")
-    if path.exists() and any(path.iterdir()) and not is_sweep(path):
+    there = {one.name for one in path.iterdir()} if path.exists() else set()
+    begun = CELLS in there and there <= {CELLS, FILE}  # ended before it had a plan: a full disk
+    if there and not begun and not is_sweep(path):
         raise HgvizError(
             f"{path} holds other things", "a study has a folder of its own", "Choose another folder"
         )
