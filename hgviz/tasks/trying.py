@@ -106,7 +106,7 @@ def _beating(
 @contextmanager
 def _heart(folder: SweepFolder, key: str, tries: int) -> Iterator[Callable[[Step], None]]:
     """A thread that says how far a try is, also while one step of it takes long."""
-    from hgviz.store.sweep import BEAT
+    from hgviz.store.sweep import BEAT, SELDOM
 
     last = Step(0, 1)
     over = threading.Event()
@@ -116,7 +116,9 @@ def _heart(folder: SweepFolder, key: str, tries: int) -> Iterator[Callable[[Step
         last = step
 
     def beat() -> None:
-        while not over.wait(BEAT):
+        pause = BEAT
+        while not over.wait(pause):
+            pause = min(SELDOM, 1.5 * pause)  # a thousand workers share one disk
             share = last.done / last.total if last.total else 0.0
             with suppress(HgvizError):  # the work itself says it when the disk is full
                 folder.beat(key, tries, share, last.note)
