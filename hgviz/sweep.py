@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -89,6 +90,21 @@ class StudyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: int = 1
 
 
+SEE = "It has [[models]] and [[data]]; see docs/studies.md"
+_TABLES = {
+    "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
+    "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
+}  # fmt: skip
+_CHOICES = {
+    "asks": get_args(Ask), "curve.key": ("score", "parameters", "flops"),
+    "curve.normalise": ("layer", "level"),
+}  # fmt: skip
+_KINDS = {
+    "array": "a list in brackets", "object": "a table", "str": "words in quotes",
+    "int": "a whole number", "float": "a number", "bool": "true or false",
+}  # fmt: skip
+
+
 def read_study_file(path: str | Path) -> StudyFile:
     """Read and check a study file. Errors: HgvizError, naming what is wrong in it."""
     try:
@@ -99,16 +115,34 @@ def read_study_file(path: str | Path) -> StudyFile:
         asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
     except OSError as error:
         raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise HgvizError(
-            f"{path} is not a study file",
-            str(error),
-            "It has [[models]] and [[data]]; see docs/studies.md",
-        ) from error
+    except msgspec.ValidationError as error:
+        raise HgvizError(f"{path} is not a study file", *_why(str(error))) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise HgvizError(f"{path} is not a study file", why, SEE) from error
     except RecursionError:
         raise HgvizError(f"{path} is not a study file", "it is nested too deep") from None
     _check(asked)
     return asked
+
+
+def _why(words: str) -> tuple[str, str]:
+    """What a validation says, in words of the file: why it is none, and what to do."""
+    why, _, place = words.partition(" - at `$")
+    key = re.sub(r"\[.*?\]", "", place).strip(".`")
+    if "unknown field" in why and key in _TABLES:
+        table, name = f"[{key}]" if key else "a study file", why.split("`")[1]
+        return f"{table} has no key {name}", f"Its keys are {', '.join(_TABLES[key])}"
+    if why.startswith("Invalid enum value") and key in _CHOICES:
+        value = why.removeprefix("Invalid enum value ")
+        choices = ", ".join(one for one in _CHOICES[key] if one)
+        return f"{key} cannot be {value}", f"Choose among {choices}"
+    if why.startswith("Object missing required field"):
+        table = f"[[{key}]]" if key else "it"
+        return f"{table} lacks {why.split('`')[1]}", SEE
+    for name, plain in _KINDS.items():
+        why = why.replace(f"`{name}`", plain)
+    return f"{key}: {why[0].lower()}{why[1:]}" if key else why, SEE
 
 
 def _check(asked: StudyFile) -> None:

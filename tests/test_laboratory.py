@@ -223,6 +223,20 @@ def test_models_that_cut_texts_otherwise_are_put_side_by_side(words, tmp_path):
     assert "into other tokens" in text and "A to B" not in text
 
 
+def test_texts_longer_than_the_models_are_cut_as_rows_are(tmp_path):
+    keys = {
+        "form": "encoder", "vocab_size": 256, "goal": "classes", "labels": ["no", "yes"],
+        "max_positions": 16, "dtype": torch.float32,
+    }  # fmt: skip
+    a = write_transformer(tmp_path / "a", **keys)
+    b = write_transformer(tmp_path / "b", activations="ymish", **keys)
+    data = tmp_path / "data.tsv"
+    data.write_text("sentence\tlabel\n" + "".join(f"{n} {'so long ' * 9}\tyes\n" for n in range(3)))
+    found = finish(tasks.laboratory(open_model(a), open_model(b), data, texts=2))
+    assert len(found.captures[0].prompt) == 16 and found.text.startswith(("0 so", "1 so", "2 so"))
+    assert any("is cut to what both have positions for" in one for one in found.notes)
+
+
 def test_language_models_are_put_side_by_side(tmp_path):
     keys = {"vocab_size": 256, "dtype": torch.float32}
     a = write_checkpoint(tmp_path / "a", **keys)

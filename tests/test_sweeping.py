@@ -77,6 +77,13 @@ def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):
     assert one.state == "failed" and "rows.tsv has changed since the study was planned" in one.line
 
 
+def test_a_misspelt_activation_of_a_checkpoint_is_told_before_anything_is_computed(file):
+    file.write_text("activations = ['', 'sotfmax']\n" + file.read_text())
+    with pytest.raises(HgvizError, match="there is no activation 'sotfmax'|no activation"):
+        finish(run_sweep(file, file.parent / "out"))
+    assert not (file.parent / "out").exists()
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_told(file):
     file.parent.chmod(0o500)

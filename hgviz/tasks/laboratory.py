@@ -125,7 +125,8 @@ def laboratory(
     count = len(sides[0])
     some = [looked_into(one, limit, texts) for one in sides]
     one, other, across = yield from _share("heads", _heads((a, b), some, off, found))
-    shown = text or _shown(answers, some[0])
+    whole = text or _shown(answers, some[0])
+    shown = text or _fitting((a, b), whole)
     captures = yield from _share("text", _captures((a, b), shown, off))
     comparison = yield from _compared(captures)
     least, alike = _pairs(comparison, across, one, other)
@@ -133,6 +134,8 @@ def laboratory(
     if across is None:
         notes.append("A and B cut every text into other tokens, or at other levels, so the "
                      "distances of A's heads to B's are not given")  # fmt: skip
+    if shown != whole:
+        notes.append("the text whose maps are shown is cut to what both have positions for")
     if comparison is not None:
         notes += comparison.notes
     charts = [
@@ -230,6 +233,15 @@ def _shown(answers: Disagreement, some: Examples) -> str:
         texts = [one.text for one in answers.differing]
         return min(texts, key=len)
     return some.rows[0].text
+
+
+def _fitting(models: tuple[Model, Model], text: str) -> str:
+    """As much of a text as both models have positions for: rows of data are cut, too."""
+    for model in models:
+        room = model.spec.max_positions
+        while text and room and (tokens := len(model.tokenizer.encode(text))) > room:
+            text = text[: min(len(text) - 1, len(text) * room // tokens)]
+    return text
 
 
 def _captures(models: tuple[Model, Model], text: str, off: Off) -> Task[tuple[Capture, Capture]]:

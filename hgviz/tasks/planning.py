@@ -13,6 +13,7 @@ from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
+    from hgviz.models.config import Config
     from hgviz.models.training.plan import Plan
 
 # arrays of a study that one pass gives together
@@ -44,6 +45,7 @@ class _Planning:
     def __init__(self, asked: StudyFile, here: Path) -> None:
         self.asked, self.here = asked, here
         self._digests: dict[str, str] = {}
+        self._configs: dict[str, Config] = {}
         self._needs()
 
     def _needs(self) -> None:
@@ -92,6 +94,8 @@ class _Planning:
                 )  # fmt: skip
             path = self._path(str(model["checkpoint"]))
             given = {"checkpoint": self._checkpoint(path), "activation": activation}
+            if activation:
+                self._require_activation(path, activation)
             return given, {"checkpoint": path}, []
         cell = self._training(model, source, activation, seed, place)
         return {"trained": cell.key}, {}, [cell]
@@ -205,8 +209,15 @@ class _Planning:
         if path not in self._digests:
             from hgviz.models.formats import readers
 
-            self._digests[path] = readers.read(path).digest
+            found = readers.read(path)
+            self._digests[path], self._configs[path] = found.digest, found.config
         return self._digests[path]
+
+    def _require_activation(self, path: str, activation: str) -> None:
+        """Errors: HgvizError for one that is none, or that the checkpoint cannot have."""
+        from hgviz.models.surgery.replacement import with_activation
+
+        with_activation(self._configs[path], activation)
 
 
 class _Model:
