@@ -13,6 +13,7 @@ from hgviz import settings, tasks
 from hgviz.core import Capture, Selection, Step
 from hgviz.gui import opening
 from hgviz.gui.panels.jobs import KEEPS_TEXTS, keeps_words, layer_words
+from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
 from hgviz.session import Session
@@ -178,7 +179,8 @@ class Capturing:
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
         if wish.path != self.session.checkpoint:
-            self._opened_before[wish.path] = opening.name_of(wish.path)
+            named = trained_as(self.session.sweep, wish.path) or opening.name_of(wish.path)
+            self._opened_before[wish.path] = named
             self.session.put(ids="")
         self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
 

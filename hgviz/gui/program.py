@@ -256,8 +256,7 @@ class Program:
     def _show_model(self) -> None:
         spec, sweep = self.session.spec, self.session.sweep
         name = spec.name if spec else "No model"
-        if sweep is not None:
-            name = trained_as(sweep, self.session.checkpoint) or name
+        name = trained_as(sweep, self.session.checkpoint) or name
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):
             size = "study"

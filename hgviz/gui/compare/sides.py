@@ -15,9 +15,8 @@ from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.compare import offers
 from hgviz.gui.compare.comparing import BESIDE
-from hgviz.gui.compare.told import Told, activation_of, elided, sides_of
+from hgviz.gui.compare.told import Told, activation_of, elided, model_of, sides_of
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
-from hgviz.gui.opening import name_of
 from hgviz.gui.views import naming
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
@@ -139,7 +138,7 @@ class Sides(View):
         a, b = session.capture, session.beside
         self.a.setEnabled(a is not None)
         self.a.choice.say(told.a if b is not None else activation_of(a) if a else "A")
-        self.a.words.say(_about(a, told.a) if a is not None else "")
+        self.a.words.say(_about(session, a, told.a) if a is not None else "")
         work = next((one for one in session.work if one.key == BESIDE), None)
         busy = work is not None and work.state in GOING
         self.b.choice.say(told.b if b is not None else "Compare with…")
@@ -152,16 +151,16 @@ class Sides(View):
         if a is None or b is None:
             return ""
         kind = other.kind if other is not None else "model"
-        name = name_of(b.spec.name)
+        name = model_of(session, b)
         if kind == "activation":
-            name = name_of(a.spec.name)
+            name = model_of(session, a)
             return f"{name}, exchanged" if activation_of(a) != activation_of(b) else name
         if kind == "text":
             text = b.main.text
             return f"{name} on {naming.quoted(naming.shown(text, 60))}" if text else name
         if kind == "head":
             return name
-        return _about(b, told.b)
+        return _about(session, b, told.b)
 
     # --- menus ------------------------------------------------------------------------------------
 
@@ -276,9 +275,9 @@ class Sides(View):
         return entry
 
 
-def _about(capture: Capture, said: str) -> str:
+def _about(session: Session, capture: Capture, said: str) -> str:
     """What is not said of a side yet: its model, its activation, or what it was opened from."""
-    known = (name_of(capture.spec.name), activation_of(capture))
+    known = (model_of(session, capture), activation_of(capture))
     other = "capture" if capture.path else "checkpoint"
     return next((one for one in known if elided(one) != said), other)
 

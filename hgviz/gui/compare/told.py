@@ -10,6 +10,7 @@ from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, Off
 from hgviz.gui.opening import name_of
+from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ def sides_of(session: Session) -> Told:
     return Told(note=found.note) if found.a == found.b else found
 
 
+def model_of(session: Session, capture: Capture) -> str:
+    """What people call the model of a capture; one that the study at hand trained by its place."""
+    return trained_as(session.sweep, capture.spec.name) or name_of(capture.spec.name)
+
+
 def head_of_b(session: Session) -> HeadId | None:
     """The head of B that stands beside the selected one of A; None where B has none."""
     a, b, chosen = session.capture, session.beside, session.selection
@@ -73,7 +79,7 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
         same = "One checkpoint, the same on both sides."
         said = f"One checkpoint, its {here} exchanged for {there}, not trained again."
         return Told(here, there, said if here != there else same)
-    names = elided(name_of(a.spec.name)), elided(name_of(b.spec.name))
+    names = elided(model_of(session, a)), elided(model_of(session, b))
     if names[0] == names[1] and here != there:
         names = here, there
     texts = a.main.text == b.main.text if a.main.text or b.main.text else len(a.main) == len(b.main)

@@ -68,12 +68,12 @@ def _model(sweep: Sweep, given: Mapping[str, Any], path: str, place: Mapping[str
     return Model(path, activation, parts[0] or path)
 
 
-def trained_as(sweep: Sweep, path: str) -> str:
+def trained_as(sweep: Sweep | None, path: str) -> str:
     """What a checkpoint is called that a study trained, whose folder is named by a key; "" for
-    another."""
-    key = Path(path).name if path.startswith(sweep.path) else ""
-    one = next((one for one in sweep.of("train") if one.cell.key == key), None)
-    return "" if one is None else models_of(sweep, one.cell)[0].name
+    another. path: of its folder, or what that is named."""
+    trained, key = sweep.of("train") if sweep is not None else (), Path(path).name
+    one = next((one for one in trained if one.cell.key == key), None)
+    return "" if sweep is None or one is None else models_of(sweep, one.cell)[0].name
 
 
 def data_of(cell: Cell) -> str:
@@ -119,4 +119,6 @@ def united_study(sweep: Sweep, cell: Cell) -> Study:
     for each in same:
         if not folder.result_at(each.key, ".h5").exists():
             raise not_there(f"What was measured by {each.label}", folder.result_at(each.key, ".h5"))
-    return replace(study_of(folder, same), path=str(folder.result_at(cell.key, ".h5")))
+    found = study_of(folder, same)
+    spec = replace(found.spec, name=trained_as(sweep, found.spec.name) or found.spec.name)
+    return replace(found, spec=spec, path=str(folder.result_at(cell.key, ".h5")))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,9 +13,12 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.core import finish
 from hgviz.gui import opening
+from hgviz.gui.compare.told import model_of
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.sweeps import watching
+from hgviz.gui.sweeps import results, watching
 from hgviz.gui.sweeps.table import COLUMNS
+from hgviz.resources import resource
+from hgviz.store import open_capture
 from tests.gui.sweeps.conftest import finish_cell, run_cell, show
 
 
@@ -278,3 +283,15 @@ def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, un
     assert program.sweep.summary.counts.words == "4 waiting"
     assert program.session.sweep.path == str(tmp_path / "asked")
     assert not (tmp_path / "asked").exists()
+
+
+def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studied):
+    session = studied.session
+    one = session.sweep.of("train")[0].cell
+    capture = open_capture(resource(opening.FIRST))
+    assert model_of(session, capture) == capture.spec.name
+    trained = replace(capture.spec, name=one.key)
+    assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"
+    kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
+    assert results.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
+    assert results.trained_as(None, one.key) == ""
