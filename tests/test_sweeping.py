@@ -84,6 +84,13 @@ def test_a_misspelt_activation_of_a_checkpoint_is_told_before_anything_is_comput
     assert not (file.parent / "out").exists()
 
 
+def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(file):
+    told = {"study.toml": "it is a file", ".": "it has no plan.json", "no": "no such folder"}
+    for name, why in told.items():
+        with pytest.raises(HgvizError, match=f"not the folder of a study. .*{why[3:]}"):
+            SweepFolder(file.parent / name).sweep()
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_told(file):
     file.parent.chmod(0o500)

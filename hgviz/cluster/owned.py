@@ -76,7 +76,12 @@ def slurm(profile: str) -> Any:
             options: dict[str, Any] = yaml.safe_load(file)
         jobs = int(options.get("jobs", 1))
         options = {name: value for name, value in options.items() if name != "jobs"}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
+    except OSError as error:
+        raise HgvizError(
+            f"cannot read {profile}", (error.strerror or str(error)).lower(),
+            "Give the profile of a cluster; see docs/studies.md",
+        ) from None  # fmt: skip
+    except (UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
         raise HgvizError(
             f"{profile} is no profile of a cluster", str(error).splitlines()[0],
             "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",

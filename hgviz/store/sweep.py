@@ -120,13 +120,14 @@ class SweepFolder:
 
     def _plan(self) -> _Plan:
         path = self.path / PLAN
-        try:
-            content = read_plain(path, MOST_PLAN)
-        except FileNotFoundError:
+        if not path.exists():
+            other = "it is a file" if self.path.exists() else "there is no such folder"
             raise HgvizError(
-                f"{self.path} is not the folder of a study", f"it has no {PLAN}",
+                f"{self.path} is not the folder of a study",
+                f"it has no {PLAN}" if self.path.is_dir() else other,
                 "Choose the folder that hgviz study run wrote into",
-            ) from None  # fmt: skip
+            )
+        content = read_plain(path, MOST_PLAN)
         head = typed(path, content, _Head)
         if head.format != FORMAT:
             raise damaged(path, "it is no plan of a study")
