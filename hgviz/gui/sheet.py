@@ -110,7 +110,8 @@ QTableView[kind="table"] { background: $pane; border: 0; outline: 0;
     selection-background-color: $mark_tint; selection-color: $text; }
 QTableView[kind="table"]::item { padding: 0 8px; border: 0; }
 QTableView[kind="table"]::item:hover { background: $hover; }
-QTableView[kind="table"]::item:selected { background: $mark_tint; color: $text; }
+QTableView[kind="table"]::item:selected, QListView[kind="rows"]::item:selected {
+    background: $mark_tint; color: $text; }
 QTableView[kind="table"] QHeaderView { background: $pane; border: 0; }
 QTableView[kind="table"] QHeaderView::section { background: $raised; color: $secondary;
     border: 0; padding: 4px 8px; border-bottom: 1px solid $line; border-top: 1px solid $line; }

@@ -242,6 +242,7 @@ class FailureList(QListWidget):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setProperty("kind", "rows")
         self.setAccessibleName("Cells that failed")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._shown: tuple[tuple[str, str], ...] = ()

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import finish
-from hgviz.gui import opening
+from hgviz.gui import opening, theme
 from hgviz.gui.compare.told import model_of
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.sweeps import results, watching
@@ -295,3 +295,15 @@ def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studi
     kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
     assert results.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
     assert results.trained_as(None, one.key) == ""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_failure_that_is_chosen_can_be_read(studied, qapp, dark):
+    theme.apply(qapp, dark)
+    rows = studied.sweep.failures.rows
+    studied.commands.choose_cell(rows.item(0).data(Qt.ItemDataRole.UserRole))
+    studied.settle()
+    box = rows.visualItemRect(rows.item(0))
+    image = rows.viewport().grab().toImage()
+    behind = image.pixelColor(image.width() - 3, round(image.devicePixelRatio() * box.center().y()))
+    assert behind == theme.current().mark_tint  # what lists say of what is chosen, on every page
