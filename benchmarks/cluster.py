@@ -151,7 +151,7 @@ def large(path):
             for n in range(5)]  # fmt: skip
     file = path / "study.toml"
     names = ["softmax", "tanh", "swish", "selu", "elu", "leaky_relu", "ymish", "linear"]
-    names += ["softmax:l2", "ymish:l2"]
+    names += ["rbf", "poly2"]
     file.write_text(
         LARGE.format(
             activations=", ".join(f'"{one}"' for one in names), models="\n".join(models),

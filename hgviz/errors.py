@@ -30,7 +30,8 @@ class HgvizError(Exception):
 
 def _sentence(words: str) -> str:
     """With a full stop, and a capital unless a name such as config.json comes first."""
-    plain = words.split(maxsplit=1)[0].isalpha()
+    first = words.split(maxsplit=1)[0]
+    plain = first.isalpha() and first != "hgviz"
     return _ended(words[0].upper() + words[1:] if plain else words)
 
 

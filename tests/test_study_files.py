@@ -89,11 +89,11 @@ def test_a_study_of_gpus_can_be_planned_where_there_is_none(beside):
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
-        ("d_model", "d_modle", "2x6 of this study cannot be trained. Hgviz knows no d_modle"),
+        ("d_model", "d_modle", "2x6 of this study cannot be trained. hgviz knows no d_modle"),
         ('"bert"', '"brt"', "family: it is 'brt'"),
         ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
         ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
-        ("points", "pionts", "unknown field `pionts` - at `$.curve`"),
+        ("points", "pionts", "[curve] has no key pionts"),
         ('"michel"', '"mitchel"', "'mitchel' is no method"),
         ("train.tsv", "trian.tsv", "trian.tsv"),
     ],

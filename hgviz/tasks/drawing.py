@@ -85,9 +85,7 @@ def sheet(
     return str(done)
 
 
-def panel(
-    spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None
-) -> Task[Panel]:
+def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Task[Panel]:
     """A figure ready to be drawn, of and facts as in figure. Errors: HgvizError where there are too
     many or too few captures or studies, or one lacks what is shown."""
     from hgviz.figures import Panel, kind_of

@@ -36,9 +36,7 @@ def sources_of(
     return [capture_at(one, items[min(at, len(items) - 1)]) for at, one in enumerate(files)]
 
 
-def spec_from(
-    kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study | Sweep]
-) -> Spec:
+def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study | Sweep]) -> Spec:
     """The figure that some options ask for. Errors: HgvizError, as figures.options.spec_of."""
     from hgviz.figures.options import spec_of
 
