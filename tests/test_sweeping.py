@@ -12,6 +12,7 @@ from hgviz.core import HgvizError, finish
 from hgviz.resources import resource
 from hgviz.store.sweep import SweepFolder
 from hgviz.tasks import info, kind_of, run_sweep
+from hgviz.tasks.sweeping import open_sweep
 from tests.sweeping import STUDY, cell, folder_of
 
 STUDY_OF_TWO = """
@@ -82,6 +83,18 @@ def test_a_misspelt_activation_of_a_checkpoint_is_told_before_anything_is_comput
     with pytest.raises(HgvizError, match="there is no activation 'sotfmax'|no activation"):
         finish(run_sweep(file, file.parent / "out"))
     assert not (file.parent / "out").exists()
+
+
+def test_a_model_that_can_be_trained_is_planned_and_a_family_left_out_is_told(file):
+    keys = "d_model = 16\nn_heads = 2\nn_layers = 2\nmax_positions = 32\n"
+    data = '[[data]]\ntrain = ["rows.tsv"]\nvalid = "rows.tsv"\n[recipe]\nsteps = 1\n'
+    model = "[[models]]\nname = 'tiny'\n"
+    file.write_text(f"{model}family = 'yubert'\n{keys}{data}")  # whose goal is classes
+    (train, score) = finish(open_sweep(file)).standings
+    assert (train.cell.work, score.cell.work) == ("train", "score")
+    file.write_text(model + keys + data)
+    with pytest.raises(HgvizError, match="knows no n_layers. Give its family"):
+        finish(open_sweep(file))
 
 
 def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(file):

@@ -280,7 +280,8 @@ def _beside_random(whole: Findings, rows: Mapping[Unit, Mapping[str, Many]]) -> 
         for at, budget in enumerate(whole.measures):
             some = [(orders[:, at], mine[at]) for orders, mine in pairs
                     if np.isfinite([*orders[:, at], mine[at]]).all()]  # fmt: skip
-            apart = spread([mine - orders.mean() for orders, mine in some])
+            # the mean of differences: exactly 0 where all orders leave as much
+            apart = spread([(mine - orders).mean() for orders, mine in some])
             p = against_random([mine for _, mine in some], [orders for orders, _ in some])
             yield Beside(method, RANDOM, budget, apart, p)
 

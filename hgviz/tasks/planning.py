@@ -242,6 +242,7 @@ def digest_of_file(path: Path_) -> str:
 def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
     """A training file as a study tells it; a key that is none shows before anything is trained."""
     from hgviz.models.formats.own import parse_config
+    from hgviz.models.training.data import work_of
     from hgviz.models.training.plan import checked
 
     try:
@@ -250,13 +251,16 @@ def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
             words = training.tokenizer
             # as the data will have it: ids and labels are not known before the texts are read
             likely = {"model_type": "hgviz", "vocab_size": words.size if words else 256}
-            labels = {"labels": ["0", "1"]} if training.model.get("goal") == "classes" else {}
+            labels = {"labels": ["0", "1"]} if work_of(training.model) == "classes" else {}
             parse_config(likely | labels | training.model, "[model]")
     except HgvizError as error:
         name = f"{place['model']} of this study"
         if place["activation"] != "own":
             name += f" with {place['activation']}"
-        raise HgvizError(f"{name} cannot be trained", error.why, error.do) from error
+        what_to_do = error.do
+        if "knows no" in error.why and "family" not in told["model"]:
+            what_to_do = "Give its family, such as bert: without one it is an hourglass"
+        raise HgvizError(f"{name} cannot be trained", error.why, what_to_do) from error
     return training
 
 
