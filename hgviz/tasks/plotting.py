@@ -49,7 +49,8 @@ def seeds_chart(found: Findings) -> Seeds:
         tuple(dict.fromkeys(one.setting[at] for one in some)) for at in range(3)
     )
     marks = {one.setting: _mark(one.score, one.seeds, _factor(metric)) for one in some}
-    alone = len(models) == 1  # then activations stand along the axis, and need no key
+    # activations of one model stand along the axis, and need no key; "own" alone says nothing
+    alone = len(models) == 1 and activations != (OWN,)
     groups, series = (activations, ("",)) if alone else (models, activations)
 
     def at(source: str, name: str, group: str) -> Mark | None:

@@ -28,6 +28,7 @@ from hgviz.gui.sweeps.raster import BAND, CODE, HIGHEST, Geometry, draw, geometr
 from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.words import counted
 from hgviz.sweep import Standing
+from hgviz.tasks.plotting import OWN
 
 PAD = 16  # px around
 KIND, SUB, SEED = 20, 17, 18  # px of height of the three heads
@@ -130,8 +131,9 @@ class Canvas(QWidget):
         assert self.layout_ is not None
         rows = self.layout_.rows
         many = [len({row[at] for row in rows}) > 1 for at in range(3)]
-        if not any(many):
-            many = [False, False, True]
+        if not any(many):  # "own" by itself says nothing; then the model does
+            own = {row[2] for row in rows} == {OWN}
+            many = [False, own, not own]
         out = []
         for row in rows:
             parts = [name for name, told in zip(row, many, strict=True) if told and name]

@@ -19,7 +19,9 @@ from hgviz.gui.sweeps import results, watching
 from hgviz.gui.sweeps.table import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
-from tests.gui.sweeps.conftest import finish_cell, run_cell, show
+from hgviz.store.sweep import SweepFolder
+from hgviz.sweep import Cell
+from tests.gui.sweeps.conftest import STUDY, finish_cell, run_cell, show
 
 
 @pytest.fixture
@@ -307,3 +309,15 @@ def test_a_failure_that_is_chosen_can_be_read(studied, qapp, dark):
     image = rows.viewport().grab().toImage()
     behind = image.pixelColor(image.width() - 3, round(image.devicePixelRatio() * box.center().y()))
     assert behind == theme.current().mark_tint  # what lists say of what is chosen, on every page
+
+
+def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):
+    place = {"data": "reviews", "model": "small", "activation": "own", "seed": "1"}
+    cell = Cell("score", {"checkpoint": "small"}, (), {}, place)
+    folder = SweepFolder(tmp_path / "study")
+    folder.write_plan(STUDY.format(seeds=[1]), [cell])
+    finish_cell(folder, cell)
+    show(program, folder)
+    assert program.sweep.grid.canvas._names() == ["small"]
+    assert "small" in program.sweep.reached.as_text()
+    assert "own" not in program.sweep.reached._found.content.groups
