@@ -37,6 +37,8 @@ WAIT = 0.5  # s: how often a person is told of a cluster at work
 
 ELSEWHERE = 5.0  # s until a cell is asked for again that another run computes
 
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # until a cell says
+
 Outcome = Literal["done", "again", "failed", "taken"]
 
 
@@ -341,6 +343,9 @@ def _client(scheduler: str) -> Iterator[Client]:
         "distributed.scheduler.allowed-failures": 0,  # tries are counted in the cells' files
         "distributed.scheduler.work-stealing": False,
         "distributed.worker.memory.terminate": False,
+        "distributed.worker.profile.enabled": False,
+        # not dask's own, which has the allocator give every page back: twice the time of a pass
+        "distributed.nanny.pre-spawn-environ": dict.fromkeys(ONE_THREAD, "1"),
         "distributed.admin.tick.limit": "60s",  # a cell may hold the interpreter for long
         "logging.distributed": "critical",
     }
