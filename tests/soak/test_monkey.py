@@ -12,7 +12,7 @@ from tests.soak.monkey import Monkey, let_loose
 from tests.soak.watching import Census, watched
 
 SEED = int(os.environ.get("MONKEY_SEED", 1))  # that of a failure, to see it again
-FEW, MANY, EACH = 100, int(os.environ.get("MONKEY_STEPS", 5000)), 500
+FEW, MANY, EACH = 60, int(os.environ.get("MONKEY_STEPS", 5000)), 500
 MOST = 150 << 20  # bytes that may be held at the end over those held after a fifth
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux tells")

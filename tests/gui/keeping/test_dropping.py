@@ -76,5 +76,7 @@ def test_a_model_and_data_are_opened_together(program, checkpoint, until, tmp_pa
 def test_what_is_nothing_is_said_in_a_line(program, until, tmp_path):
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(b"%PDF")
+    # what a new window says of itself comes a moment later, and would take the line's place
+    until(lambda: "to look inside" in program.frame.chosen_words.full)
     drop(program, tmp_path / "a.pdf", tmp_path / "b.pdf")
     until(lambda: "nothing that hgviz opens" in program.frame.chosen_words.full)
