@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from hgviz import cluster
-from hgviz.cluster.owned import gpus, slurm
+from hgviz.cluster.owned import gpus, jobqueue, slurm
 from hgviz.core import HgvizError, finish
 from tests.sweeping import cell, folder_of, tries, work_in
 
@@ -289,7 +290,7 @@ def test_a_profile_of_slurm_becomes_the_script_of_its_jobs(tmp_path, monkeypatch
         "job_extra_directives: ['--gpus=1']\n"
     )
     made = {}
-    monkeypatch.setattr("dask_jobqueue.slurm.SLURMCluster", lambda **given: made.update(given))
+    monkeypatch.setattr(jobqueue(), "SLURMCluster", lambda **given: made.update(given))
     slurm(str(profile))
     assert made["n_workers"] == 4 and made["processes"] == 1 and made["queue"] == "gpu"
 
@@ -340,3 +341,9 @@ def test_a_profile_that_is_none_is_told_in_one_line(tmp_path, content, why):
     gc.collect()  # dask_jobqueue leaves what it could not make
     with pytest.raises(HgvizError, match=r"cannot read .*no such file"):
         slurm(str(tmp_path / "nothing.yaml"))
+
+
+def test_jobs_of_slurm_leave_ctrl_c_as_it_was():
+    before = signal.getsignal(signal.SIGINT)
+    jobqueue()
+    assert signal.getsignal(signal.SIGINT) is before

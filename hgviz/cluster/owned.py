@@ -40,6 +40,18 @@ def local(count: int) -> Any:
         )
 
 
+def jobqueue() -> Any:
+    """dask_jobqueue's module for Slurm. When it is imported it takes Ctrl+C for itself, to end the
+    process without a word; that is given back."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        import dask_jobqueue.slurm
+    finally:
+        if signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)
+    return dask_jobqueue.slurm
+
+
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl+C, which a terminal sends to all processes, is for this one alone: threads that begin
@@ -87,8 +99,7 @@ def slurm(profile: str) -> Any:
             "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",
         ) from None  # fmt: skip
     try:
-        from dask_jobqueue.slurm import SLURMCluster
-
+        SLURMCluster = jobqueue().SLURMCluster
         # any port is good for the pages of the scheduler: two runs on one machine need two
         there = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
         wanted = {"processes": 1, **options, "scheduler_options": there}
