@@ -33,7 +33,7 @@ from hgviz.analysis.heads import HeadFacts
 from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
-from hgviz.gui.heads.table import walks
+from hgviz.gui.rows import walks
 from hgviz.gui.views import naming, words
 
 if TYPE_CHECKING:

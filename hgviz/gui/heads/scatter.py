@@ -22,8 +22,8 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
-from hgviz.gui.heads.table import walks
 from hgviz.gui.prune.chart import LEFT, RIGHT, Axes, frame, ticks
+from hgviz.gui.rows import walks
 from hgviz.gui.views.ink import faint
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 

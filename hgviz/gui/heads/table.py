@@ -5,79 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QEvent,
-    QModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
+from PySide6.QtCore import QAbstractTableModel, Qt, Signal
 
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
 from hgviz.gui.panels.heads import measured
+from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.views import words
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QObject, QPersistentModelIndex
-
-    Index = QModelIndex | QPersistentModelIndex
+    from PySide6.QtCore import QObject
 
 KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
 FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
-SORT = Qt.ItemDataRole.UserRole
-ROW, WIDEST = 28, 200  # px
-ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
+WIDEST = 200  # px
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-def walks(event: QEvent) -> bool:
-    """Whether a list keeps an arrow for its rows, which the window would take for the text."""
-    if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
-        return False
-    return event.key() in ARROWS and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-
-
-class HeadsTable(QTableView):
+class HeadsTable(SortedTable):
     """One row per head; a click on a title sorts, a row chooses its head."""
 
     picked = Signal(object)  # HeadId
-    entered = Signal()  # the chosen head is wanted on its own
 
     def __init__(self) -> None:
-        super().__init__()
-        self.rows = Heads(self)
-        self._sorted = QSortFilterProxyModel(self)
-        self._sorted.setSourceModel(self.rows)
-        self._sorted.setSortRole(SORT)
-        self._quiet = False
+        self.rows = Heads()
+        super().__init__(self.rows, "All heads", by=0)
         self._fitted: tuple[str, ...] = ()
-        self.setProperty("kind", "table")
-        self.setModel(self._sorted)
-        self.setSortingEnabled(True)
-        self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAccessibleName("All heads")
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROW)
-        self.verticalHeader().setMinimumSectionSize(ROW)
-        header = self.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.selectionModel().currentRowChanged.connect(self._moved)
-        self.activated.connect(self._entered)
+        self.walked.connect(self._walked)
 
     def show_heads(self, facts: Mapping[HeadId, HeadFacts], spec: ModelSpec, unit: str) -> None:
         """Show what is known of all heads; order and choice stay."""
@@ -96,44 +51,21 @@ class HeadsTable(QTableView):
     @property
     def chosen(self) -> HeadId | None:
         """The head of the current row."""
-        index = self.currentIndex()
-        return self.head(index) if index.isValid() else None
-
-    def head(self, index: Index) -> HeadId:
-        """The head of a row as it is sorted now."""
-        return self.rows.heads[self._sorted.mapToSource(index).row()]
+        return None if self.number is None else self.rows.heads[self.number]
 
     def mark(self, head: HeadId) -> None:
-        """Show a head as chosen without saying so."""
-        if head == self.chosen or head not in self.rows.heads:
-            return
-        self._quiet = True
-        at = self.rows.index(self.rows.heads.index(head), 0)
-        self.setCurrentIndex(self._sorted.mapFromSource(at))
-        self._quiet = False
+        """Show a head as chosen without saying so; one that is not there changes nothing."""
+        if head in self.rows.heads:
+            self.go_to(self.rows.heads.index(head))
 
     def lines(self) -> list[str]:
         """The titles, then every number in full, tab-separated, in the order that is shown."""
         columns = range(self.rows.columnCount())
-        out = ["\t".join(self.rows.titles)]
-        for row in range(self._sorted.rowCount()):
-            at = self._sorted.mapToSource(self._sorted.index(row, 0)).row()
-            out.append("\t".join(self.rows.full(at, column) for column in columns))
-        return out
+        rows = ("\t".join(self.rows.full(at, one) for one in columns) for at in self.order)
+        return ["\t".join(self.rows.titles), *rows]
 
-    def event(self, event: QEvent) -> bool:
-        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
-        if walks(event):
-            event.accept()
-            return True
-        return super().event(event)
-
-    def _moved(self, now: Index, before: Index) -> None:
-        if now.isValid() and not self._quiet:
-            self.picked.emit(self.head(now))
-
-    def _entered(self, index: Index) -> None:
-        self.entered.emit()
+    def _walked(self, number: int) -> None:
+        self.picked.emit(self.rows.heads[number])
 
 
 class Heads(QAbstractTableModel):

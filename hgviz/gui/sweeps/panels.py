@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from hgviz.core import Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Words, label
-from hgviz.gui.heads.table import walks
+from hgviz.gui.rows import walks
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.commands import chosen
 from hgviz.gui.views.base import View

@@ -5,70 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QEvent,
-    QModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
+from PySide6.QtCore import QAbstractTableModel, Qt, Signal
 
 from hgviz.gui import theme
-from hgviz.gui.heads.table import SORT, walks
+from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.sweeps import about
 from hgviz.sweep import Standing
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QObject, QPersistentModelIndex
-
-    Index = QModelIndex | QPersistentModelIndex
+    from PySide6.QtCore import QObject
 
 COLUMNS = (
     "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Found", "Took", "On", "Why",
 )  # fmt: skip
-ROW = 28  # px
 WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
 
 
-class CellTable(QTableView):
+class CellTable(SortedTable):
     """One row per cell. picked: its key; entered: it is wanted."""
 
     picked = Signal(str)
-    entered = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
-        self.rows = Rows(self)
-        self._sorted = QSortFilterProxyModel(self)
-        self._sorted.setSourceModel(self.rows)
-        self._sorted.setSortRole(SORT)
-        self._quiet = False
-        self.setProperty("kind", "table")
-        self.setModel(self._sorted)
-        self.setSortingEnabled(True)
-        self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)  # as they are computed
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAccessibleName("All cells")
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROW)
-        header = self.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setStretchLastSection(True)
+        self.rows = Rows()
+        super().__init__(self.rows, "All cells", by=-1)  # as they are computed
+        self.horizontalHeader().setStretchLastSection(True)
         for column, wide in enumerate(WIDTHS):
             self.setColumnWidth(column, wide)
-        self.selectionModel().currentRowChanged.connect(self._moved)
-        self.activated.connect(self._entered)
+        self.walked.connect(self._walked)
 
     def show_cells(self, standings: Sequence[Standing], key: str) -> None:
         """Show how cells stand; order and choice stay."""
@@ -79,39 +43,14 @@ class CellTable(QTableView):
 
     def mark(self, key: str) -> None:
         """Show a cell as chosen without saying so."""
-        number = self.rows.number(key)
-        self._quiet = True
-        if number is None:
-            self.clearSelection()
-        elif self._number(self.currentIndex()) != number:
-            self.setCurrentIndex(self._sorted.mapFromSource(self.rows.index(number, 0)))
-        self._quiet = False
+        self.go_to(self.rows.number(key))
 
     def lines(self) -> list[str]:
         """The titles, then every cell, tab-separated, in the order that is shown."""
-        out = ["\t".join(COLUMNS)]
-        for row in range(self._sorted.rowCount()):
-            at = self._sorted.mapToSource(self._sorted.index(row, 0)).row()
-            out.append("\t".join(self.rows.words(at)))
-        return out
+        return ["\t".join(COLUMNS), *("\t".join(self.rows.words(at)) for at in self.order)]
 
-    def event(self, event: QEvent) -> bool:
-        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
-        if walks(event):
-            event.accept()
-            return True
-        return super().event(event)
-
-    def _number(self, index: Index) -> int | None:
-        return self._sorted.mapToSource(index).row() if index.isValid() else None
-
-    def _moved(self, now: Index, before: Index) -> None:
-        number = self._number(now)
-        if number is not None and not self._quiet:
-            self.picked.emit(self.rows.standings[number].cell.key)
-
-    def _entered(self, index: Index) -> None:
-        self.entered.emit()
+    def _walked(self, number: int) -> None:
+        self.picked.emit(self.rows.standings[number].cell.key)
 
 
 class Rows(QAbstractTableModel):
