@@ -3,6 +3,7 @@
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
+# make guide the pages as HTML in site/; make docs and make tasks make their pictures
 # make release  source, wheel and bundle, proved and measured
 # All set up all they need first: system packages (as root) and one .venv.
 
@@ -10,16 +11,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Qt off screen; a window under X; tests that open a real window and read PDF files; scripts
-# beyond Latin in figures
+# Qt off screen; a window under X; tests that open a real window, work in it by the keyboard and
+# read PDF files; scripts beyond Latin in figures
 PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3 \
   libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
-  xvfb xauth poppler-utils fonts-nanum fonts-noto-core
+  xvfb xauth xdotool openbox xclip poppler-utils fonts-nanum fonts-noto-core
 
 # What checks the desktop entry, the metainfo and the MIME types
 RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
 
-.PHONY: run test soak bench bench-all lint types contracts docs docs-all release deps clean
+.PHONY: run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -46,13 +47,23 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-# every picture of the pages, by the commands that stand in them: some five minutes of one core
+# every page that is made from the code, and every picture by the commands that stand in the pages:
+# some five minutes of one core
 docs: $(READY)
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/pictures.py
 
 # also those of an Hourglass whose heads all go one by one: some twenty minutes
 docs-all: $(READY)
 	$(BIN)/python docs/pictures.py --long
+
+# the tasks of the guide, by the keyboard alone in a window nobody sees: some two minutes
+tasks: $(READY)
+	$(BIN)/python docs/tasks.py
+
+# all pages as HTML in site/, to be read without a network; a broken link is an error
+guide: $(READY)
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs site
 
 # source, wheel and bundle into dist/, each proved, with a table of sizes: some ten minutes
 release: $(READY)
@@ -83,4 +94,4 @@ deps:
 	fi
 
 clean:
-	rm -rf .venv build dist hgviz-demo
+	rm -rf .venv build dist site hgviz-demo

@@ -1,11 +1,13 @@
 """How long until something is there: the help, the window's first painted frame, the map of the
-sample; and what a window takes that nobody touches.
+sample; and what a window takes that nobody touches. hgviz is compiled beforehand, as pip does where
+it is installed.
 
 Times are from the start of a process, of the help to its end, each beside what it cannot be faster
 than, taken in turn, medians. They have a home of their own, so that nothing is opened but the
 sample. A machine that is busy spoils them: `chrt -f 10` as root puts others off meanwhile.
 """
 
+import compileall
 import os
 import statistics
 import subprocess
@@ -14,6 +16,8 @@ import tempfile
 import time
 
 from table import line
+
+import hgviz
 
 ROUNDS = 9
 SETTLED, IDLE = 8, 10  # s: until torch is loaded behind the picture, and that are measured
@@ -92,6 +96,7 @@ PAIRS = (  # what, its program, what it is beside, limit
 
 def main():
     """Print a line of ratios for each, and the share of a core that a window at rest takes."""
+    compileall.compile_dir(hgviz.__path__[0], quiet=1)
     with tempfile.TemporaryDirectory() as home:
         for name, ours, beside, limit in PAIRS:
             both = [

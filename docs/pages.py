@@ -45,8 +45,9 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """All pages that people read: the README and those of docs/."""
-    return [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    """All pages that people read: the README and those of docs/ and its folders."""
+    written = (one for one in DOCS.rglob("*.md") if STUDIES not in one.parents)
+    return [DOCS.parent / "README.md", *sorted(written)]
 
 
 def blocks(page: Path) -> list[Block]:

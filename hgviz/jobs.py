@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from hgviz.core import Step, Task
@@ -119,6 +121,8 @@ class Runner:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._lock = Lock()
         self._jobs: dict[Job, Hashable] = {}
+        # those that are done, while what became of them is on its way
+        self._done: WeakKeyDictionary[Job, Hashable] = WeakKeyDictionary()
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -150,9 +154,9 @@ class Runner:
         return job
 
     def cancel(self, key: Hashable) -> None:
-        """Cancel the jobs of a key."""
+        """Cancel the jobs of a key; what one said that is done, unheard as yet, is dropped."""
         with self._lock:
-            for job, its_key in self._jobs.items():
+            for job, its_key in chain(self._jobs.items(), self._done.items()):
                 if its_key == key:
                     job.cancel()
 
@@ -169,7 +173,7 @@ class Runner:
             job.run()
         finally:
             with self._lock:
-                del self._jobs[job]
+                self._done[job] = self._jobs.pop(job)
 
 
 def _raise(error: BaseException) -> None:

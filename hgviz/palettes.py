@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """One colour map: its stops, or the name of a published one for both themes."""
+    """One colour map: its stops, or where cmap has a published one, for both themes."""
 
     name: str
     label: str
@@ -46,9 +47,9 @@ class Palette:
 PALETTES: dict[str, Palette] = {
     row.name: row
     for row in (
-        Palette("viridis", "Viridis", False, source="viridis"),
-        Palette("cividis", "Cividis", False, source="cividis"),
-        Palette("magma", "Magma", False, source="magma"),
+        Palette("viridis", "Viridis", False, source="cmap.data.bids:viridis"),
+        Palette("cividis", "Cividis", False, source="cmap.data.cividis:cividis"),
+        Palette("magma", "Magma", False, source="cmap.data.bids:magma"),
         Palette(
             "blue-red",
             "Blue and red",
@@ -111,10 +112,9 @@ def colours(name: str, dark: bool = False) -> Colours:
     """uint8 (256, 3): the colours of a palette, lowest first; KeyError for an unknown name."""
     palette = PALETTES[name]
     if not palette.stops:
-        from cmap import Colormap
-
-        table = Colormap(palette.source).lut(256)[:, :3]
-        return readonly(np.rint(np.asarray(table) * 255), np.uint8)
+        # not by its name: to make its catalogue takes longer than the first picture does
+        table = np.asarray(resolve_name(palette.source))
+        return readonly(np.rint(table * 255), np.uint8)
     places = [stop.at for stop in palette.stops]
     ends = np.array([_channels(stop.dark if dark else stop.light) for stop in palette.stops])
     at = np.linspace(0, 1, 256)

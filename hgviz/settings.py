@@ -21,13 +21,17 @@ class Settings(msgspec.Struct, frozen=True):
     extra "from" names the table its values stand in, where the type does not say them. Of the rest,
     geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
     file was opened from or saved to; recent the files opened last and used the actions found last,
-    the newest first; panels the order of the docks, folded those of which only the head shows.
-    Empty: nothing chosen yet.
+    the newest first; panels the order of the docks, folded those of which only the head shows;
+    welcomed whether the things to try first were put away. Empty: nothing chosen yet.
     """
 
     theme: Annotated[
         Literal["auto", "light", "dark"],
         Meta(title="Theme", description="Auto follows the system, also while hgviz is open."),
+    ] = "auto"
+    language: Annotated[
+        Literal["auto", "en", "ko"],
+        Meta(title="Language", description="Auto is the system's. The window opens again in it."),
     ] = "auto"
     palette: Annotated[str, Meta(title="Colours of weights", extra={"from": "palettes"})] = (
         "viridis"
@@ -54,6 +58,10 @@ class Settings(msgspec.Struct, frozen=True):
     figure_format: Annotated[str, Meta(title="Format of figures", extra={"from": "formats"})] = (
         "pdf"
     )
+    motion: Annotated[
+        bool,
+        Meta(title="Show motion", description="Never where the system asks for less of it."),
+    ] = True
     restore: Annotated[
         bool,
         Meta(
@@ -68,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True):
     used: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
     folded: tuple[str, ...] = ("Display",)
+    welcomed: bool = False
 
 
 def location() -> Path:

@@ -30,8 +30,10 @@ def capture():
 
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path_factory, monkeypatch):
-    """No test, and no process it starts, reads or writes the settings of the person at work."""
+    """No test, and no process it starts, reads or writes the settings of the person at work, or
+    their log."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture(autouse=True)

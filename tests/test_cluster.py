@@ -247,6 +247,17 @@ def test_a_scheduler_that_is_not_there_is_told_in_one_line(tmp_path, monkeypatch
     with pytest.raises(HgvizError, match=f"there is no scheduler at {nobody}") as told:
         finish(cluster.run([cell(1)], work_in(tmp_path), nobody))
     assert "\n" not in str(told.value)
+    assert "rrno" not in str(told.value) and "nothing listens at port" in told.value.why
+
+
+def test_a_machine_that_is_not_there_is_told_in_words(tmp_path, monkeypatch):
+    def unknown(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "create_connection", unknown)
+    with pytest.raises(HgvizError) as told:
+        finish(cluster.run([cell(1)], work_in(tmp_path), "tcp://nowhere:8786"))
+    assert told.value.why == "no machine is called nowhere"
 
 
 # --- schedulers by name ---------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,10 +20,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import pages  # noqa: E402 - beside the pages
+import reference  # noqa: E402
+import tasks  # noqa: E402
 
+ROOT = DOCS.parent
 PAGES = pages.pages()
 KINDS = (pages.ALWAYS, pages.LONG, pages.ELSEWHERE)
-PICTURES = sorted(one.name for one in pages.PICTURES.iterdir())
+PICTURES = sorted(one.name for one in pages.PICTURES.iterdir() if one.is_file())
 COMMANDS = typer.main.get_command(app)
 
 
@@ -130,3 +135,63 @@ def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monke
     with pytest.raises(SystemExit, match="no such verb"):
         pages.make(page, long=True)
     assert Path.cwd().is_dir() and made.read_bytes() == first
+
+
+# --- pages that are made, links, the site ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_reference_is_what_the_code_says(name, monkeypatch):
+    monkeypatch.delenv("HGVIZ_DEVICE", raising=False)
+    written = (reference.REFERENCE / name).read_text("utf-8")
+    assert written == reference.PAGES[name](), "python docs/reference.py writes it again"
+
+
+def test_the_page_of_tasks_is_what_the_script_does_and_has_all_its_pictures():
+    assert tasks.PAGE.read_text("utf-8") == tasks.page(), "python docs/tasks.py --page"
+    wanted = {tasks.name(one, at + 1) for one in tasks.TASKS for at in range(len(one.steps))}
+    found = {one.name: one.stat().st_size for one in tasks.PICTURES.iterdir()}
+    assert set(found) == wanted and max(found.values()) <= tasks.LARGEST
+
+
+def headings(page: Path) -> set[str]:
+    """The names by which links lead to the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in found}
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.stem
+)
+def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text)
+    for link in links:
+        path, _, heading = link.partition("#")
+        if link.startswith(("http://", "https://")):
+            continue
+        file = page.parent / path if path else page
+        assert file.exists(), link
+        assert not heading or heading in headings(file), link
+
+
+def test_the_first_page_leads_to_every_other():
+    first = DOCS / "index.md"
+    linked = re.findall(r"\]\(([^)#\s]+\.md)\)", first.read_text("utf-8"))
+    assert {first.parent / one for one in linked} == {*PAGES} - {first, ROOT / "README.md"}
+
+
+def test_the_pages_become_a_site_that_needs_no_network(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees"]
+    made = subprocess.run(
+        [*command, DOCS, tmp_path / "site"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    files = list((tmp_path / "site").rglob("*.html"))
+    assert len(files) >= len(PAGES)
+    for file in files:
+        text = file.read_text("utf-8")
+        loaded = re.findall(r"<(?:script|link|img|source|iframe)\b[^>]*>", text)
+        assert not [one for one in loaded if re.search(r'(?:src|href)="(?:https?:)?//', one)], file

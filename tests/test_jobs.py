@@ -1,6 +1,8 @@
 """Lanes: order, newest wins, cancelling, silence, errors and the end."""
 
+import gc
 import threading
+import weakref
 from collections import deque
 
 import pytest
@@ -123,6 +125,29 @@ def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
     job.cancel()
     desk.read()
     assert told == []
+
+
+@pytest.mark.parametrize("give_up", ["cancel", "submit"])
+def test_a_job_that_is_done_is_silent_if_its_key_is_given_up_before_it_was_heard(lane, give_up):
+    desk, told = Desk(), []
+    job = lane.submit("a", "a", counting(1, "old"), on_done=told.append, post=desk.post)
+    assert job.wait(60)
+    lane.submit("b", "b", counting(1)).wait(60)  # the lane is through with it
+    if give_up == "cancel":
+        lane.cancel("a")
+    else:
+        lane.submit("a", "a", counting(1, "new"), on_done=told.append, post=desk.post).wait(60)
+    desk.read()
+    assert told == (["new"] if give_up == "submit" else [])
+
+
+def test_a_lane_keeps_nothing_of_jobs_that_were_heard(lane):
+    desk = Desk()
+    job = weakref.ref(lane.submit("a", "a", counting(1), print, post=desk.post))
+    lane.submit("b", "b", counting(1)).wait(60)
+    desk.read()
+    gc.collect()
+    assert job() is None
 
 
 def test_an_error_of_a_cancelled_job_is_silent(lane):

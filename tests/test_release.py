@@ -179,6 +179,13 @@ def test_what_the_packages_are_made_from_is_there():
         assert f"/{name}" in source and (ROOT / name).exists()
 
 
+def test_the_wheel_has_every_page_of_the_guide():
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    carried = targets["targets"]["wheel"]["force-include"]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert carried[f"docs/{page.name}"] == f"hgviz/resources/guide/{page.name}"
+
+
 def test_make_has_the_packages_that_check(monkeypatch):
     made = (ROOT / "Makefile").read_text()
     named = re.search(r"^RELEASE_PACKAGES := (.*)$", made, re.MULTILINE)

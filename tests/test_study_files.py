@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 
 from hgviz.cli import Window, main
 from hgviz.core import HgvizError, finish
+from hgviz.resources import resource
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import read_study_file
+from hgviz.tasks.cells import WORK
 from hgviz.tasks.concluding import conclude
 from hgviz.tasks.findings import facts
 from hgviz.tasks.planning import plan
@@ -53,15 +56,16 @@ def test_a_study_file_of_the_pages_can_be_planned(file, beside):
     assert asked.title and asked.question
 
 
-def test_the_file_that_the_page_shows_can_be_planned(tmp_path):
+def test_the_files_that_the_page_shows_can_be_planned(beside):
     page = (KEPT.parent / "studies.md").read_text("utf-8")
-    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    file = tmp_path / "study.toml"
-    file.write_text(shown)
-    cells = finish(plan(read_study_file(file), tmp_path))
+    shown = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    file, counts = beside / "study.toml", []
+    for text in shown:
+        file.write_text(text)
+        counts.append(len(finish(plan(read_study_file(file), beside))))
     # two models: a score, which no seed changes; three seeds of each: two measurements, two curves
-    # and random orders
-    assert len(cells) == 2 + 2 * 3 * 5
+    # and random orders. One that is trained: three seeds of two activations, and their comparison
+    assert counts == [2 + 2 * 3 * 5, 3 * (2 * 2 + 1)]
 
 
 def test_a_model_may_have_a_recipe_of_its_own(beside):
@@ -146,3 +150,73 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
     noisy = replace(kept, standings=tuple(map(coarse, kept.standings)))
     pairs = zip(conclude(noisy).beside, conclude(kept).beside, strict=True)
     assert all(one.p == other.p for one, other in pairs)
+
+
+OF_A_SAMPLE = """
+[[models]]
+name = "small"
+checkpoint = "{checkpoint}"
+[[data]]
+valid = "rows.tsv"
+{more}
+"""
+
+
+def asked_of(folder, checkpoint="sample/softmax", more=""):
+    """A study file of a checkpoint, with rows beside it, planned."""
+    (folder / "rows.tsv").write_text(ROWS)
+    file = folder / "study.toml"
+    file.write_text(OF_A_SAMPLE.format(checkpoint=checkpoint, more=more))
+    return finish(plan(read_study_file(file), folder))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("[recipe]\nstepz = 3", "[recipe] of this study cannot be used. .*unknown field `stepz`"),
+        ("[recipe]\nsteps = 3\nrate = -1.0", "recipe.rate and recipe.clip are numbers above 0"),
+        ("[recipe]\nminutes = 3", "does not train for minutes"),
+        ('[tokenizer]\nkind = "letters"', r"\[tokenizer\] of this study cannot be used"),
+    ],
+)
+def test_what_nobody_trains_by_is_checked_all_the_same(more, said, tmp_path):
+    with pytest.raises(HgvizError) as caught:
+        asked_of(tmp_path, more=more)
+    assert re.search(said.replace("[recipe]", r"\[recipe\]"), " ".join(caught.value.lines))
+    assert len(asked_of(tmp_path, more="[recipe]\nsteps = 3")) == 1
+
+
+@pytest.mark.parametrize("name", ["label_column", "text_column"])
+def test_a_column_that_is_not_there_is_said_before_anything_runs(name, tmp_path):
+    with pytest.raises(HgvizError, match="rows.tsv has no column 'lable'") as caught:
+        asked_of(tmp_path, more=f'{name} = "lable"')
+    assert "\n" not in str(caught.value)
+    for column in ("label", "1"):
+        assert len(asked_of(tmp_path, more=f'label_column = "{column}"\ntext_column = "0"')) == 1
+
+
+def test_columns_of_what_models_are_trained_on_are_looked_for_too(beside):
+    text = (KEPT / "which-score.toml").read_text("utf-8")
+    file = beside / "study.toml"
+    (beside / "dev.tsv").write_text(ROWS.replace("label", "mood"))
+    file.write_text(text.replace("[[data]]", '[[data]]\nlabel_column = "mood"'))
+    with pytest.raises(HgvizError, match="train.tsv has no column 'mood'"):
+        finish(plan(read_study_file(file), beside))
+
+
+def test_models_that_differ_in_their_tokenizer_alone_share_no_cell(tmp_path):
+    for name in ("one", "other"):
+        shutil.copytree(resource("sample/softmax"), tmp_path / name)
+    keys = [asked_of(tmp_path, one)[0].key for one in ("sample/softmax", "one", "other")]
+    assert len(set(keys)) == 1  # the same model, wherever it lies
+    words = tmp_path / "other" / "tokenizer.json"
+    told = json.loads(words.read_text("utf-8"))
+    told["normalizer"] = None if told["normalizer"] else {"type": "Lowercase"}
+    words.write_text(json.dumps(told))
+    (changed,) = asked_of(tmp_path, "other")
+    assert changed.key != keys[0]
+    folder = SweepFolder(tmp_path / "out")
+    folder.write_plan((tmp_path / "study.toml").read_text("utf-8"), [changed])
+    shutil.copy(tmp_path / "one" / "tokenizer.json", words)  # it is another one by then
+    with pytest.raises(HgvizError, match="has changed since the study was planned"):
+        finish(WORK["score"](folder, changed))

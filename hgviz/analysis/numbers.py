@@ -29,27 +29,47 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a head: what people call it, and what it means. percent: it is a share."""
+    """One number of a head: what people call it, and what it means. percent: it is a share.
+
+    formula: of the weights a_ij of query i on key j, and p_ij, the part that the size of a weight
+    has of its row; source: the paper that it is from, or the page that says more.
+    """
 
     label: str
     means: str
+    formula: str
+    source: str
     percent: bool = False
 
 
 NUMBERS: dict[str, Number] = {
-    "entropy": Number("Entropy of |A|, nats", "How many keys a row spreads over: e to this power"),
+    "entropy": Number(
+        "Entropy of |A|, nats", "How many keys a row spreads over: e to this power",
+        "mean_i −Σ_j p_ij ln p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Clark et al. 2019",
+    ),
     "near_zero": Number(
         "Near-zero weights",
-        f"Share of cells below {NEAR_ZERO:.0%} of the largest weight of their row", True,
+        f"Share of cells below {NEAR_ZERO:.0%} of the largest weight of their row",
+        f"mean_ij [|a_ij| < {NEAR_ZERO} max_k |a_ik|]", "does-ymish-help.md", True,
     ),
-    "negative": Number("Negative mass", "Share of a row’s weight |A| that is below 0", True),
+    "negative": Number(
+        "Negative mass", "Share of a row’s weight |A| that is below 0",
+        "mean_i Σ_j max(−a_ij, 0) / Σ_j |a_ij|", "does-ymish-help.md", True,
+    ),
     "rank": Number(
         "Effective rank / n",
         "e to the entropy of the map’s singular values, over its smaller side; 1 / n is one pattern"
         " for all rows",
+        "exp(−Σ_k s_k ln s_k) / n, s_k = σ_k / Σ_l σ_l", "Roy and Vetterli 2007",
     ),
-    "sum": Number("Row sum", "What a row of A adds up to; exactly 1 for softmax"),
-    "focus": Number("Focus (max |A|)", "The largest part of a row’s weight |A| on one key"),
+    "sum": Number(
+        "Row sum", "What a row of A adds up to; exactly 1 for softmax",
+        "mean_i Σ_j a_ij", "activations.md",
+    ),
+    "focus": Number(
+        "Focus (max |A|)", "The largest part of a row’s weight |A| on one key",
+        "mean_i max_j p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019",
+    ),
 }  # fmt: skip
 
 

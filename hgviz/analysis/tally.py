@@ -137,20 +137,24 @@ class Tally:
 
 def ratio(part: Array, whole: Array) -> Array:
     """part / whole, 0 where there is nothing to divide by."""
-    shape = np.broadcast_shapes(part.shape, whole.shape)
-    return np.divide(part, whole, out=np.zeros(shape), where=whole > 0)
+    out = np.zeros(np.broadcast(part, whole).shape)
+    return np.divide(part, whole, out=out, where=whole > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of every head: its name, what it means, and how rows give it (heads, rows).
 
-    NaN where it says nothing of a row; of no rows at all, the head has no such number. of None: it
-    is no mean over rows, and measured otherwise (gathered, kernels, likeness).
+    NaN where it says nothing of a row; of no rows at all, the head has no such number. formula: of
+    p_ij, the part that the size of the weight of query i on key j has of its row, and x_i, the
+    token there; source: the paper that it is from or after, or the page that says more. of None:
+    it is no mean over rows, and measured otherwise (gathered, kernels, likeness).
     """
 
     words: str
     description: str
+    formula: str
+    source: str
     of: Callable[[Tally], Array] | None = None
 
     def named(self, unit: str) -> str:
@@ -179,89 +183,108 @@ def _plain(tally: Tally) -> Array:
     return ratio(tally.plain, tally.mass)
 
 
+_CLARK, _VOITA = "Clark et al. 2019", "Voita et al. 2019"
+_CORDONNIER, _GUIDE = "Cordonnier et al. 2020; mechanisms.md", "what-heads-do.md"
+
 METRICS: dict[str, Metric] = {
     "focus": Metric(
         "Focus (max)", "The largest weight of a row, averaged over rows",
+        "mean_i max_j p_ij, p_ij = |a_ij| / Σ_k |a_ik|", _VOITA,
         lambda tally: ratio(tally.peak, tally.mass),
     ),
     "entropy": Metric(
-        "Entropy, nats", "How evenly a row spreads, averaged over rows; 0 is a single key", _entropy
+        "Entropy, nats", "How evenly a row spreads, averaged over rows; 0 is a single key",
+        "mean_i −Σ_j p_ij ln p_ij", _CLARK, _entropy,
     ),
     "distance": Metric(
-        "Distance, {unit}s", "How far it looks on average", _distance,
+        "Distance, {unit}s", "How far it looks on average",
+        "mean_i Σ_j p_ij |i − j|", "Vig and Belinkov 2019", _distance,
     ),
     "previous": Metric(
         "Previous {unit}", "Weight on the position before its own, averaged over rows",
-        lambda tally: tally.share("previous"),
+        "mean_i p_i,i−1", _CLARK, lambda tally: tally.share("previous"),
     ),
     "first": Metric(
         "First {unit}", "Weight on the first position, averaged over rows",
-        lambda tally: tally.share("first"),
+        "mean_i p_i,0", "Xiao et al. 2024", lambda tally: tally.share("first"),
     ),
     "same": Metric(
         "Itself", "Weight on its own position, averaged over rows",
-        lambda tally: tally.share("same"),
+        "mean_i p_ii", _CLARK, lambda tally: tally.share("same"),
     ),
     "next": Metric(
         "Next {unit}", "Weight on the position after its own, averaged over rows",
-        lambda tally: tally.share("next"),
+        "mean_i p_i,i+1", _CLARK, lambda tally: tally.share("next"),
     ),
     "last": Metric(
         "Last {unit}", "Weight on the last position, averaged over rows",
-        lambda tally: tally.share("final"),
+        "mean_i p_i,n−1", _GUIDE, lambda tally: tally.share("final"),
     ),
     "separators": Metric(
         "Separators", "Weight on special tokens between and after the texts, averaged over rows",
-        lambda tally: tally.share_where("separators"),
+        "mean_i Σ_j p_ij, x_j = [SEP]", _CLARK, lambda tally: tally.share_where("separators"),
     ),
     "words": Metric(
         "Focus on words", "The largest weight of a row on a token that is not special, averaged",
-        _plain,
+        "mean_i max_j p_ij, x_j ≠ [SEP], [CLS], …", _VOITA, _plain,
     ),
     "same token": Metric(
         "Same {unit}", "Weight on the same {unit} elsewhere, over the rows that have one",
+        "mean_i Σ_j p_ij, x_j = x_i, j ≠ i", "Wang et al. 2023",
         lambda tally: tally.share_where(
             "same elsewhere" if "same elsewhere" in tally.roles else "same earlier"
         ),
     ),
     "induction": Metric(
         "Induction", "Weight on what followed the same {unit} before, over the rows that have it",
+        "mean_i Σ_j p_ij, x_j−1 = x_i, j < i", "Olsson et al. 2022",
         lambda tally: tally.share_where("after one"),
     ),
     "diagonal": Metric(
         "Same place", "Weight on keys as far through their text as the query is through its own",
-        lambda tally: tally.share("alongside"),
+        "mean_i Σ_j p_ij, j / m ≈ i / n", _GUIDE, lambda tally: tally.share("alongside"),
     ),
     "positive": Metric(
         "Positive sum", "The positive weights of a row added up, averaged over rows",
+        "mean_i Σ_j max(a_ij, 0)", "activations.md",
         lambda tally: tally.of_signed(tally.positive),
     ),
     "negative": Metric(
         "Negative sum", "The negative weights of a row added up, averaged over rows",
+        "mean_i Σ_j min(a_ij, 0)", "activations.md",
         lambda tally: tally.of_signed(tally.positive - tally.mass),
     ),
     "positional": Metric(
         "Positional", "The share of rows that look most at one and the same distance",
+        "max_d mean_i [argmax_j p_ij − i = d]", _VOITA,
     ),
     "offset": Metric(
         "Offset, {unit}s", "The distance at which most rows look most; −1 is the one before",
+        "argmax_d mean_i [argmax_j p_ij − i = d]", _VOITA,
     ),
     "rare": Metric(
         "Rarest word", "The share of rows that look most at the rarest word of their sentence",
-        Tally.rarest,
+        "mean_i [argmax_j p_ij ∈ w_i]", _VOITA, Tally.rarest,
     ),
     "convolution": Metric(
         "Convolution-like", "How much of what tells rows from even ones is one kernel of distance",
+        "1 − ‖A − T‖² / ‖A − U‖², T_ij ∝ κ(j − i), U_ij = 1 / n_i", _CORDONNIER,
     ),
     "centre": Metric(
         "Kernel centre, {unit}s", "The mean distance of that kernel; −1 is the one before",
+        "c = Σ_d d κ(d) / Σ_d κ(d)", _CORDONNIER,
     ),
-    "width": Metric("Kernel width, {unit}s", "How wide that kernel is: one standard deviation"),
+    "width": Metric(
+        "Kernel width, {unit}s", "How wide that kernel is: one standard deviation",
+        "√(Σ_d (d − c)² κ(d) / Σ_d κ(d))", _CORDONNIER,
+    ),
     "variance": Metric(
         "Content variance", "How much the same cell of the map varies between texts, on average",
+        "mean_ij Var(p_ij), i, j < 64", _GUIDE,
     ),
     "nearest": Metric(
         "Nearest head", "The Jensen-Shannon distance to the head most like it; 0 is the same map",
+        "min_h mean_i √JS₂(p_i, q_i), JS₂ = H₂((p + q) / 2) − (H₂(p) + H₂(q)) / 2", _CLARK,
     ),
 }  # fmt: skip
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from hgviz.analysis.evaluation import Answers
-from hgviz.analysis.paired import Paired
-from hgviz.core import Integers, Off
-from hgviz.examples import Examples
+if TYPE_CHECKING:
+    from hgviz.analysis.evaluation import Answers
+    from hgviz.analysis.paired import Paired
+    from hgviz.core import Integers, Off
+    from hgviz.examples import Examples
 
 Which = Literal["lost", "won", "all"]
 

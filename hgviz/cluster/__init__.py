@@ -322,13 +322,23 @@ def _require_there(client: Client, scheduler: str, order: Order) -> None:
 
 
 def _require_answer(address: str) -> None:
-    """Errors: OSError where nothing listens; a Client would try for long, and leave a thread."""
+    """Errors: OSError, in words, where nothing listens; a Client would try for long, and leave a
+    thread."""
     try:
         there = urlsplit(address)
         host, port = there.hostname or "", there.port or PORT
     except ValueError as error:
         raise OSError(str(error)) from None
-    socket.create_connection((host, port), timeout=ANSWER).close()
+    try:
+        socket.create_connection((host, port), timeout=ANSWER).close()
+    except ConnectionRefusedError:
+        raise OSError(f"nothing listens at port {port} of {host}") from None
+    except socket.gaierror:
+        raise OSError(f"no machine is called {host}") from None
+    except TimeoutError:
+        raise OSError(f"{host} did not answer within {ANSWER:g} s") from None
+    except OSError as error:
+        raise OSError(error.strerror or str(error)) from None
 
 
 @contextmanager
@@ -362,7 +372,8 @@ def _client(scheduler: str) -> Iterator[Client]:
             client = Client(owner or scheduler, timeout=ANSWER, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise HgvizError(
-                f"there is no scheduler at {scheduler}", str(error).splitlines()[0].lower(),
+                f"there is no scheduler at {scheduler}",
+                (error.strerror or str(error)).splitlines()[0],
                 "Start one with `dask scheduler`, then workers with `dask worker`",
             ) from None  # fmt: skip
         try:

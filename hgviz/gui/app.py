@@ -5,24 +5,38 @@ Before the first paint only PySide6, the settings and the standard library are i
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Slot
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QLibraryInfo,
+    QLocale,
+    QObject,
+    QSize,
+    Qt,
+    QTranslator,
+    Slot,
+)
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import __version__, settings
-from hgviz.gui import theme
+from hgviz.gui import language, motion, theme
 from hgviz.gui.window import SIZE, SMALLEST, Window
 
 if TYPE_CHECKING:
     from hgviz.gui.program import Program
+
+TITLE = 40  # px that a title bar may take: not every window manager shrinks a window for it
 
 # s that work in another thread keeps the interpreter when the window wants it. With Python's 5 ms a
 # picture that asks for it several times came late while heads were tried.
@@ -49,20 +63,36 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
         )
         return 1
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.disable()  # until the program stands: all that is made before is there to stay
     app = application()
+    code, again = _shown(app, [str(path) for path in paths], go_on)
+    while again:  # in another language
+        code, again = _shown(app, [], again=True)
+    return code
+
+
+def _shown(
+    app: QApplication, paths: list[str], go_on: bool = True, again: bool = False
+) -> tuple[int, bool]:
+    """One window until it is closed: the exit status, and whether it is to open again."""
     kept = settings.load()
     theme.apply(app, wants_dark(kept.theme))
+    speak(app, spoken(kept.language))
+    motion.allow(kept.motion)
     frame = Window()
     place(frame, kept)
     if "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
         frame.painted.connect(app.quit)
-    starter = Starter(frame, [str(path) for path in paths], go_on)
+    starter = Starter(frame, paths, go_on, again)
     frame.show()
     code = app.exec()
     starter.close()
     if starter.error is not None:
         raise starter.error
-    return code
+    again = frame.again
+    frame.deleteLater()  # with every word of it, before the next one is made
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    return code, again
 
 
 def demo(headless: Path | None = None) -> int:
@@ -83,6 +113,7 @@ def selftest() -> int:
 
 def application() -> QApplication:
     """The one QApplication."""
+    read_no_sources()
     spare_a_core()
     keep_memory()
     sys.setswitchinterval(TURN)
@@ -93,6 +124,18 @@ def application() -> QApplication:
     app.setApplicationVersion(__version__)
     app.setDesktopFileName("hgviz")
     return app
+
+
+def read_no_sources() -> None:
+    """Have PySide6 import modules without a look into their source.
+
+    It reads the file of every module that is imported, of torch's two thousand as well, to see
+    whether `from __feature__ import ...` could matter in it; hgviz never says that. A fifth of what
+    importing the program takes, and of what torch takes in it, went there.
+    """
+    feature: Any = sys.modules.get("shibokensupport.feature")
+    if hasattr(feature, "_mod_uses_pyside"):  # no public way; another release may have none
+        feature._mod_uses_pyside = lambda module: False
 
 
 def spare_a_core() -> None:
@@ -130,11 +173,29 @@ def wants_dark(choice: str) -> bool:
     return choice == "dark"
 
 
+def spoken(choice: str) -> str:
+    """The language chosen, or with auto the system's where hgviz speaks it."""
+    system = QLocale.system().name().partition("_")[0]
+    code = system if choice == "auto" else choice
+    return code if code in language.LANGUAGES else "en"
+
+
+def speak(app: QApplication, code: str) -> None:
+    """Have the window speak a language, and Qt with it: its dialogs of files, menus of fields."""
+    language.choose(code)
+    own = app.findChild(QTranslator) or QTranslator(app)
+    app.removeTranslator(own)
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    if own.load(f"qtbase_{code}", folder):
+        app.installTranslator(own)
+
+
 def place(frame: Window, kept: settings.Settings) -> None:
     """Where the window was, or large in the middle of the screen."""
     if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
         return
     room = frame.screen().availableGeometry()
+    room.adjust(0, 0, 0, -TITLE)
     frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(SMALLEST))
     frame.move(room.center() - frame.rect().center())
 
@@ -160,11 +221,14 @@ def _loads(name: str) -> bool:
 
 
 class Starter(QObject):
-    """Waits for the first paint, then brings in the program."""
+    """Waits for the first paint, then brings in the program. again: with what was open in the
+    window before."""
 
-    def __init__(self, frame: Window, paths: list[str], go_on: bool = True) -> None:
+    def __init__(
+        self, frame: Window, paths: list[str], go_on: bool = True, again: bool = False
+    ) -> None:
         super().__init__(frame)
-        self._frame, self._paths, self._go_on = frame, paths, go_on
+        self._frame, self._paths, self._go_on, self._again = frame, paths, go_on, again
         self.program: Program | None = None
         self.error: Exception | None = None
         if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
@@ -173,16 +237,28 @@ class Starter(QObject):
     @Slot()
     def furnish(self) -> None:
         """Import what is heavy and show the first capture."""
+        from hgviz.gui.helping import log
+
+        log.start()
+        QApplication.instance().aboutToQuit.connect(log.stop)
         try:
             from hgviz.gui.program import Program
 
-            self.program = Program(self._frame)
-            self.program.open_first(self._paths, self._go_on)
+            self.program = Program(self._frame, whole=False)
+            if self._again:
+                self.program.open_again()
+            else:
+                self.program.open_first(self._paths, self._go_on)
         except Exception as error:  # Qt would print it and leave an empty window standing
+            log.record(error)
             self.error = error
             QApplication.exit(1)
+        gc.freeze()  # it lasts as long as the window: nobody need look through it again and again
+        gc.enable()
 
     def close(self) -> None:
-        """Stop whatever still runs."""
+        """Stop whatever still runs; what the window was made of may go."""
+        gc.unfreeze()
+        gc.enable()
         if self.program is not None:
             self.program.close()

@@ -9,12 +9,14 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
 from hgviz.figures import FORMATS
+from hgviz.gui.language import tr
 from hgviz.models.formats.readers import ARRAYS, INDEX, SUFFIXES
 from hgviz.session.saved import SUFFIX
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
+CAPTURES = "Captures (*.h5)"
 IDS = "Token ids (*.json);;All files (*)"
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
 
@@ -24,10 +26,11 @@ def ask_for(
     title: str,
     mode: QFileDialog.FileMode,
     chosen: Callable[[str], None],
-    kinds: str = FILES,
+    kinds: str = "",
 ) -> None:
-    """Ask for a checkpoint or a capture, a file or a folder; kinds: what files are offered."""
-    dialog = QFileDialog(parent, title, settings.load().folder, kinds)
+    """Ask for a checkpoint or a capture, a file or a folder; kinds: what files are offered, ""
+    for all that can be opened."""
+    dialog = QFileDialog(parent, title, settings.load().folder, kinds or tr(FILES))
     dialog.setFileMode(mode)
     _open(dialog, chosen)
 
@@ -46,6 +49,8 @@ def ask_where(
 
 def _open(dialog: QFileDialog, chosen: Callable[[str], None]) -> None:
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setLabelText(QFileDialog.DialogLabel.LookIn, tr("Look in:"))  # Qt lacks these two
+    dialog.setLabelText(QFileDialog.DialogLabel.FileType, tr("Files of type:"))
     dialog.fileSelected.connect(chosen)
     # not every window manager gives the keyboard back to where it was
     dialog.finished.connect(dialog.parentWidget().activateWindow)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, Selection, Step
+from hgviz.core import Capture, Selection, Step, Task
 from hgviz.gui import opening
 from hgviz.gui.panels.jobs import KEEPS_TEXTS, keeps_words, layer_words
-from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
 from hgviz.session import Session
@@ -24,8 +23,18 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
+T = TypeVar("T")
+
 GROWS = 0.12  # s between two pictures of a text that grows
+SOON = 0.2  # s that a picture has to itself
 PART = ".part"  # what the folder of an unfinished capture ends in
+
+
+def _after_the_picture(task: Task[T]) -> Task[T]:
+    """The same, a little later: side by side they would have half of the interpreter each."""
+    yield Step(0, 1)
+    time.sleep(SOON)
+    return (yield from task)
 
 
 class Capturing:
@@ -128,14 +137,14 @@ class Capturing:
 
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
-        task = opening.measure(self.session.capture)
+        task = _after_the_picture(opening.measure(self.session.capture))
         self.working.start(self.lanes.facts, "measure", "Measuring heads", task, self._measured)
 
     def warm_up(self) -> None:
         """Load torch and the checkpoint at hand while nothing else happens."""
         if self.session.checkpoint and self.session.model is None:
             self.lanes.engine.submit(
-                "warm up",
+                "warm_up",
                 "Loading torch",
                 tasks.load(self.session.checkpoint, settings.load().device),
                 on_done=self._warmed,
@@ -178,6 +187,8 @@ class Capturing:
         on_error(error)
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
+        from hgviz.gui.sweeps.results import trained_as
+
         if wish.path != self.session.checkpoint:
             named = trained_as(self.session.sweep, wish.path) or opening.name_of(wish.path)
             self._opened_before[wish.path] = named
@@ -220,7 +231,7 @@ class Capturing:
         """Open what an interrupted capture leaves, once the lane has let go of it."""
         part = out + PART
         self.lanes.engine.submit(
-            "open part",
+            "open_part",
             "Opening what is done",
             opening.whether(part),
             on_done=self._part_there,

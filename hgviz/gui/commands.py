@@ -13,19 +13,20 @@ from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, replace
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import ask_for, ask_where
+from hgviz.gui.asking import CAPTURES, ask_for, ask_where
 from hgviz.gui.attribution.asking import Explaining
 from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
 from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.compare.tuning import TUNE, Tuning
-from hgviz.gui.composing import ExchangeDialog, Reads
 from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
+from hgviz.gui.helping.commands import HelpCommands
 from hgviz.gui.keeping.commands import KeepingCommands
 from hgviz.gui.keeping.recent import Opened, Recent
 from hgviz.gui.keeping.sessions import Sessions
+from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
@@ -54,6 +55,7 @@ class Commands(
     AttributionCommands,
     KeepingCommands,
     SweepCommands,
+    HelpCommands,
 ):
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
@@ -81,7 +83,7 @@ class Commands(
         action = next(one for one in ACTIONS if one.name == name)
         reason = action.why_off(self.session)
         if reason:
-            self.say(reason)
+            self.say(tr(reason))
         else:
             getattr(self, name)()
 
@@ -99,11 +101,12 @@ class Commands(
 
     def open(self) -> None:
         """Ask for a file and open it."""
-        self._ask("Open a checkpoint, capture, study or session", QFileDialog.FileMode.ExistingFile)
+        title = tr("Open a checkpoint, capture, study or session")
+        self._ask(title, QFileDialog.FileMode.ExistingFile)
 
     def open_folder(self) -> None:
         """Ask for a folder and open it."""
-        self._ask("Open a checkpoint folder", QFileDialog.FileMode.Directory)
+        self._ask(tr("Open a checkpoint folder"), QFileDialog.FileMode.Directory)
 
     def open_sample(self) -> None:
         """Open the checkpoint that comes with the program."""
@@ -111,6 +114,8 @@ class Commands(
 
     def exchange(self) -> None:
         """Open the checkpoint at hand with another activation in its attention."""
+        from hgviz.gui.composing import ExchangeDialog
+
         name = opening.name_of(self.session.checkpoint)
         layers = self.session.spec.layers if self.session.spec else ()
         heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
@@ -161,7 +166,9 @@ class Commands(
     def show_example(self, head: HeadId, example: Example) -> None:
         """Open the text of an example, with its query and key chosen in a head."""
         capture = self.session.capture
-        if capture is not None and example.text == capture.item:
+        if capture is None:
+            return  # it went while the example was still on screen
+        if example.text == capture.item:
             self._show_example(head, example)
         else:
             task = opening.look(capture.path, example.text)
@@ -186,8 +193,9 @@ class Commands(
 
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""
-        path = self.session.capture.path
-        task = opening.look(path, number)
+        if self.session.capture is None:
+            return
+        task = opening.look(self.session.capture.path, number)
         self.working.start(self.lanes.files, "open", "Opening a text", task, self._show_item)
 
     def _show_item(self, found: opening.Found) -> None:
@@ -199,17 +207,17 @@ class Commands(
     def save(self) -> None:
         """Ask where, and write the capture."""
         name = f"{self.session.capture.spec.name or 'capture'}.h5"
-        ask_where(self.window, "Save capture", "Captures (*.h5)", name, self._save)
+        ask_where(self.window, tr("Save capture"), tr(CAPTURES), name,
+                  partial(self._save, self.session.capture))  # fmt: skip
 
     def save_beside(self) -> None:
         """Ask where, and write B."""
         name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
-        where = partial(self._save, beside=True)
-        ask_where(self.window, "Save B", "Captures (*.h5)", name, where)
+        where = partial(self._save, self.session.beside)  # it may go meanwhile
+        ask_where(self.window, tr("Save B"), tr(CAPTURES), name, where)
 
-    def _save(self, path: str, beside: bool = False) -> None:
+    def _save(self, capture: Capture, path: str) -> None:
         self._remember(path)
-        capture = self.session.beside if beside else self.session.capture
         task = tasks.save(capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
@@ -220,10 +228,14 @@ class Commands(
     def _saved(self, capture: Capture, path: str) -> None:
         self.session.lies_at(capture, path)
         self.opened_before[path] = opening.name_of(path)
-        self.say(f"Saved {path}")
+        self.say(tr("Saved {path}", path=path))
+
+    def close_window(self) -> None:
+        """Close the window, which is the only one."""
+        self.window.close()
 
     def quit(self) -> None:
-        """Close the window."""
+        """Close the window, and with it the program."""
         self.window.close()
 
     # --- Edit, View -------------------------------------------------------------------------------
@@ -347,31 +359,23 @@ class Commands(
         else:
             self.working.stop(key)
 
-    # --- Help -------------------------------------------------------------------------------------
-
-    def shortcuts(self) -> None:
-        """The sheet of keys."""
-        dialogs.ShortcutSheet(self.window).open()
-
-    def about(self) -> None:
-        """What this is."""
-        dialogs.About(self.window).open()
-
     # --- errors and files -------------------------------------------------------------------------
 
     def show_error(self, error: BaseException) -> None:
         """The dialog with three lines."""
-        act = None
+        from hgviz.gui.composing import Reads
+
+        act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
         if isinstance(error, opening.UnreadError):
             text = Reads.of(error.model).text
-            act = ("edit_text", "Edit text…") if text else ("ids", "Choose a file of ids…")
+            act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file of ids…"))
         self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), act))
 
     def _not_opened(self, error: BaseException) -> None:
         if isinstance(error, opening.UnreadError):
             self.show_error(error)
             return
-        choose = ("open", "Choose another file…")
+        choose = ("open", tr("Choose another file…"))
         self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), choose))
 
     def _show(self, dialog: dialogs.ErrorDialog) -> None:
@@ -393,4 +397,4 @@ class Commands(
         try:
             settings.save(structs.replace(settings.load(), **fields))
         except OSError as error:
-            self.say(f"The settings could not be kept: {error.strerror}")
+            self.say(tr("The settings could not be kept: {why}", why=error.strerror))

@@ -13,8 +13,10 @@ from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.core import HgvizError
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Picker, label
+from hgviz.gui.language import tr
 from hgviz.gui.opening import reads_text
-from hgviz.gui.overlay import Overlay
+from hgviz.gui.overlay import Overlay, ctrl_return
+from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
     from hgviz.core import ModelSpec
@@ -67,24 +69,25 @@ class TextDialog(Overlay):
         self._most = spec.max_positions if spec is not None else None
         self._bytes = spec is not None and spec.vocabulary == 256
         two = bool(self._reads.second)
-        self.body.addWidget(label("Text", factor=1.15, weight=600))
+        self.body.addWidget(label(tr("Text"), factor=1.15, weight=600))
         said = "Type or paste what the model shall read."
         if self._reads.needed:
             said = "The source is read by the encoder, the target by the decoder."
-        self.body.addWidget(label(said, kind="secondary", factor=0.92))
+        self.body.addWidget(label(tr(said), kind="secondary", factor=0.92))
         if self._reads.needed:
-            self.body.addWidget(label("Source", weight=600, factor=0.92))
-        self.edit = self._field(text, "Text", LOW if two else HIGH)
-        self.second = self._field("", self._reads.second or "Second text", LOW, self._reads.second)
+            self.body.addWidget(label(tr("Source"), weight=600, factor=0.92))
+        self.edit = self._field(text, tr("Text"), LOW if two else HIGH)
+        other = tr(self._reads.second)
+        self.second = self._field("", other or tr("Second text"), LOW, other)
         self.second.setPlainText(second if two else "")
         self.second.setVisible(two)
         self.count = label("", kind="secondary", factor=0.92)
-        ids = Button("Ids from a file…", "open", kind="link")
-        ids.setToolTip("A JSON file with input_ids, as hgviz capture --ids takes it")
+        ids = Button(tr("Ids from a file…"), "open", kind="link")
+        ids.setToolTip(tr("A JSON file with input_ids, as hgviz capture --ids takes it"))
         ids.clicked.connect(self._ask_file)
-        cancel = Button("Cancel")
+        cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
-        self.default = Button("Capture", "capture", kind="filled")
+        self.default = Button(tr("Capture"), "capture", kind="filled")
         self.default.clicked.connect(self._accept)
         self.default.setToolTip("Ctrl+Return")
         row = QHBoxLayout()
@@ -111,7 +114,7 @@ class TextDialog(Overlay):
         writing = self.edit.hasFocus() or self.second.hasFocus()
         if event.key() == Qt.Key.Key_Escape or not writing:
             super().keyPressEvent(event)
-        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.default.isEnabled():
+        elif ctrl_return(event) and self.default.isEnabled():
             self._accept()
 
     def _field(self, text: str, name: str, high: int, title: str = "") -> QPlainTextEdit:
@@ -156,27 +159,32 @@ class ExchangeDialog(Overlay):
 
     def __init__(self, over: QWidget, name: str, now: str, heads: int = 0) -> None:
         super().__init__(over)
-        self.body.addWidget(label("Open with another activation", factor=1.15, weight=600))
+        self.body.addWidget(label(tr("Open with another activation"), factor=1.15, weight=600))
         said = label(
-            f"{name} as it is, but for the function that turns scores into weights. It was not "
-            "trained with the other one.",
+            tr(
+                "{name} as it is, but for the function that turns scores into weights. It was not "
+                "trained with the other one.",
+                name=name,
+            ),
             kind="secondary",
         )
         said.setWordWrap(True)
         self.body.addWidget(said)
         self.names = Picker()
-        self.names.setAccessibleName("Activation")
-        self.names.addItem("Its own", "")
+        self.names.setAccessibleName(tr("Activation"))
+        self.names.addItem(tr("Its own"), "")
         for row in ACTIVATIONS.values():
             if row.name == "topk":
-                self.names.addItem(f"softmax of the {LARGEST} largest", f"topk:{LARGEST}")
+                words = tr("softmax of the {count} largest", count=LARGEST)
+                self.names.addItem(words, f"topk:{LARGEST}")
             else:
-                self.names.addItem(row.label, row.name)
+                self.names.addItem(tr(row.label), row.name)
         if heads and heads % len(SIX) == 0:
-            self.names.addItem("Six, over the heads: " + ", ".join(SIX), ",".join(SIX))
+            words = tr("Six, over the heads: {names}", names=", ".join(SIX))
+            self.names.addItem(words, ",".join(SIX))
         self.names.setCurrentIndex(max(0, self.names.findData(now)))
         self.body.addWidget(self.names)
-        open_ = Button("Open", "open", kind="filled")
+        open_ = Button(tr("Open"), "open", kind="filled")
         open_.clicked.connect(self._accept)
         self.offer(open_)
 
@@ -191,9 +199,9 @@ def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool
     Only bytes can be counted without the model's tokenizer.
     """
     if not text:
-        return "Empty: there is nothing to capture", False
+        return tr("Empty: there is nothing to capture"), False
     if not in_bytes:
-        return f"{len(text):,} characters", True
+        return counted(len(text), "character"), True
     return _against(len(text.encode(errors="replace")), most, "byte")
 
 
@@ -202,27 +210,28 @@ def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
     try:
         if model.spec.two_texts:
             if not second:
-                return "The target is empty", False
+                return tr("The target is empty"), False
             counts = [len(model.tokenizer.encode(one)) for one in (text, second)]
         else:
             counts = [len(model.tokenizer.encode(text, second or None))]
     except HgvizError as error:
-        return error.lines[0].rstrip("."), False
+        return tr(error.what), False
     if not min(counts):
-        return "Empty: there is nothing to capture", False
+        return tr("Empty: there is nothing to capture"), False
     told = [_against(one, model.spec.max_positions, "token") for one in counts]
-    names = ("source ", "target ") if len(told) > 1 else ("",)
-    said = ", ".join(name + one for name, (one, _) in zip(names, told, strict=True))
-    return said, all(fits for _, fits in told)
+    fits = all(one for _, one in told)
+    if len(told) == 1:
+        return told[0][0], fits
+    return tr("source {source}, target {target}", source=told[0][0], target=told[1][0]), fits
 
 
 def _against(length: int, most: int | None, unit: str) -> tuple[str, bool]:
     if most is None:
-        return f"{length:,} {unit}{'' if length == 1 else 's'}", True
-    over = length - most
+        return counted(length, unit), True
+    over, said = length - most, {"length": length, "most": counted(most, unit)}
     if over > 0:
-        return f"{length:,} of {most:,} {unit}s: {over:,} too many", False
-    return f"{length:,} of {most:,} {unit}s", True
+        return tr("{length:,} of {most}: {over:,} too many", over=over, **said), False
+    return tr("{length:,} of {most}", **said), True
 
 
 __all__ = ["ExchangeDialog", "Reads", "TextDialog", "counted_text", "counted_tokens"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
+    QSplitter,
     QStyle,
     QStyleOptionButton,
     QStyleOptionComboBox,
@@ -25,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 
 GAP = 5  # px between an icon and its words
 
@@ -303,6 +305,13 @@ class PaneHead(QWidget):
         for one in widgets:
             self._row.insertWidget(self._row.indexOf(self.note), one)
 
+    def explain_by(self, asked: Callable[[], None]) -> None:
+        """End with the sign that asks what the pane shows, as Shift+F1 does for the keyboard."""
+        sign = IconButton("info", tr("What am I looking at? (Shift+F1)"))
+        sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        sign.clicked.connect(asked)
+        self._row.addWidget(sign)
+
 
 class Progress(QWidget):
     """A thin bar with round ends: how much is done, blue while it runs, green when it is."""
@@ -335,3 +344,13 @@ class Progress(QWidget):
         painter.drawRoundedRect(
             QRectF(0, 0, max(self.width() * part, self.height()), self.height()), round_, round_
         )
+
+
+def splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
+    """Panes side by side or one below the other, which none of them leaves."""
+    out = QSplitter(way)
+    out.setHandleWidth(1)
+    out.setChildrenCollapsible(False)
+    for one in widgets:
+        out.addWidget(one)
+    return out

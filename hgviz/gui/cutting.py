@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
 from hgviz.analysis.texts import Ends, ends_of
 from hgviz.gui.actions import by_name
 from hgviz.gui.controls import Button, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.prune.commands import PruneCommands
 from hgviz.session import OWN, undoing
@@ -36,7 +37,7 @@ class CutCommands(PruneCommands):
     def cut_here(self) -> None:
         """End a segment after the chosen token, or no longer."""
         if self.session.selection.query is None:
-            self.say("Choose where first")
+            self.say(tr("Choose where first"))
         else:
             self.cut_at(self.session.selection.query)
 
@@ -45,7 +46,7 @@ class CutCommands(PruneCommands):
         session = self.session
         reason = by_name("cut_here").why_off(session)
         if reason or session.capture is None:
-            self.say(reason)
+            self.say(tr(reason))
             return
         now = session.boundaries if session.cutting else ends_of(session.capture)
         if not isinstance(now, frozenset):  # a way that is on its way
@@ -76,26 +77,26 @@ class CutCommands(PruneCommands):
     def undo(self) -> None:
         """Take back what was done last: heads, masks or ends of segments."""
         if self.session.history.past:
-            self._turn(undoing.undo, self.session.history.past[-1], "Undone")
+            self._turn(undoing.undo, self.session.history.past[-1], "Undone: {deed}")
 
     def redo(self) -> None:
         """What was undone."""
         if self.session.history.future:
-            self._turn(undoing.redo, self.session.history.future[0], "Done again")
+            self._turn(undoing.redo, self.session.history.future[0], "Done again: {deed}")
 
     def _turn(self, way: Callable[[Session], Deed], deed: Deed, said: str) -> None:
         cuts = "boundaries" in deed.names
         if cuts and (reason := by_name("cut_here").why_off(self.session)):
-            self.say(reason)
+            self.say(tr(reason))
             return
         way(self.session)
         if cuts:
             self.capturing.start(self.session.checkpoint)
-        self.say(f"{said}: {deed.words}")
+        self.say(tr(said, deed=tr(deed.words)))
 
     def _cut(self, boundaries: Ends | str) -> None:
         if reason := by_name("cut_here").why_off(self.session):
-            self.say(reason)
+            self.say(tr(reason))
             return
         undoing.do(self.session, "moving the ends of segments", boundaries=boundaries)
         self.capturing.start(self.session.checkpoint)
@@ -109,23 +110,23 @@ class LengthDialog(Overlay):
 
     def __init__(self, over: QWidget, unit: str) -> None:
         super().__init__(over)
-        self.body.addWidget(label("Segments of one length", factor=1.15, weight=600))
-        words = f"The first has one {unit}, each after it as many as you say."
-        said = label(words, kind="secondary", factor=0.92)
+        self.body.addWidget(label(tr("Segments of one length"), factor=1.15, weight=600))
+        words = "The first has one {unit}, each after it as many as you say."
+        said = label(tr(words, unit=tr(unit)), kind="secondary", factor=0.92)
         said.setWordWrap(True)
         self.body.addWidget(said)
         self.count = QSpinBox()
         self.count.setRange(1, LONGEST)
         self.count.setValue(USUAL)
         self.count.lineEdit().setTextMargins(6, 0, 6, 0)
-        name = label(f"How many {unit}s each")
+        name = label(tr("How many {units} each", units=tr(f"{unit}s")))
         name.setBuddy(self.count)
         self.count.setAccessibleName(name.text())
         row = QHBoxLayout()
         row.addWidget(name)
         row.addWidget(self.count, 1)
         self.body.addLayout(row)
-        go = Button("Capture", "capture", kind="filled")
+        go = Button(tr("Capture"), "capture", kind="filled")
         go.clicked.connect(self._accept)
         self.offer(go)
 

@@ -1,4 +1,4 @@
-"""The dialogs: an error, the keys, and what this is."""
+"""The dialogs: an error, what this is, and its licences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
-    QScrollArea,
     QTextBrowser,
     QVBoxLayout,
     QWidget,
@@ -20,18 +19,13 @@ from PySide6.QtWidgets import (
 
 import hgviz
 from hgviz.gui import theme
-from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.controls import Button, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
     from hgviz.core import HgvizError
-
-SYMBOLS = {
-    "Left": "←", "Right": "→", "Up": "↑", "Down": "↓", "Return": "Enter", ".": "full stop",
-    ",": "comma",
-}  # fmt: skip
 
 
 class ErrorDialog(Overlay):
@@ -53,7 +47,7 @@ class ErrorDialog(Overlay):
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         self._lines = QVBoxLayout()
         self._lines.setSpacing(8)
-        what, *rest = error.lines
+        what, *rest = map(tr, error.lines)
         self._lines.addWidget(_wrapped(what.rstrip("."), 1.15, 600))
         for words in rest:
             self._lines.addWidget(_wrapped(words))
@@ -63,12 +57,12 @@ class ErrorDialog(Overlay):
             self._add_details()
         self.body.addSpacing(12)
         buttons = QHBoxLayout()
-        copy = Button("Copy details", kind="link")
+        copy = Button(tr("Copy details"), kind="link")
         copy.clicked.connect(self._copy)
         buttons.addSpacing(30)
         buttons.addWidget(copy)
         buttons.addStretch(1)
-        close = Button("Close")
+        close = Button(tr("Close"))
         close.clicked.connect(self.finish)
         self.default = close
         if action is not None:
@@ -79,11 +73,13 @@ class ErrorDialog(Overlay):
         self.body.addLayout(buttons)
 
     def _add_details(self) -> None:
-        self._fold = Button("Details", "chevron-right", kind="link")
+        self._fold = Button(tr("Details"), "chevron-right", kind="link")
         self._fold.clicked.connect(self._unfold)
         self._details = QPlainTextEdit(self.error.details)
         self._details.setReadOnly(True)
         self._details.setFont(theme.mono(0.92))
+        self._details.setAccessibleName(tr("Details"))
+        self._details.setTabChangesFocus(True)
         self._details.setFixedHeight(130)
         self._details.hide()
         self._lines.addWidget(self._fold, 0, Qt.AlignmentFlag.AlignLeft)
@@ -105,53 +101,6 @@ class ErrorDialog(Overlay):
         self.asked.emit(self._action[0])
 
 
-class ShortcutSheet(Overlay):
-    """Every key, by menu."""
-
-    wide = 760
-
-    def __init__(self, over: QWidget) -> None:
-        super().__init__(over)
-        self.body.addWidget(label("Keyboard shortcuts", factor=1.15, weight=600))
-        inside = QWidget()
-        columns = QHBoxLayout(inside)
-        columns.setContentsMargins(0, 8, 8, 0)
-        columns.setSpacing(40)
-        sides = (QVBoxLayout(), QVBoxLayout())
-        for side in sides:
-            side.setSpacing(4)
-            columns.addLayout(side, 1)
-        for menu in MENUS:
-            rows = [one for one in ACTIONS if one.menu == menu and one.keys]
-            side = sides[int(menu in ("Heads", "Analyse", "Help"))]
-            if rows:
-                side.addSpacing(8 if side.count() else 0)
-                side.addWidget(label(menu, factor=0.92, weight=600, kind="secondary"))
-            for one in rows:
-                row = QHBoxLayout()
-                row.addWidget(Words(one.words.rstrip("…")), 1)
-                for cap in key_caps(one.keys[0]):
-                    row.addWidget(cap)
-                side.addLayout(row)
-        for side in sides:
-            side.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(inside)
-        inside.setAutoFillBackground(False)
-        scroll.viewport().setAutoFillBackground(False)
-        self._scroll, self._need = scroll, inside.sizeHint().height() + 8
-        self.body.addWidget(scroll, 1)
-        note = "Letters act outside text fields. Space steps in Follow; the wheel zooms a map."
-        self.body.addWidget(label(note, factor=0.92, kind="secondary"))
-        _close_row(self)
-
-    def place(self) -> None:
-        """All keys where there is room, else as many, to be scrolled."""
-        self._scroll.setMinimumHeight(max(0, min(self.height() - 240, self._need)))
-        super().place()
-
-
 class About(Overlay):
     """The program, its version and what it runs on."""
 
@@ -164,7 +113,7 @@ class About(Overlay):
         words = QVBoxLayout()
         words.setSpacing(4)
         words.addWidget(label(f"hgviz {hgviz.__version__}", factor=1.55, weight=600))
-        words.addWidget(_wrapped("Looks into transformer attention, at every resolution."))
+        words.addWidget(_wrapped(tr("Looks into transformer attention, at every resolution.")))
         row = QHBoxLayout()
         row.setSpacing(16)
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
@@ -173,12 +122,12 @@ class About(Overlay):
         self.body.addSpacing(8)
         versions = f"Python {platform.python_version()}, PySide6 {PySide6.__version__}"
         for line in (
-            "MIT licence. Qt is used under the LGPL, version 3.",
-            "The sample Hourglass was trained on WikiText-2, which is CC BY-SA.",
+            tr("MIT licence. Qt is used under the LGPL, version 3."),
+            tr("The sample Hourglass was trained on WikiText-2, which is CC BY-SA."),
             versions,
         ):
             self.body.addWidget(_wrapped(line, 0.92, kind="secondary"))
-        licences = Button("Licences", kind="link")
+        licences = Button(tr("Licences"), kind="link")
         licences.clicked.connect(self._licences)
         self.body.addSpacing(8)
         _close_row(self, licences)
@@ -199,24 +148,18 @@ class Licences(Overlay):
         texts = [folder / "README.md", folder / "bundled.md"]
         view = QTextBrowser()
         view.setOpenExternalLinks(True)
-        view.setAccessibleName("Licences")
+        view.setAccessibleName(tr("Licences"))
         view.setMarkdown("\n\n".join(one.read_text("utf-8") for one in texts if one.exists()))
         view.setMinimumHeight(420)
         self.body.addWidget(view, 1)
-        where = _wrapped(f"The texts are in {folder}", 0.92, kind="secondary")
+        where = _wrapped(tr("The texts are in {folder}", folder=folder), 0.92, kind="secondary")
         where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.body.addWidget(where)
         _close_row(self)
 
 
-def key_caps(keys: str) -> list[QLabel]:
-    """A shortcut as one small cap for each key."""
-    parts = ["+"] if keys == "+" else keys.split("+")
-    return [label(SYMBOLS.get(one, one), factor=0.85, kind="key") for one in parts]
-
-
 def _close_row(dialog: Overlay, *others: QWidget) -> None:
-    dialog.default = Button("Close")
+    dialog.default = Button(tr("Close"))
     dialog.default.clicked.connect(dialog.finish)
     row = QHBoxLayout()
     for one in others:
@@ -233,4 +176,4 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-__all__ = ["About", "ErrorDialog", "Licences", "ShortcutSheet", "key_caps"]
+__all__ = ["About", "ErrorDialog", "Licences"]

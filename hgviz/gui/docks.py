@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, label
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
 
 TABS = 190  # px
@@ -34,6 +35,7 @@ class DockColumn(QScrollArea):
         super().__init__()
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # it shows whatever in it has the keyboard
         inside = QWidget()
         inside.setProperty("kind", "pane")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -158,15 +160,19 @@ class Section(QWidget):
         """What can be done with it."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Copy as picture", self.panel.copy)
-        menu.addAction("Unfold" if self.folded else "Fold away", self._toggle)
+        menu.addAction(tr("What am I looking at?"), self._explain)
+        menu.addAction(tr("Copy as picture"), self.panel.copy)
+        menu.addAction(tr("Unfold") if self.folded else tr("Fold away"), self._toggle)
         menu.addSeparator()
-        menu.addAction("Move up", self._up)
-        menu.addAction("Move down", self._down)
+        menu.addAction(tr("Move up"), self._up)
+        menu.addAction(tr("Move down"), self._down)
         return menu
 
     def _menu(self, at: QPoint) -> None:
         self.menu().popup(at)
+
+    def _explain(self) -> None:
+        self.panel.asked.emit("explain")
 
     def _up(self) -> None:
         self.moved.emit(self.panel.title, -1)
@@ -190,9 +196,9 @@ class SectionHead(QFrame):
         self.setFixedHeight(32)
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 0, 10, 0)
-        row.addWidget(label(title, weight=600))
+        row.addWidget(label(tr(title), weight=600))
         row.addStretch(1)
-        more = IconButton("more", f"More for {title}")
+        more = IconButton("more", tr("More for {pane}", pane=tr(title)))
         more.setFixedSize(24, 24)
         more.clicked.connect(self._more)
         row.addWidget(more)
@@ -235,8 +241,10 @@ class DockTabs(QWidget):
         self.bar.setExpanding(False)
         self.bar.setFixedHeight(32)
         self.bar.setUsesScrollButtons(True)
+        self.bar.setAccessibleName(tr("Docks"))
         self.bar.setFont(theme.font(0.92, 500))
         self.stack = QStackedWidget()
+        self._titles: list[str] = []  # of the tabs, in the words of the code
         self._low = self._open = False
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -255,10 +263,12 @@ class DockTabs(QWidget):
             scroll.setWidget(panel)
             panel.show()
             self.stack.addWidget(scroll)
-            self.bar.addTab(panel.title)
+            self._titles.append(panel.title)
+            self.bar.addTab(tr(panel.title))
 
     def release(self) -> None:
         """Let go of the panels: an area that only lost its widget would go on resizing it."""
+        self._titles.clear()
         while self.bar.count():
             self.bar.removeTab(0)
             scroll = self.stack.widget(0)
@@ -269,17 +279,15 @@ class DockTabs(QWidget):
 
     def show_tab(self, title: str, there: bool) -> None:
         """Show or hide one tab."""
-        for index in range(self.bar.count()):
-            if self.bar.tabText(index) == title:
-                self.bar.setTabVisible(index, there)
+        if title in self._titles:
+            self.bar.setTabVisible(self._titles.index(title), there)
 
     def choose(self, title: str) -> None:
         """Show the panel of a tab, in a low window too."""
-        for index in range(self.bar.count()):
-            if self.bar.tabText(index) == title:
-                self.bar.setCurrentIndex(index)
-                self._open = True
-                self._room()
+        if title in self._titles:
+            self.bar.setCurrentIndex(self._titles.index(title))
+            self._open = True
+            self._room()
 
     def set_low(self, low: bool) -> None:
         """A low window has no room for an open tab beside the map."""

@@ -31,11 +31,13 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.controls import label, line
-from hgviz.gui.dialogs import SYMBOLS
+from hgviz.gui.helping.keys import SYMBOLS
 from hgviz.gui.keeping.recent import place_of
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.words import ends
+from hgviz.gui.window import FIND
 
 if TYPE_CHECKING:
     from hgviz.core import HeadId
@@ -54,11 +56,13 @@ Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: an action by name, a head, or a file that was opened before."""
+    """One line: an action by name, a head, or a file that was opened before. english: the words
+    as the code has them, which find it in every language."""
 
     words: str
     note: str
     icon: str
+    english: str = ""
     keys: str = ""
     action: str = ""
     head: HeadId | None = None
@@ -71,12 +75,13 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
     """All there is to find, first the actions that were found last, the newest of these first."""
     found = [
         Entry(
-            one.words,
-            one.menu,
+            tr(one.words),
+            tr(one.menu),
             one.icon,
+            one.words,
             one.keys[0] if one.keys else "",
             action=one.name,
-            off=one.why_off(session),
+            off=tr(one.why_off(session)),
             used=one.name in used,
         )
         for one in ACTIONS
@@ -84,15 +89,21 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
     ]
     found.sort(key=lambda one: used.index(one.action) if one.action in used else len(used))
     for path in session.recent:
-        gone = "It is not there any more" if path in session.gone else ""
-        words = f"Open {name_of(path)}"
-        found.append(Entry(words, place_of(path), "open", path=path, off=gone))
+        gone = tr("It is not there any more") if path in session.gone else ""
+        name = name_of(path)
+        words, english = tr("Open {name}", name=name), f"Open {name}"
+        found.append(Entry(words, place_of(path), "open", english, path=path, off=gone))
     for head in session.spec.heads if session.spec else ():
         fact = session.facts.get(head)
         where = ends(session.spec, head.layer)
-        role = fact.role if fact is not None else ""
-        note = role or (f"at {where}" if where else f"in layer {head.layer}")
-        found.append(Entry(f"Go to head {head}", note, "eye", head=head))
+        if fact is not None and fact.role:
+            note = tr(fact.role)
+        elif where:
+            note = tr("at {level}", level=where)
+        else:
+            note = tr("in layer {layer}", layer=head.layer)
+        words, english = tr("Go to head {head}", head=head), f"Go to head {head}"
+        found.append(Entry(words, note, "eye", english, head=head))
     return found
 
 
@@ -139,8 +150,8 @@ class Finder(Overlay):
         self.field.setFrame(False)
         self.field.setStyleSheet("border: 0; background: transparent;")
         self.field.setFont(theme.font(1.15))
-        self.field.setPlaceholderText("Find a command or head")
-        self.field.setAccessibleName("Find a command or head")
+        self.field.setPlaceholderText(tr(FIND))
+        self.field.setAccessibleName(tr(FIND))
         self.field.installEventFilter(self)
         self.field.textChanged.connect(self._narrow)
         self.count = label("", factor=0.92, kind="secondary")
@@ -162,7 +173,8 @@ class Finder(Overlay):
         self.list.setItemDelegate(_Painter(self.list))
         self.list.setFixedHeight(ROW * ROWS)
         self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the field's arrows move in it
+        self.list.setAccessibleName(tr("What was found"))
         self.list.setMouseTracking(True)
         self.list.clicked.connect(self._take)
         self.body.addWidget(self.list)
@@ -201,7 +213,8 @@ class Finder(Overlay):
         self.model.narrow(query)
         self.list.setCurrentIndex(self.model.index(0))
         self.list.scrollToTop()
-        self.count.setText(f"{self.model.rowCount()} of {len(self.model.all)}")
+        count, total = self.model.rowCount(), len(self.model.all)
+        self.count.setText(tr("{count} of {total}", count=count, total=total))
 
     def _move(self, by: int) -> None:
         rows = self.model.rowCount()
@@ -239,7 +252,10 @@ class _Lines(QAbstractListModel):
         for number, entry in enumerate(self.all):
             lately = -USED if entry.used and query else 0
             by_words = match(query, entry.words)
+            by_english = match(query, entry.english)
             by_note = match(query, f"{entry.words} {entry.note}")
+            if by_english is not None and (by_words is None or by_english[0] < by_words[0]):
+                by_words = by_english[0], by_words[1] if by_words is not None else ()
             if by_words is not None:
                 found.append((by_words[0] + lately, number, entry, by_words[1]))
             elif by_note is not None:
@@ -258,7 +274,7 @@ class _Lines(QAbstractListModel):
         """The words, for the screen and for screen readers; the entry, for the painter."""
         entry, places = self.shown[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{entry.words}, {entry.off or entry.note}"
+            return ", ".join(filter(None, (entry.words, entry.off or entry.note, entry.keys)))
         if role == Qt.ItemDataRole.ToolTipRole:
             return entry.off or None
         if role == Qt.ItemDataRole.UserRole:
@@ -332,7 +348,7 @@ class _Painter(QStyledItemDelegate):
         font = theme.font(0.85)
         metrics = QFontMetrics(font)
         for key in reversed(entry.keys.split("+")):
-            words = SYMBOLS.get(key, key)
+            words = tr(SYMBOLS[key]) if key in SYMBOLS else key
             wide = max(20, metrics.horizontalAdvance(words) + 12)
             cap = QRect(x - wide, box.center().y() - 9, wide, 20)
             painter.setPen(QPen(now.edge, 1))

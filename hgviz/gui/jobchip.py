@@ -9,10 +9,11 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from hgviz.gui.controls import Button, IconButton, Progress, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.panels.jobs import JobList
 from hgviz.gui.views.busy import time_left
-from hgviz.gui.working import GOING
+from hgviz.gui.working import GOING, within
 
 if TYPE_CHECKING:
     from hgviz.session import Work
@@ -33,7 +34,7 @@ class JobChip(QWidget):
         self._bar = Progress()
         self._bar.setFixedWidth(64)
         self._left = label("", factor=0.92, kind="secondary")
-        self._stop = IconButton("stop", "Stop")
+        self._stop = IconButton("stop", tr("Stop"))
         self._stop.setFixedSize(22, 22)
         self._stop.clicked.connect(self._drop)
         row = QHBoxLayout(self)
@@ -45,7 +46,8 @@ class JobChip(QWidget):
         row.addWidget(self._stop)
         self.setFixedWidth(WIDE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setToolTip("All jobs")
+        self.setToolTip(tr("All jobs"))
+        self.setAccessibleName(tr("All jobs"))
         self.hide()
 
     def show_work(self, works: tuple[Work, ...]) -> None:
@@ -57,13 +59,13 @@ class JobChip(QWidget):
             return
         one = runs[-1]
         self._key = one.key
-        more = f" and {len(going) - 1} more" if len(going) > 1 else ""
-        self._title.say(one.title + more)
+        title, more = tr(one.title), len(going) - 1
+        self._title.say(tr("{job} and {count} more", job=title, count=more) if more else title)
         self._bar.show_part(one.done / one.total if one.total else 0.0)
-        left = time_left(one.left).removeprefix("about ").removesuffix(" left")
-        self._left.setText(left if one.state == "running" else one.state)
-        words = f"Stop {one.title[:1].lower()}{one.title[1:]}"
-        self._stop.setToolTip(f"{words}: {one.keeps}" if one.keeps else words)
+        running = one.state == "running"
+        self._left.setText(time_left(one.left, short=True) if running else tr(one.state))
+        words = tr("Stop {job}", job=within(one.title))
+        self._stop.setToolTip(f"{words}: {tr(one.keeps)}" if one.keeps else words)
         self._stop.setAccessibleName(words)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -83,13 +85,13 @@ class JobsDialog(Overlay):
 
     def __init__(self, over: QWidget) -> None:
         super().__init__(over)
-        self.body.addWidget(label("Jobs", factor=1.15, weight=600))
-        self._none = label("Nothing is running.", kind="secondary")
+        self.body.addWidget(label(tr("Jobs"), factor=1.15, weight=600))
+        self._none = label(tr("Nothing is running."), kind="secondary")
         self.list = JobList(notes=True)
         self.list.dropped.connect(self.dropped)
         self.body.addWidget(self._none)
         self.body.addWidget(self.list)
-        self.default = Button("Close")
+        self.default = Button(tr("Close"))
         self.default.clicked.connect(self.finish)
         row = QHBoxLayout()
         row.addStretch(1)

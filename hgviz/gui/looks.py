@@ -1,53 +1,64 @@
 """The pictures of the window, and the ways to look at what is selected: tabs over the middle of
-the Inspect page. A new picture is one more name in VIEWS, in LOOKS a tab of its own.
+the Inspect page. A new picture is one more row of VIEWS, in LOOKS a tab of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pkgutil import resolve_name
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
-from hgviz.gui.across.view import AcrossView
-from hgviz.gui.attribution.view import AttributionView
-from hgviz.gui.heads.view import HeadsView
-from hgviz.gui.links.view import LinksView
-from hgviz.gui.neurons.view import NeuronView
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
-from hgviz.gui.views.map import MapView
-from hgviz.gui.views.text import TextStrip
 
-LOOKS = (MapView, LinksView, NeuronView, AttributionView, AcrossView, HeadsView)
+# every picture of the window; each is imported when it is built, most after the first one is seen
+VIEWS = {
+    "hourglass": "hgviz.gui.views.hourglass:HourglassView",
+    "map": "hgviz.gui.views.map:MapView",
+    "links": "hgviz.gui.links.view:LinksView",
+    "neurons": "hgviz.gui.neurons.view:NeuronView",
+    "attribution": "hgviz.gui.attribution.view:AttributionView",
+    "across": "hgviz.gui.across.view:AcrossView",
+    "heads": "hgviz.gui.heads.view:HeadsView",
+    "text": "hgviz.gui.views.text:TextStrip",
+    "follow": "hgviz.gui.views.follow:FollowView",
+}
+# those that have a tab over the middle, and what it says
+LOOKS = {
+    "map": "Map", "links": "Links", "neurons": "Neurons", "attribution": "Attribution",
+    "across": "Across levels", "heads": "All heads",
+}  # fmt: skip
 
-VIEWS = (HourglassView, *LOOKS, TextStrip, FollowView)
+
+def view(name: str) -> type[View]:
+    """The class of one of VIEWS, imported now."""
+    found: type[View] = resolve_name(VIEWS[name])
+    return found
 
 
 class Looks(QWidget):
-    """Views of one selection, of which one is shown; the bar is there where there are several."""
+    """Views of one selection, of which one is shown, under a tab for each of LOOKS."""
 
     chosen = Signal(str)  # the name of a look
 
-    def __init__(self, looks: Sequence[View], capturing: QWidget) -> None:
+    def __init__(self, first: View, capturing: QWidget) -> None:
         super().__init__()
-        self._looks = {one.name: one for one in looks}
+        self._looks: dict[str, View] = {}
         self._capturing = capturing
-        self._busy, self._name = False, looks[0].name
+        self._busy, self._name = False, first.name
         self.bar = QTabBar()
         self.bar.setDrawBase(False)
         self.bar.setExpanding(False)
         self.bar.setFixedHeight(32)
         self.bar.setUsesScrollButtons(True)
         self.bar.setFont(theme.font(0.92, 500))
-        self.bar.setAccessibleName("Ways to look at this head")
-        self.bar.setVisible(len(looks) > 1)
+        self.bar.setAccessibleName(tr("Ways to look at this head"))
         self.stack = QStackedWidget()
-        for one in looks:
-            self.bar.addTab(one.title)
-            self.stack.addWidget(one)
+        for title in LOOKS.values():
+            self.bar.addTab(tr(title))
+        self.take(first)
         self.stack.addWidget(capturing)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -56,10 +67,16 @@ class Looks(QWidget):
         column.addWidget(self.stack, 1)
         self.bar.currentChanged.connect(self._chosen)
 
+    def take(self, *looks: View) -> None:
+        """Have the views of more looks."""
+        for one in looks:
+            self._looks[one.name] = one
+            self.stack.addWidget(one)
+
     def show_look(self, name: str) -> None:
         """Show one of the views."""
         self._name = name
-        self.bar.setCurrentIndex([*self._looks].index(name))
+        self.bar.setCurrentIndex([*LOOKS].index(name))
         self._show()
 
     def show_capturing(self, running: bool) -> None:
@@ -71,6 +88,6 @@ class Looks(QWidget):
         self.stack.setCurrentWidget(self._capturing if self._busy else self._looks[self._name])
 
     def _chosen(self, index: int) -> None:
-        name = [*self._looks][index]
+        name = [*LOOKS][index]
         if name != self._name:
             self.chosen.emit(name)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QGraphicsDropShadowEffect,
     QHBoxLayout,
     QPushButton,
+    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -18,8 +19,10 @@ from shiboken6 import isValid
 
 from hgviz.gui import theme
 from hgviz.gui.controls import Button
+from hgviz.gui.language import tr
 
 MARGIN = 24  # px of scrim that always shows around a card
+RETURN = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class Overlay(QWidget):
@@ -59,7 +62,7 @@ class Overlay(QWidget):
     def offer(self, default: QPushButton) -> None:
         """End the card with the button that does it, and Cancel."""
         self.default = default
-        cancel = Button("Cancel")
+        cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
         row = QHBoxLayout()
         row.addStretch(1)
@@ -116,7 +119,7 @@ class Overlay(QWidget):
         """Escape closes, Return presses the default button."""
         if event.key() == Qt.Key.Key_Escape:
             self.finish()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        elif event.key() in RETURN:
             here = QApplication.focusWidget()
             button = here if isinstance(here, QAbstractButton) else self.default
             if button is not None and button.isEnabled():
@@ -133,9 +136,11 @@ class Overlay(QWidget):
         if stops:
             here = QApplication.focusWidget()
             at = stops.index(here) if here in stops else -1
-            stops[(at + (1 if forward else -1)) % len(stops)].setFocus(
-                Qt.FocusReason.TabFocusReason
-            )
+            to = stops[(at + (1 if forward else -1)) % len(stops)]
+            to.setFocus(Qt.FocusReason.TabFocusReason)
+            for area in self.card.findChildren(QScrollArea):
+                if area.isAncestorOf(to):
+                    area.ensureWidgetVisible(to)
         return True
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -149,3 +154,9 @@ class Overlay(QWidget):
             for one in self.card.findChildren(QWidget)
             if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible() and one.isEnabled()
         ]
+
+
+def ctrl_return(event: QKeyEvent) -> bool:
+    """Whether Ctrl+Return was pressed: Ctrl by itself has its own modifier, too, and is not."""
+    held = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+    return event.key() in RETURN and bool(held)

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.controls import Button, Words, label, splitter
 from hgviz.gui.docks import DockColumn, DockTabs
-from hgviz.gui.heads.view import HeadsView
+from hgviz.gui.helping.welcome import THINGS
 from hgviz.gui.keeping.offering import RecentList
-from hgviz.gui.looks import LOOKS, Looks
+from hgviz.gui.language import tr
+from hgviz.gui.looks import LOOKS, Looks, view
 from hgviz.gui.panels import PANELS, HeadPanel, JobsPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views.base import View
-from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 from hgviz.models.formats.readers import READERS
 from hgviz.settings import Settings
+
+if TYPE_CHECKING:
+    from hgviz.gui.commands import Commands
+    from hgviz.gui.heads.view import HeadsView
 
 DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
@@ -37,14 +42,18 @@ FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip 
 
 
 class InspectPage(QWidget):
-    """Hourglass | map | docks over the text strip; below 1280 px the docks are tabs."""
+    """Hourglass | map | docks over the text strip; below 1280 px the docks are tabs.
+
+    It begins with the map; `complete` brings the other looks.
+    """
+
+    heads: HeadsView
 
     def __init__(self) -> None:
         super().__init__()
         self.hourglass, self.strip = HourglassView(), TextStrip()
-        self.looks: tuple[View, ...] = tuple(look() for look in LOOKS)
-        self.map = next(one for one in self.looks if isinstance(one, MapView))
-        self.heads = next(one for one in self.looks if isinstance(one, HeadsView))
+        self.map = MapView()
+        self.looks: tuple[View, ...] = (self.map,)
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
         self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))
@@ -52,13 +61,13 @@ class InspectPage(QWidget):
         self._there = {self.jobs.title: False, self.texts.title: False}
         self.column = DockColumn(self.panels)
         self.tabs = DockTabs()
-        self.tabbed = Looks(self.looks, self.capturing)
-        self.middle = _splitter(Qt.Orientation.Vertical, self.tabbed, self.tabs)
-        self.across = _splitter(Qt.Orientation.Horizontal, self.hourglass, self.middle, self.column)
-        self.down = _splitter(Qt.Orientation.Vertical, self.across, self.strip)
-        for splitter, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
+        self.tabbed = Looks(self.map, self.capturing)
+        self.middle = splitter(Qt.Orientation.Vertical, self.tabbed, self.tabs)
+        self.across = splitter(Qt.Orientation.Horizontal, self.hourglass, self.middle, self.column)
+        self.down = splitter(Qt.Orientation.Vertical, self.across, self.strip)
+        for panes, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
             for number, stretch in enumerate(stretches):
-                splitter.setStretchFactor(number, stretch)
+                panes.setStretchFactor(number, stretch)
         self.column.setFixedWidth(DOCKS)
         self._side = "right"
         self.tabs.hide()
@@ -66,7 +75,7 @@ class InspectPage(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.down)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nobody in particular: arrows are letters
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are letters
         self._tabbed = self._low = False
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
@@ -74,6 +83,18 @@ class InspectPage(QWidget):
         for title in self._there:
             self._show(title, False)
         self.arrange((), Settings().folded)
+
+    def complete(self) -> None:
+        """Have the views of all looks."""
+        more = {name: view(name)() for name in LOOKS if name != self.map.name}
+        self.looks = (self.map, *more.values())
+        self.heads = cast("HeadsView", more["heads"])
+        self.tabbed.take(*more.values())
+
+    def join(self, commands: Commands) -> None:
+        """Have done what people do in looks that come later."""
+        self.heads.example.connect(commands.show_example)
+        self.heads.found.connect(commands.take_habits)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -173,11 +194,14 @@ class FollowPage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.follow = FollowView()
+        self.follow = view("follow")()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.follow)
-        self.setFocusProxy(self.follow)
+
+    def take_focus(self) -> bool:
+        """The letters get the keyboard."""
+        return self.follow.take_focus()
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -189,9 +213,11 @@ class FollowPage(QWidget):
 
 
 class EmptyPage(QWidget):
-    """Nothing is open: a ghost of the picture, one sentence, one filled button, one other."""
+    """Nothing is open: a ghost of the picture, one sentence, one filled button, one other; what to
+    try, and files to go on with."""
 
     asked = Signal(str)
+    tried = Signal(str)  # the name of one of THINGS
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,10 +226,12 @@ class EmptyPage(QWidget):
         words = QVBoxLayout()
         words.setSpacing(8)
         words.addStretch(1)
-        words.addWidget(label("Open a model to look inside", factor=1.55, weight=600))
+        words.addWidget(label(tr("Open a model to look inside"), factor=1.55, weight=600))
         sentence = label(
-            "Drop a checkpoint folder here, or start with the sample: a small Hourglass that "
-            "reads text letter by letter.",
+            tr(
+                "Drop a checkpoint folder here, or start with the sample: a small Hourglass that "
+                "reads text letter by letter."
+            ),
             kind="secondary",
         )
         sentence.setWordWrap(True)
@@ -215,7 +243,7 @@ class EmptyPage(QWidget):
             ("open_sample", "Open the sample", "", "filled"),
             ("open_folder", "Open a checkpoint…", "open", ""),
         ):
-            button = Button(said, icon, kind=kind)
+            button = Button(tr(said), icon, kind=kind)
             button.setMinimumHeight(32)
             button.setProperty("action", action)
             button.clicked.connect(self._clicked)
@@ -224,25 +252,26 @@ class EmptyPage(QWidget):
         buttons.addStretch(1)
         words.addLayout(buttons)
         words.addSpacing(16)
-        words.addWidget(label("Two things to try", weight=600))
+        words.addWidget(label(tr("Three things to try"), weight=600))
         tries = QGridLayout()
-        tries.setColumnMinimumWidth(0, 110)
+        tries.setHorizontalSpacing(12)
         tries.setColumnStretch(1, 1)
-        for row, (mode, does) in enumerate(
-            (
-                ("Inspect", "what a head looks at, letter by letter or word by word"),
-                ("Follow", "what becomes of one letter or word on its way through all layers"),
-            )
-        ):
-            tries.addWidget(label(mode, weight=600), row, 0)
-            tries.addWidget(Words(does, kind="secondary"), row, 1)
+        for row, thing in enumerate(THINGS):
+            tries.addWidget(label(tr(thing.words), weight=600), row, 0)
+            tries.addWidget(Words(tr(thing.short), kind="secondary"), row, 1)
+            does = Button(tr(thing.button))
+            does.setAccessibleDescription(tr(thing.shows))
+            does.clicked.connect(partial(self.tried.emit, thing.name))
+            tries.addWidget(does, row, 2)
         words.addLayout(tries)
         words.addSpacing(16)
         self.recent = RecentList()
         words.addWidget(self.recent)
         words.addSpacing(8)
-        opens = ", ".join([*(one.label for one in READERS), "captures", "studies", "sessions"])
-        formats = label(f"Opens: {opens}", factor=0.92, kind="secondary")
+        opens = [*(one.label for one in READERS), "captures", "studies", "sessions"]
+        formats = label(
+            tr("Opens: {formats}", formats=", ".join(map(tr, opens))), factor=0.92, kind="secondary"
+        )
         formats.setWordWrap(True)
         words.addWidget(formats)
         words.addStretch(1)
@@ -294,15 +323,6 @@ class Ghost(QWidget):
             painter.setBrush(now.hover)
             for box in blanks:
                 painter.drawRoundedRect(box, 3, 3)
-
-
-def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
-    out = QSplitter(way)
-    out.setHandleWidth(1)
-    out.setChildrenCollapsible(False)
-    for one in widgets:
-        out.addWidget(one)
-    return out
 
 
 __all__ = ["FollowPage", "InspectPage"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 from PySide6.QtCore import QTimer
@@ -19,16 +20,13 @@ from hgviz.gui.actions import RECENT
 from hgviz.gui.app import application, wants_dark
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
-from hgviz.gui.compare.page import ComparePage
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.keeping.laying import Laying
 from hgviz.gui.keeping.offering import RecentMenu
 from hgviz.gui.keeping.sessions import last
+from hgviz.gui.language import tr
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
-from hgviz.gui.prune.page import PrunePage
 from hgviz.gui.status import Status
-from hgviz.gui.sweeps.page import SweepPage
-from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.sweeps.running import RUN
 from hgviz.gui.taskbar import Taskbar
 from hgviz.gui.views.base import View
@@ -37,16 +35,33 @@ from hgviz.gui.working import GOING
 from hgviz.resources import resource
 from hgviz.session import Session
 
+LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not begin with
 LONG = 1000  # ms: jobs shorter than this are not listed
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
 
+if TYPE_CHECKING:
+    from hgviz.gui.compare.page import ComparePage
+    from hgviz.gui.prune.page import PrunePage
+    from hgviz.gui.sweeps.page import SweepPage
+
+    Page = InspectPage | FollowPage | PrunePage | ComparePage | SweepPage
+
 
 class Program:
-    """One window at work. `keep` False: no settings are written when it closes."""
+    """One window at work. `keep` False: no settings are written when it closes. `whole` False: the
+    pages of LATER are built when they are wanted, or there is time.
+    """
 
-    def __init__(self, frame: Window, keep: bool = True) -> None:
+    follow: FollowPage
+    prune: PrunePage
+    compare: ComparePage
+    sweep: SweepPage
+
+    def __init__(self, frame: Window, keep: bool = True, whole: bool = True) -> None:
         self.frame, self._keep, self._open = frame, keep, True
+        self._complete = False
         self._lasting = False  # whether what is open is to come back
+        self._sure = False  # whether it may close without a question
         self._app = application()
         kept = settings.load()
         self.session, self.lanes = Session(), Lanes()
@@ -57,33 +72,25 @@ class Program:
         )
         self.commands = Commands(frame, self.session, self.lanes)
         with theme.undressed(self._app):
-            self.empty, self.inspect, self.follow = EmptyPage(), InspectPage(), FollowPage()
-            self.prune, self.compare, self.sweep = PrunePage(), ComparePage(), SweepPage()
-            frame.furnish({
-                "empty": self.empty, "inspect": self.inspect, "follow": self.follow,
-                "prune": self.prune, "compare": self.compare, "sweep": self.sweep,
-            })  # fmt: skip
-        pages = (self.inspect, self.follow, self.prune, self.compare, self.sweep)
-        self.views: tuple[View, ...] = tuple(view for page in pages for view in page.views)
-        self.commands.views = self.views
-        for view in self.views:
-            view.bind(self.session, self.lanes)
-            view.asked.connect(partial(self.commands.run_for, view))
+            self.empty, self.inspect = EmptyPage(), InspectPage()
+            frame.furnish({"empty": self.empty, "inspect": self.inspect})
+            self.laying = Laying(frame, self.inspect)
+            self.laying.restore(kept)
+            self.inspect.respond(frame.width(), frame.height())
+        self.views: tuple[View, ...] = ()
+        self._pages: tuple[Page, ...] = (self.inspect,)
+        self._bind()
         self.empty.asked.connect(self.commands.run)
+        self.empty.tried.connect(self.commands.try_out)
         self.empty.recent.chosen.connect(self.commands.open_recent)
         self.empty.recent.removed.connect(self.commands.recent.remove)
         menu, look = frame.menus[RECENT], self.commands.recent.look
         self.recent = RecentMenu(menu, self.session, look, self.commands.open_recent)
         for jobs in (self.inspect.jobs, self.inspect.capturing):
             jobs.dropped.connect(self.commands.drop)
-        self.prune.join(self.commands)
-        self.compare.join(self.commands)
-        self.sweep.join(self.commands)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
-        self.inspect.heads.example.connect(self.commands.show_example)
-        self.inspect.heads.found.connect(self.commands.take_habits)
         self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self.chip, self.taskbar = JobChip(), Taskbar()
@@ -99,22 +106,24 @@ class Program:
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
         frame.may_close = self._may_close
+        self.commands.speak = partial(QTimer.singleShot, 0, frame, self._speak)
         self.session.changed.connect(self._heard)
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
-        self.laying = Laying(frame, self.inspect)
-        self.laying.restore(kept)
         self.commands.lay(self.laying)
-        self._resized(frame.width(), frame.height())
         self.empty.recent.show_files(self.session.recent, self.session.gone)
         self._show_state()
         self._show_model()
         frame.show_theme()
+        if whole:
+            self.complete()
 
     def open_first(self, paths: Sequence[str], go_on: bool = True) -> None:
         """Open the paths of the command line; without any what was open last, and at first, or
         where nobody wants to go on with that, the capture that comes with hgviz."""
         self._lasting = self._keep
+        if go_on and not paths and self._at_first:
+            self.commands.greet()
         for path in paths:
             self.commands.opened_before[path] = opening.name_of(path)
         if paths:
@@ -125,12 +134,48 @@ class Program:
             self._open_sample()
         QTimer.singleShot(IDLE, self._idle)
 
+    def open_again(self) -> None:
+        """Open what was open when the window closed to open again in another language."""
+        self._lasting = self._keep
+        if last().exists():
+            self.commands.sessions.open_last(_nothing)
+        QTimer.singleShot(IDLE, self._idle)
+
+    @property
+    def _at_first(self) -> bool:
+        """Whether nobody has opened anything yet, nor put away what is offered then."""
+        kept = settings.load()
+        return not (kept.welcomed or kept.recent or last().exists())
+
     def _open_sample(self) -> None:
         first = resource(opening.FIRST)
         if first.exists():
             self.commands.open_path(str(first))
         else:
             self.commands.open_sample()
+
+    def complete(self) -> None:
+        """Build the looks and pages that nobody sees at first; once."""
+        if self._complete or not self._open:
+            return
+        self._complete = True
+        from hgviz.gui.compare.page import ComparePage
+        from hgviz.gui.prune.page import PrunePage
+        from hgviz.gui.sweeps.page import SweepPage
+
+        with theme.undressed(self._app):
+            self.inspect.complete()
+            self.follow, self.prune = FollowPage(), PrunePage()
+            self.compare, self.sweep = ComparePage(), SweepPage()
+            self.frame.furnish({
+                "follow": self.follow, "prune": self.prune, "compare": self.compare,
+                "sweep": self.sweep,
+            })  # fmt: skip
+        self._pages += (self.follow, self.prune, self.compare, self.sweep)
+        self._bind()
+        for page in (self.inspect, self.prune, self.compare, self.sweep):
+            page.join(self.commands)
+        self._resized(self.frame.width(), self.frame.height())
 
     def close(self) -> None:
         """Stop what runs, wait for it, and keep where the window was."""
@@ -165,11 +210,23 @@ class Program:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _bind(self) -> None:
+        """Have the views of all pages listen and ask."""
+        before = set(self.views)
+        self.views = tuple(view for page in self._pages for view in page.views)
+        self.commands.views = self.views
+        for view in self.views:
+            if view not in before:
+                view.bind(self.session, self.lanes)
+                view.asked.connect(partial(self.commands.run_for, view))
+
     def _heard(self, name: str) -> None:
         if name == "dark":
             theme.apply(self._app, self.session.dark)
             self.frame.show_theme()
         if name == "look":
+            if self.session.look != "map":
+                self.complete()
             self.inspect.tabbed.show_look(self.session.look)
         if name in (
             "capture",
@@ -212,6 +269,8 @@ class Program:
         capture = session.capture
         self.frame.offer_mode("sweep", session.sweep is not None)
         here = session.mode == "sweep" and session.sweep is not None
+        if session.mode in LATER:
+            self.complete()
         nothing = capture is None and session.model is None and session.study is None
         opens = any(one.state in GOING and one.key != RUN for one in session.work)
         if nothing and not opens and not here:
@@ -239,11 +298,21 @@ class Program:
         self.taskbar.show_part(runs[-1].done / runs[-1].total if listed and runs else None)
 
     def _may_close(self) -> bool:
-        return not self._open or self.commands.may_close(self._close_now)
+        return self._sure or not self._open or self.commands.may_close(self._close_now)
+
+    def _speak(self) -> None:
+        """Open the window again in the language that is chosen now."""
+        if self.commands.may_close(self._reopen, again=True):
+            self._reopen()
+
+    def _reopen(self) -> None:
+        self.frame.again = True
+        self._close_now()
 
     def _close_now(self) -> None:
-        """Somebody was asked."""
-        self.close()
+        """Somebody was asked. The window must be seen until it closes: Qt ends the program with
+        the last one that is."""
+        self._sure = True
         self.frame.close()
 
     def _look(self, name: str) -> None:
@@ -255,13 +324,16 @@ class Program:
 
     def _show_model(self) -> None:
         spec, sweep = self.session.spec, self.session.sweep
-        name = spec.name if spec else "No model"
-        name = trained_as(sweep, self.session.checkpoint) or name
+        name = spec.name if spec else tr("No model")
+        if sweep is not None:
+            from hgviz.gui.sweeps.results import trained_as
+
+            name = trained_as(sweep, self.session.checkpoint) or name
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):
-            size = "study"
+            size = tr("study")
         at = place(self.session.capture) if self.session.capture else None
-        which = f"text {at[0]:,} of {at[1]:,}" if at else ""
+        which = tr("text {number:,} of {count:,}", number=at[0], count=at[1]) if at else ""
         parts = (name, which, "hgviz") if spec else ("hgviz",)
         if sweep is not None and self.session.mode == "sweep":
             parts = (sweep.title, "hgviz")
@@ -271,11 +343,8 @@ class Program:
         self.frame.toolbar.models.show_model(name, size, self.commands.opened_before, here)
 
     def _resized(self, width: int, height: int) -> None:
-        self.inspect.respond(width, height)
-        self.follow.respond(width, height)
-        self.prune.respond(width, height)
-        self.compare.respond(width, height)
-        self.sweep.respond(width, height)
+        for page in self._pages:
+            page.respond(width, height)
 
     def _system_theme(self) -> None:
         """The system went light or dark: so does the window, unless somebody chose otherwise."""
@@ -283,12 +352,13 @@ class Program:
             self.session.put(dark=wants_dark("auto"))
 
     def _idle(self) -> None:
-        """Load torch once nothing else happens."""
+        """Load torch, and build what is left, once nothing else happens."""
         if not self._open:
             return
         if self.lanes.files.jobs or self.lanes.engine.jobs:
             QTimer.singleShot(IDLE, self._idle)
         else:
+            self.complete()
             self.commands.capturing.warm_up()
 
     def _keep_settings(self) -> None:
@@ -300,6 +370,10 @@ class Program:
         )
         with suppress(OSError):  # the window goes anyway; nobody is there to read about it
             settings.save(kept)
+
+
+def _nothing() -> None:
+    """Nothing was open."""
 
 
 def parameters(count: int) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz.gui.asking import IDS, TEXTS, ask_for, ask_where
-from hgviz.gui.composing import Reads, TextDialog
+from hgviz.gui.asking import CAPTURES, IDS, TEXTS, ask_for, ask_where
+from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Prompting:
 
     def edit(self) -> None:
         """Edit the text, or both; a model that reads none is asked for ids."""
+        from hgviz.gui.composing import Reads, TextDialog
+
         session = self.session
         spec = session.model.spec if session.model else session.spec
         if not Reads.of(session.model).text:
@@ -55,7 +57,7 @@ class Prompting:
 
     def ids(self) -> None:
         """Ask for a file of ids."""
-        ask_for(self.window, "Choose a file of ids", FILE, self.capture_ids, IDS)
+        ask_for(self.window, tr("Choose a file of ids"), FILE, self.capture_ids, tr(IDS))
 
     def capture_ids(self, path: str) -> None:
         """Capture what the ids of a file stand for."""
@@ -65,14 +67,14 @@ class Prompting:
 
     def corpus(self) -> None:
         """Ask for a file of texts, then where to keep its capture."""
-        ask_for(self.window, "Choose a file of texts", FILE, self.keep_corpus, TEXTS)
+        ask_for(self.window, tr("Choose a file of texts"), FILE, self.keep_corpus, tr(TEXTS))
 
     def keep_corpus(self, path: str) -> None:
         """Ask where to keep the capture of a file of texts."""
         self.remember(path)
         name = f"{Path(path).stem or 'texts'}.h5"
         chosen = partial(self.capture_corpus, path)
-        ask_where(self.window, "Keep the captures in", "Captures (*.h5)", name, chosen)
+        ask_where(self.window, tr("Keep the captures in"), tr(CAPTURES), name, chosen)
 
     def capture_corpus(self, path: str, out: str) -> None:
         """Capture every text of a file into one capture."""

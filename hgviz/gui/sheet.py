@@ -42,12 +42,15 @@ QPushButton:pressed { background: $line; }
 QPushButton:disabled { color: $secondary; border-color: $line; background: $raised; }
 QPushButton:focus { border: 1px solid $press; }
 QPushButton[kind="filled"] { background: $press; color: $on_press; border-color: $press; }
+QPushButton[kind="filled"]:focus { border: 2px solid $text; padding: 0 10px; min-height: 24px; }
 QPushButton[kind="filled"]:hover { background: $press_hover; border-color: $press_hover; }
 QPushButton[kind="filled"]:disabled { background: $hover; color: $secondary; border-color: $line; }
 QPushButton[kind="link"] { background: transparent; border: 1px solid transparent;
     padding: 0 4px; text-align: left; }
+QPushButton[kind="link"]:focus { border: 1px solid $press; }
 QPushButton[kind="link"]:hover { background: $hover; }
 QDialog QPushButton, QFrame[kind="float"] QPushButton { min-height: 30px; padding: 0 14px; }
+QFrame[kind="float"] QPushButton[kind="filled"]:focus { min-height: 28px; padding: 0 13px; }
 QFrame[kind="float"] QPushButton[kind="segment"] { min-height: 24px; padding: 0; }
 
 QToolButton { background: transparent; border: 1px solid transparent; border-radius: 6px; }
@@ -105,9 +108,11 @@ QTabBar::tab { background: transparent; color: $secondary; border: 0;
     border-bottom: 2px solid transparent; padding: 6px 12px; }
 QTabBar::tab:selected { color: $text; border-bottom: 2px solid $press; }
 QTabBar::tab:hover { color: $text; }
+QTabBar::tab:selected:focus { color: $press; background: $tint; }
 QTabWidget::pane { border: 0; }
-QTableView[kind="table"] { background: $pane; border: 0; outline: 0;
+QTableView[kind="table"] { background: $pane; border: 1px solid transparent; outline: 0;
     selection-background-color: $mark_tint; selection-color: $text; }
+QTableView[kind="table"]:focus { border: 1px solid $press; }
 QTableView[kind="table"]::item { padding: 0 8px; border: 0; }
 QTableView[kind="table"]::item:hover { background: $hover; }
 QTableView[kind="table"]::item:selected, QListView[kind="rows"]::item:selected {
@@ -117,6 +122,13 @@ QTableView[kind="table"] QHeaderView::section { background: $raised; color: $sec
     border: 0; padding: 4px 8px; border-bottom: 1px solid $line; border-top: 1px solid $line; }
 QTableView[kind="table"] QHeaderView::section:hover { color: $press; }
 QListView { background: transparent; border: 0; outline: 0; }
+QListView[kind="topics"] { border: 1px solid transparent; border-radius: 6px; padding: 3px; }
+QListView[kind="topics"]:focus { border: 1px solid $press; }
+QListView[kind="topics"]::item { padding: 5px 8px; border-radius: 4px; color: $text; }
+QListView[kind="topics"]::item:hover { background: $hover; }
+QListView[kind="topics"]::item:selected { background: $tint; color: $text; }
+QTextBrowser { background: $pane; color: $text; border: 1px solid $line; border-radius: 6px; }
+QTextBrowser:focus { border: 1px solid $press; }
 
 QWidget[kind="pane"] { background: $pane; }
 QFrame[kind="toolbar"] { background: $pane; border: 0; border-bottom: 1px solid $line; }
@@ -129,7 +141,8 @@ QLabel[kind="secondary"] { color: $secondary; }
 QLabel[kind="mark"] { color: $mark_text; }
 QLabel[kind="warning"] { color: $warning; }
 QLabel[kind="bad"] { color: $bad; }
-QLabel[kind="chip"] { background: $hover; color: $text; border-radius: 9px; padding: 1px 8px; }
+QLabel[kind="chip"] { background: $hover; color: $text; border-radius: 9px; padding: 1px 8px;
+    min-height: 16px; }
 QLabel[kind="side"] { background: $text; color: $pane; border-radius: 5px; padding: 3px 9px; }
 QLabel[kind="key"] { background: $pane; color: $secondary; border: 1px solid $edge;
     border-radius: 4px; padding: 0 5px; }

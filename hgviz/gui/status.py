@@ -9,20 +9,17 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer
 
 from hgviz.core import Capture, Display, Prompt, Selection, Step, Task, finish
-from hgviz.gui.compare import saying
-from hgviz.gui.compare.texts import Reader
-from hgviz.gui.compare.told import Told, sides_of
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
-from hgviz.gui.prune.shades import place_noun
-from hgviz.gui.sweeps.about import line_of
-from hgviz.gui.sweeps.commands import chosen as chosen_cell
 from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import NULL, glyph, quoted
 from hgviz.gui.views.signs import signed
-from hgviz.gui.views.words import with_sign
+from hgviz.gui.views.words import counted, with_sign
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.compare.texts import Reader
+    from hgviz.gui.compare.told import Told
     from hgviz.gui.controls import Words
     from hgviz.session import Session
     from hgviz.study import Study
@@ -38,7 +35,7 @@ class Status(QObject):
         super().__init__(left)
         self._left, self._right = left, right
         self._session, self._lanes = session, lanes
-        self._reader = Reader()
+        self._reader: Reader | None = None
         self._wait = QTimer(self, singleShot=True, interval=30)
         self._wait.timeout.connect(self._ask)
         session.changed.connect(self._heard)
@@ -76,12 +73,17 @@ class Status(QObject):
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
+            from hgviz.gui.sweeps.about import line_of
+            from hgviz.gui.sweeps.commands import chosen as chosen_cell
+
             one = chosen_cell(session)
             self._left.say(line_of(one) if one is not None else "")
             return
         if session.capture is None:
-            what = "Capture a text" if session.model else "Open a checkpoint or a capture"
-            self._left.say(f"{what} to look inside")
+            if session.model:
+                self._left.say(tr("Capture a text to look inside"))
+            else:
+                self._left.say(tr("Open a checkpoint or a capture to look inside"))
             return
         chosen = session.hover or session.selection
         if session.mode == "follow":
@@ -103,6 +105,10 @@ class Status(QObject):
 
     def _compared(self) -> Task[str]:
         """The same cell of A and B; reads a row of each."""
+        from hgviz.gui.compare.texts import Reader
+        from hgviz.gui.compare.told import sides_of
+
+        self._reader = self._reader or Reader()
         session = self._session
         a, b, looked = session.capture, session.beside, session.looked_at
         assert a is not None and b is not None
@@ -113,8 +119,11 @@ class Status(QObject):
 def _both(
     reader: Reader, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
 ) -> Task[str]:
+    from hgviz.gui.compare import saying
+
     found = yield from reader.read(a, b, chosen, told, display)
-    head = DOT.join([f"Head {chosen.head_id}", f"{told.b} has none"])
+    none = tr("{side} has none", side=told.b)
+    head = DOT.join([tr("Head {head}", head=chosen.head_id), none])
     return head if found.pair is None or found.alone else saying.status(found.pair, told)
 
 
@@ -129,26 +138,26 @@ def _read(capture: Capture, chosen: Selection) -> Task[str]:
 
 def chosen_words(capture: Capture, chosen: Selection) -> str:
     """Head 12.5 · query 60 “s” · key 29 “.” · weight 0.890 · row sum 1.000; reads one row."""
-    parts = [f"Head {chosen.head_id}"]
+    parts = [tr("Head {head}", head=chosen.head_id)]
     layer = capture.maps[chosen.layer]
     if layer is None:
-        return DOT.join([*parts, "not captured yet"])
+        return DOT.join([*parts, tr("not captured yet")])
     if chosen.head not in layer.heads:
-        return "The model has no such head: all of this layer were removed"
+        return tr("The model has no such head: all of this layer were removed")
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         weights = layer.read(chosen.head, rows=(row, row + 1))[0]
         null = capture.spec.levels[capture.spec.layers[chosen.layer].key_level].stride is None
         asking, answering = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
-        parts.append(
-            f"query {row:,} {_quoted(asking, capture.query_spans(chosen.layer)[row], null)}"
-        )
+        words = _quoted(asking, capture.query_spans(chosen.layer)[row], null)
+        parts.append(tr("query {number:,} {words}", number=row, words=words))
         if chosen.key is not None:
             column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
             spans = capture.key_spans(chosen.layer)
-            parts.append(f"key {column:,} {_quoted(answering, spans[column], null)}")
-            parts.append(f"weight {_exact(float(weights[column]))}")
-        said = f"row sum {_exact(float(weights.sum(dtype=np.float64)))}"
+            words = _quoted(answering, spans[column], null)
+            parts.append(tr("key {number:,} {words}", number=column, words=words))
+            parts.append(tr("weight {weight}", weight=_exact(float(weights[column]))))
+        said = tr("row sum {total}", total=_exact(float(weights.sum(dtype=np.float64))))
         if signed(capture, chosen.head_id):
             sides = (np.maximum(weights, 0), np.minimum(weights, 0))
             plus, minus = (with_sign(float(one.sum(dtype=np.float64))) for one in sides)
@@ -162,7 +171,8 @@ def followed(capture: Capture, chosen: Selection) -> str:
     if chosen.query is None:
         return ""
     asking = capture.query_prompt(chosen.layer)
-    parts = [f"query {chosen.query:,} {quoted(glyph(asking, chosen.query, chosen.query + 1))}"]
+    words = quoted(glyph(asking, chosen.query, chosen.query + 1))
+    parts = [tr("query {number:,} {words}", number=chosen.query, words=words)]
     said = verdict.of_text(capture).sentence()
     if said:
         parts.append(said)
@@ -170,9 +180,12 @@ def followed(capture: Capture, chosen: Selection) -> str:
         if level.sequence == capture.spec.levels[0].sequence:
             at = capture.position(level.index, chosen.query)
             behind = capture.spans[level.index][at]
-            words = _quoted(capture.prompt_of(level.index), behind)
-            inside = f"in position {at:,} of {level.label} ({words})"
-            parts.append(inside if behind[0] >= 0 else f"in none of the {level.label} yet")
+            words, label = _quoted(capture.prompt_of(level.index), behind), level.label
+            if behind[0] >= 0:
+                inside = "in position {number:,} of {level} ({words})"
+                parts.append(tr(inside, number=at, level=label, words=words))
+            else:
+                parts.append(tr("in none of the {level} yet", level=label))
     return DOT.join(parts)
 
 
@@ -181,22 +194,22 @@ def made_words(capture: Capture | None) -> str:
     if capture is None:
         return ""
     made, tokens = capture.made, len(capture.main)
-    noun = "bytes" if capture.spec.vocabulary == 256 else f"{capture.main.unit}s"
-    other = ""
+    what = counted(tokens, "byte" if capture.spec.vocabulary == 256 else capture.main.unit)
     if capture.target is not None:
-        other = f" from {len(capture.prompt):,}"
-        other += " states" if capture.prompt.states is not None else ""
-    noun += other
-    done = sum(one is not None for one in capture.maps)
-    together = f", one of {len(capture.items):,} texts" if capture.items else ""
-    parts = [f"{tokens:,} {noun if tokens != 1 or other else noun[:-1]}{together} captured"]
+        states = capture.prompt.states is not None
+        source = "{tokens} from {source:,} states" if states else "{tokens} from {source:,}"
+        what = tr(source, tokens=what, source=len(capture.prompt))
+    if capture.items:
+        what = tr("{tokens}, one of {count:,} texts", tokens=what, count=len(capture.items))
     if not capture.complete:
-        parts = [f"{done} of {len(capture.maps)} layers of {tokens:,} {noun}"]
+        done, layers = sum(one is not None for one in capture.maps), len(capture.maps)
+        said = tr("{done} of {layers} layers of {tokens}", done=done, layers=layers, tokens=what)
     elif made.seconds:
-        parts[0] += (
-            f" in {made.seconds:.2f} s" if made.seconds < 10 else f" in {made.seconds:.0f} s"
-        )
-    return DOT.join([*parts, _device(capture)])
+        time = f"{made.seconds:.2f}" if made.seconds < 10 else f"{made.seconds:.0f}"
+        said = tr("{tokens} captured in {time} s", tokens=what, time=time)
+    else:
+        said = tr("{tokens} captured", tokens=what)
+    return DOT.join((said, _device(capture)))
 
 
 def _device(capture: Capture) -> str:
@@ -206,29 +219,37 @@ def _device(capture: Capture) -> str:
 
 def both_words(session: Session) -> str:
     """same text, 136 bytes · CPU, float32; of two captures."""
+    from hgviz.gui.compare import saying
+
     a, b = session.capture, session.beside
     assert a is not None and b is not None
     tokens, unit = len(a.main), "byte" if a.spec.vocabulary == 256 else a.main.unit
     made = [_device(one) for one in (a, b)]
     devices = made[0] if made[0] == made[1] else f"A {made[0]}, B {made[1]}"
-    said = f"{saying.same(a, b)}, {tokens:,} {unit}{'' if tokens == 1 else 's'}"
+    said = [tr(saying.same(a, b)), counted(tokens, unit)]
     if len(b.main) != tokens:
-        said += f" and {len(b.main):,}"
-    return DOT.join((said, devices))
+        said[1] = tr("{tokens} and {more:,}", tokens=said[1], more=len(b.main))
+    return DOT.join((", ".join(said), devices))
 
 
 def study_words(study: Study) -> str:
     """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
-    noun = place_noun(study.asked, study.spec)
-    count = len(study.wanted)
-    of = f"{study.spec.name or 'a model'} on {study.data or 'some data'}"
-    said = f"{of}, {count:,} {noun}{'' if count == 1 else 's'}"
-    return DOT.join((f"Study {name_of(study.path)}", said))
+    from hgviz.gui.prune.shades import place_noun
+
+    of = tr(
+        "{model} on {data}",
+        model=study.spec.name or tr("a model"),
+        data=study.data or tr("some data"),
+    )
+    rows = counted(len(study.wanted), place_noun(study.asked, study.spec))
+    return DOT.join((tr("Study {name}", name=name_of(study.path)), f"{of}, {rows}"))
 
 
 def _quoted(prompt: Prompt, span: np.ndarray, null: bool = False) -> str:
     start, end = (int(one) for one in span)
-    return quoted(glyph(prompt, start, end)) if start >= 0 else f"({NULL if null else 'padding'})"
+    if start >= 0:
+        return quoted(glyph(prompt, start, end))
+    return f"({tr(NULL) if null else tr('padding')})"
 
 
 def _exact(value: float) -> str:

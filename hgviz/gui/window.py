@@ -12,7 +12,6 @@ from PySide6.QtGui import (
     QDragEnterEvent,
     QDropEvent,
     QKeyEvent,
-    QKeySequence,
     QPaintEvent,
     QResizeEvent,
 )
@@ -35,9 +34,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.gui import theme
-from hgviz.gui.actions import ACTIONS, MENUS, Action
+from hgviz.gui import menus, theme
+from hgviz.gui.actions import ACTIONS
 from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, Words, line, tip
+from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -46,14 +46,11 @@ TYPING = (
     QLineEdit, QPlainTextEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider,
 )  # fmt: skip
 SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
-ROLES = {
-    "about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole,
-    "preferences": QAction.MenuRole.PreferencesRole,
-}  # fmt: skip
 MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
     ("compare", "Compare", "compare"), ("sweep", "Study", "table"),
 )  # fmt: skip
+FIND = "Find a command or head"
 
 
 class Window(QMainWindow):
@@ -72,19 +69,20 @@ class Window(QMainWindow):
         self.setMinimumSize(SMALLEST)
         self.setAcceptDrops(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that no button starts with a ring
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # so that no button starts with a ring
         self.setFocus()
-        self.actions_by_name: dict[str, QAction] = {}
-        self.menus: dict[str, QMenu] = {}  # inside others, by their words
         self.may_close: Callable[[], bool] = _always  # the program knows what would be lost
+        self.again = False  # whether it closes only to open again, in another language
         self._painted = False
-        self._menus()
+        self.menuBar().setFixedHeight(28)
+        self.actions_by_name, self.menus = menus.fill(self, self._triggered)
         self.toolbar = Toolbar()
         self.toolbar.wanted.connect(self.wanted)
         self.pages = QStackedWidget()
         self.pages.addWidget(_blank())
+        self._pages: dict[str, QWidget] = {}  # by mode
         middle = QWidget()
-        column = QVBoxLayout(middle)
+        column = self._column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.toolbar)
@@ -103,13 +101,18 @@ class Window(QMainWindow):
     # --- what the program tells it ----------------------------------------------------------------
 
     def furnish(self, pages: Mapping[str, QWidget]) -> None:
-        """Put the pages in, under the names of their modes, in place of the bare first frame."""
-        bare = self.pages.widget(0)
-        self._pages = dict(pages)
-        for page in self._pages.values():
+        """Put pages in, under the names of their modes, the first in place of the bare frame."""
+        for page in pages.values():
             self.pages.addWidget(page)
-        self.pages.removeWidget(bare)
-        bare.deleteLater()
+        if not self._pages:
+            bare = self.pages.widget(0)
+            self.pages.removeWidget(bare)
+            bare.deleteLater()
+        self._pages |= pages
+
+    def put_above(self, band: QWidget) -> None:
+        """Have something between the toolbar and the page."""
+        self._column.insertWidget(1, band)
 
     def show_mode(self, mode: str) -> None:
         """Show the page of a mode."""
@@ -119,7 +122,8 @@ class Window(QMainWindow):
             here = QApplication.focusWidget()
             self.pages.setCurrentWidget(self._pages[mode])
             if here is None or here is self or self.pages.isAncestorOf(here):
-                self._pages[mode].setFocus()  # but never taken from a dialog
+                page = self._pages[mode]  # the keyboard goes there, but never from a dialog
+                getattr(page, "take_focus", page.setFocus)()
 
     def offer_mode(self, mode: str, there: bool) -> None:
         """Have a mode among the others, or not."""
@@ -132,44 +136,13 @@ class Window(QMainWindow):
             reason = one.why_off(session)
             action = self.actions_by_name[one.name]
             action.setEnabled(not reason)
-            action.setToolTip(reason or one.words)
+            action.setToolTip(tr(reason or one.words))
 
     def show_theme(self) -> None:
         """Offer the other theme."""
         dark = theme.current().dark
-        self.toolbar.theme.wear("sun" if dark else "moon", "Light theme" if dark else "Dark theme")
-
-    # --- menus ------------------------------------------------------------------------------------
-
-    def _menus(self) -> None:
-        bar = self.menuBar()
-        bar.setFixedHeight(28)
-        for name in MENUS:
-            menu = QMenu(name, self)
-            menu.setToolTipsVisible(True)
-            bar.addMenu(menu)
-            rows = [one for one in ACTIONS if one.menu == name]
-            for number, one in enumerate(rows):
-                if number and one.group != rows[number - 1].group:
-                    menu.addSeparator()
-                self._inside(menu, one.under).addAction(self._action(one))
-
-    def _inside(self, menu: QMenu, under: str) -> QMenu:
-        """The menu itself, or the one of that name in it."""
-        if under and under not in self.menus:
-            self.menus[under] = menu.addMenu(under)
-            self.menus[under].setToolTipsVisible(True)
-        return self.menus[under] if under else menu
-
-    def _action(self, one: Action) -> QAction:
-        action = QAction(one.words, self)  # no icons in menus: a column of them is loud
-        action.setObjectName(one.name)
-        action.setShortcuts([QKeySequence(key) for key in one.keys])
-        action.setMenuRole(ROLES.get(one.name, QAction.MenuRole.NoRole))
-        action.triggered.connect(self._triggered)
-        self.actions_by_name[one.name] = action
-        self.addAction(action)
-        return action
+        words = tr("Light theme") if dark else tr("Dark theme")
+        self.toolbar.theme.wear("sun" if dark else "moon", words)
 
     def _triggered(self) -> None:
         self.wanted.emit(self.sender().objectName())
@@ -229,12 +202,13 @@ class Toolbar(QFrame):
         super().__init__()
         self.setProperty("kind", "toolbar")
         self.setFixedHeight(44)
-        self.open = self._button("open", "Open", "open")
-        self.open.setToolTip("Open a checkpoint, a capture or a study (Ctrl+O)")
+        self.open = self._button("open", tr("Open"), "open")
+        self.open.setToolTip(tr("Open a checkpoint, a capture or a study (Ctrl+O)"))
         self.models = Chooser()
-        self.modes = Segments(MODES, wide=104)
+        self.modes = Segments([(name, tr(words), icon) for name, words, icon in MODES], wide=104)
+        self.modes.setAccessibleName(tr("Pages"))
         self.modes.offer("sweep", False)  # until a study of many runs is open
-        self.finder = self._button("find", "Find a command or head", "search", kind="find")
+        self.finder = self._button("find", tr(FIND), "search", kind="find")
         self.finder.setFont(theme.font())
         self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
         keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -242,7 +216,7 @@ class Toolbar(QFrame):
         inside = QHBoxLayout(self.finder)
         inside.setContentsMargins(0, 0, 10, 0)
         inside.addWidget(keys)
-        self.theme = IconButton("moon", "Dark theme")
+        self.theme = IconButton("moon", tr("Dark theme"))
         self.theme.setProperty("action", "theme")
         self.theme.clicked.connect(self._clicked)
         self.modes.chosen.connect(self.wanted)
@@ -275,7 +249,7 @@ class Toolbar(QFrame):
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
         short = self.finder.width() < 260
         self.keys.setVisible(not short)
-        self.finder.setText("Find" if short else "Find a command or head")
+        self.finder.setText(tr("Find") if short else tr(FIND))
 
     def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:
         out = Button(words, icon, kind=kind)
@@ -294,9 +268,9 @@ class Chooser(Button):
 
     def __init__(self) -> None:
         super().__init__("", "hourglass", weight=600)
-        self.name = Words("No model", weight=600)
+        self.name = Words(tr("No model"), weight=600)
         self.size_words = Words("", factor=0.92, kind="secondary")
-        self.arrow = IconButton("chevron", "Opened before")
+        self.arrow = IconButton("chevron", tr("Opened before"))
         self.arrow.setFixedSize(16, 16)
         row = QHBoxLayout(self)
         row.setContentsMargins(34, 0, 8, 0)
@@ -310,8 +284,8 @@ class Chooser(Button):
         for one in (self.name, self.size_words, self.arrow):
             one.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setAccessibleName("Model")
-        self.setToolTip("The model at hand, and those opened before")
+        self.setAccessibleName(tr("Model"))
+        self.setToolTip(tr("The model at hand, and those opened before"))
         self.setStyleSheet("text-align: left;")
         self._shown: object = None
         self._menu = QMenu(self)
@@ -389,6 +363,6 @@ def _pane(title: str) -> QWidget:
     column = QVBoxLayout(out)
     column.setContentsMargins(0, 0, 0, 0)
     if title:
-        column.addWidget(PaneHead(title))
+        column.addWidget(PaneHead(tr(title)))
     column.addStretch(1)
     return out

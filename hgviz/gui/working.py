@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import Step, Task
+from hgviz.gui.language import tr
 from hgviz.session import Session, Work
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ KEPT = 4  # finished jobs that stay in the list while others run
 GOING = ("waiting", "running")
 
 OnError = Callable[[BaseException], None]
+
+
+def within(title: str) -> str:
+    """A job's title within a sentence: "measuring heads"."""
+    words = tr(title)
+    return title[:1].lower() + title[1:] if words == title else words
 
 
 class Working:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QGridLayout, QLabel, QSpinBox, QWi
 
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Segments, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.naming import shown
 from hgviz.gui.views.words import counted
@@ -41,9 +42,9 @@ class WriteDialog(Overlay):
     ) -> None:
         super().__init__(over)
         most = MOST if room is None else room
-        self.body.addWidget(label("Let the model write", factor=1.15, weight=600))
-        said = f"It goes on where the text ends, {unit} by {unit}. Stop keeps what is written."
-        self.body.addWidget(_wrapped(said))
+        self.body.addWidget(label(tr("Let the model write"), factor=1.15, weight=600))
+        said = "It goes on where the text ends, {unit} by {unit}. Stop keeps what is written."
+        self.body.addWidget(_wrapped(tr(said, unit=tr(unit))))
         end = Words(kind="secondary")
         end.setFont(theme.mono(0.92))
         end.say(shown(text if len(text) <= END else "…" + text[-END:], END + 1) + "▏")
@@ -52,18 +53,20 @@ class WriteDialog(Overlay):
         self.count.setRange(min(1, most), max(1, most))
         self.count.setValue(min(last.count, most))
         self.count.setGroupSeparatorShown(True)
-        self.way = Segments(WAYS, wide=110)
+        self.way = Segments([(name, tr(words), icon) for name, words, icon in WAYS], wide=110)
         self.way.choose(WAYS[last.seed is not None][0])
         self.way.chosen.connect(self._fit)
         self.temperature = QDoubleSpinBox()
         self.temperature.setRange(0.05, 10.0)
         self.temperature.setSingleStep(0.1)
         self.temperature.setValue(last.temperature)
-        self.temperature.setToolTip("Below 1 the likely tokens come more often, above 1 the others")
+        self.temperature.setToolTip(
+            tr("Below 1 the likely tokens come more often, above 1 the others")
+        )
         self.seed = QSpinBox()
         self.seed.setRange(0, 2**31 - 1)
         self.seed.setValue(last.seed or 0)
-        self.seed.setToolTip("The same seed writes the same text")
+        self.seed.setToolTip(tr("The same seed writes the same text"))
         for spin in (self.count, self.temperature, self.seed):
             spin.lineEdit().setTextMargins(6, 0, 6, 0)
         grid = QGridLayout()
@@ -73,10 +76,10 @@ class WriteDialog(Overlay):
         self._chance: list[QWidget] = []
         for row, (words, box) in enumerate(
             (
-                (f"How many {unit}s", self.count),
-                ("Which", self.way),
-                ("Temperature", self.temperature),
-                ("Seed", self.seed),
+                (tr("How many {units}", units=tr(f"{unit}s")), self.count),
+                (tr("Which"), self.way),
+                (tr("Temperature"), self.temperature),
+                (tr("Seed"), self.seed),
             )
         ):
             name = label(words)
@@ -89,10 +92,10 @@ class WriteDialog(Overlay):
         self.body.addSpacing(4)
         self.body.addLayout(grid)
         if room is not None:
-            left = f"The model reads {counted(room, unit)} more at most."
-            full = "The text is as long as the model can read: there is no room to write."
+            left = tr("The model reads {tokens} more at most.", tokens=counted(room, unit))
+            full = tr("The text is as long as the model can read: there is no room to write.")
             self.body.addWidget(_wrapped(left if room else full, "secondary" if room else "bad"))
-        write = Button("Write", "edit", kind="filled")
+        write = Button(tr("Write"), "edit", kind="filled")
         write.setEnabled(most > 0)
         write.clicked.connect(self._accept)
         self.offer(write)

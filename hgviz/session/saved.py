@@ -114,6 +114,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     study: Place | None = None
     data: Place | None = None
     sweep: Place | None = None
+    cell: Name = ""
     score: Name = ""
     per: Literal["score", "parameters", "flops"] = "score"
     chosen: Chosen | None = None

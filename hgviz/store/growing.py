@@ -18,7 +18,6 @@ from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text
 from hgviz.store.guard import open_file, reading
 from hgviz.store.header import read_made
 from hgviz.store.interrupted import left_beside, read_manifest
-from hgviz.store.portions import clear
 
 OLDEST = (1, 2)  # the oldest version whose parts can be put into a file of this one
 VERSION = "format version"
@@ -143,6 +142,8 @@ def remove(part: Path) -> None:
 
     The manifest goes first: without it, whatever is left after a kill is never gone on with.
     """
+    from hgviz.store.portions import clear
+
     (part / schema.MANIFEST).unlink(missing_ok=True)
     for folder in part.glob("item-*.h5" + schema.PART):
         remove(folder)

@@ -13,6 +13,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py._objects import phil
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError
@@ -68,8 +69,10 @@ def open_file(path: str) -> h5py.File:
     if start != MAGIC:
         raise Refused("it is not an HDF5 file")
     os.environ.pop("HDF5_PLUGIN_PATH", None)
-    while h5py.h5pl.size():
-        h5py.h5pl.remove(0)
+    # h5py has these calls, alone of all, without its lock; HDF5 loses its way where two overlap
+    with phil:
+        while h5py.h5pl.size():
+            h5py.h5pl.remove(0)
     return h5py.File(path, "r", locking="best-effort")
 
 

@@ -13,7 +13,6 @@ from hgviz.store import schema
 from hgviz.store.guard import reading, says_format
 from hgviz.store.interrupted import open_part, read_manifest
 from hgviz.store.opened import open_whole
-from hgviz.store.portions import ASKED
 
 
 def open_capture(path: str | Path, item: int = 0) -> Capture:
@@ -35,6 +34,8 @@ def is_capture(path: str | Path) -> bool:
     """Whether a path is, or tries to be, a capture: its own format, or HDF5 that cannot be read."""
     path = str(path)
     if os.path.isdir(path):
+        from hgviz.store.portions import ASKED
+
         other = os.path.isfile(os.path.join(path, ASKED))  # scores or curves that are measured
         grows = path.rstrip("/").endswith(schema.PART) and not other
         return grows or read_manifest(Path(path)) is not None

@@ -32,7 +32,7 @@ import msgspec
 from hgviz.core import HgvizError
 from hgviz.store.files import whole_text, writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
-from hgviz.store.tries import is_alive, is_mine, word
+from hgviz.store.tries import is_alive, is_mine, is_orphan, word
 from hgviz.sweep import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
@@ -73,10 +73,10 @@ class _Plan(msgspec.Struct):
 
 
 class SweepFolder:
-    """A folder of cells; it need not be there yet."""
+    """A folder of cells; it need not be there yet. run: the process that tries here are for."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, run: int = 0) -> None:
+        self.path, self.run = Path(path), run
 
     # --- the plan -----------------------------------------------------------------------------
 
@@ -199,7 +199,8 @@ class SweepFolder:
         another process is at it.
 
         A try that left a newer snapshot of a training than it began with counts for nothing: a job
-        that is stopped again and again, and goes on each time, is not given up.
+        that is stopped again and again, and goes on each time, is not given up. Nor does the try of
+        a worker that was killed with its whole run.
         """
         path = self.result_at(key, ".running.json")
         before = self._running(key)
@@ -207,13 +208,14 @@ class SweepFolder:
             return 0
         mark = self._mark(key)
         lasting = mark != before.get("mark", "")
-        tries = 1 if lasting else 1 + int(number(before.get("tries")))
+        tries = int(number(before.get("tries"))) + (not is_orphan(before))
+        tries = 1 if lasting else max(tries, 1)
         with writing(path, "what is done is kept"):
             if before:
                 path.unlink(missing_ok=True)
             try:
                 with path.open("x", encoding="utf-8") as file:
-                    file.write(word(tries, mark))
+                    file.write(word(tries, mark, run=self.run))
             except FileExistsError:  # begun by another in the same moment
                 return 0
             except OSError:
@@ -226,7 +228,7 @@ class SweepFolder:
         path = self.result_at(key, ".running.json")
         mark = str(self._running(key).get("mark", ""))
         with writing(path, "what is done is kept"):
-            whole_text(path, word(tries, mark, share, note, line), lasting=False)
+            whole_text(path, word(tries, mark, share, note, line, self.run), lasting=False)
 
     def release(self, key: str, anyone: bool = False) -> None:
         """A try that was stopped by hand does not count; of this process, unless anyone."""

@@ -123,7 +123,7 @@ def _curve(folder: SweepFolder, cell: Cell) -> Task[Facts]:
 
 def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     """Two models beside each other, as `hgviz compare --data` says it."""
-    from hgviz.tasks.laboratory import laboratory
+    from hgviz.tasks.contrasting import laboratory
 
     sides = []
     for side in "ab":
@@ -154,6 +154,7 @@ def _open(
     """The model of a cell: one that the study trained, or a checkpoint as it was planned."""
     from hgviz.models import open_model
     from hgviz.models.formats import readers
+    from hgviz.tasks.planning import digest_of_model
 
     if "trained" in given:
         path = str(folder.model_at(given["trained"]))
@@ -161,7 +162,7 @@ def _open(
 
     def make() -> Model:
         path = paths["checkpoint"]
-        if readers.read(path).digest != given["checkpoint"]:
+        if digest_of_model(readers.read(path)) != given["checkpoint"]:
             raise _changed(path)
         return open_model(path, device, activation=given["activation"] or None)
 
@@ -176,9 +177,9 @@ def _data(cell: Cell) -> str:
 def _require_same(name: str, path: str, digest: str) -> None:
     """Errors: HgvizError where a file is another one than was planned with."""
     from hgviz.models.formats import readers
-    from hgviz.tasks.planning import digest_of_file
+    from hgviz.tasks.planning import digest_of_file, digest_of_model
 
-    now = readers.read(path).digest if name == "from" else digest_of_file(path)
+    now = digest_of_model(readers.read(path)) if name == "from" else digest_of_file(path)
     if now != digest:
         raise _changed(path)
 

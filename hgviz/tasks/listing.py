@@ -9,7 +9,7 @@ from hgviz.tasks.wording import cut, number, picture
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench
     from hgviz.figures.content.document import Block, Table
-    from hgviz.tasks.laboratory import Laboratory
+    from hgviz.tasks.contrasting import Laboratory
 
 SHOWN = 12  # examples
 HEADS = 200  # in the table of all heads, of each model

@@ -40,7 +40,8 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
         return "checkpoint"
     raise HgvizError(
         f"{path} cannot be opened",
-        "it is no capture (.h5), no study (.h5) and no checkpoint folder with config.json",
+        "it is no capture (.h5), no study (.h5), no folder of a study of many runs and no "
+        "checkpoint folder with config.json",
         "Choose the folder that holds config.json, or a file that hgviz wrote",
     )
 

@@ -14,6 +14,7 @@ from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.models.config import Config
+    from hgviz.models.formats.checkpoint import Checkpoint
     from hgviz.models.training.plan import Plan
 
 # arrays of a study that one pass gives together
@@ -47,6 +48,39 @@ class _Planning:
         self._digests: dict[str, str] = {}
         self._configs: dict[str, Config] = {}
         self._needs()
+        self._require_columns()
+        self._require_tables()
+
+    def _require_columns(self) -> None:
+        """Errors: HgvizError where data lacks a column that the study file names."""
+        from hgviz.models.texts.labelled import require_columns
+
+        trained = any("checkpoint" not in one for one in self.asked.models)
+        for source in self.asked.data:
+            names = source.text_column, source.label_column
+            if any(names):
+                for file in (source.valid, *(source.train if trained else ())):
+                    require_columns(self._path(file), *names)
+
+    def _require_tables(self) -> None:
+        """Errors: HgvizError for what [recipe] and [tokenizer] cannot have, where no model is
+        trained by them; where one is, its cell is planned by them."""
+        asked = self.asked
+        tables = {"recipe": asked.recipe, "tokenizer": asked.tokenizer}
+        there = {name: one for name, one in tables.items() if one}
+        if not there or any("checkpoint" not in one for one in asked.models):
+            return
+        from hgviz.models.training.plan import checked
+
+        told = {"model": {}, "data": {"train": [""], "valid": ""}, "recipe": {"steps": 1}}
+        named = " and ".join(f"[{name}]" for name in there)
+        try:
+            training = checked(told | there, self.here)
+        except HgvizError as error:
+            raise HgvizError(
+                f"{named} of this study cannot be used", error.why, error.do
+            ) from error
+        _require_steps(training)
 
     def _needs(self) -> None:
         """Which arrays the methods are made of. Errors: HgvizError for one that is none."""
@@ -122,11 +156,7 @@ class _Planning:
         }  # fmt: skip
         told = {"model": keys, "data": data, "recipe": recipe}
         training = _read(told | ({"tokenizer": words} if words else {}), self.here, place)
-        if training.recipe.minutes:
-            raise HgvizError(
-                "a study does not train for minutes", "what comes out would depend on the machine",
-                "Give recipe.steps or recipe.epochs",
-            )  # fmt: skip
+        _require_steps(training)
         whole = msgspec.to_builtins(training)
         paths = {f"train {at}": one for at, one in enumerate(training.data.train)}
         paths["valid"] = training.data.valid
@@ -210,7 +240,7 @@ class _Planning:
             from hgviz.models.formats import readers
 
             found = readers.read(path)
-            self._digests[path], self._configs[path] = found.digest, found.config
+            self._digests[path], self._configs[path] = digest_of_model(found), found.config
         return self._digests[path]
 
     def _require_activation(self, path: str, activation: str) -> None:
@@ -237,6 +267,25 @@ def digest_of_file(path: Path_) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise HgvizError(f"cannot read {path}", (error.strerror or str(error)).lower()) from error
+
+
+def digest_of_model(found: Checkpoint) -> str:
+    """What a checkpoint is, and how it reads texts: its own digest where it reads bytes or ids,
+    else one that its tokenizer is part of. Errors: HgvizError for a tokenizer that does not fit."""
+    from hgviz.models.formats.conversion import tokenizer_json
+
+    words = tokenizer_json(found)
+    if words is None:
+        return found.digest
+    return hashlib.sha256(found.digest.encode() + hashlib.sha256(words).digest()).hexdigest()
+
+
+def _require_steps(training: Plan) -> None:
+    if training.recipe.minutes:
+        raise HgvizError(
+            "a study does not train for minutes", "what comes out would depend on the machine",
+            "Give recipe.steps or recipe.epochs",
+        )  # fmt: skip
 
 
 def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
@@ -282,4 +331,4 @@ def _only(model: Mapping[str, Any], known: set[str]) -> None:
         )  # fmt: skip
 
 
-__all__ = ["digest_of_file", "plan"]
+__all__ = ["digest_of_file", "digest_of_model", "plan"]

@@ -116,7 +116,7 @@ def _sides(folder: SweepFolder, cell: Cell) -> Task[Facts]:
 def _heads(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     """What the heads of two models do with some texts."""
     from hgviz.store.portions import write_arrays
-    from hgviz.tasks.laboratory import heads_on, looked_into
+    from hgviz.tasks.contrasting import heads_on, looked_into
     from hgviz.tasks.sides import arrays_of
 
     how, some = cell.given, range(*cell.given["rows"])

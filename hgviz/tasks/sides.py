@@ -10,8 +10,8 @@ import numpy as np
 
 from hgviz.core import Off, Task
 from hgviz.tasks.comparing import require_alike
+from hgviz.tasks.contrasting import heads_on, looked_into
 from hgviz.tasks.dividing import pace_of
-from hgviz.tasks.laboratory import heads_on, looked_into
 from hgviz.tasks.opening import require_attention
 from hgviz.tasks.scoring import examples_from
 from hgviz.tasks.spreading import Spread, cut, ends, paced

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.store.portions import PortionFolder
 
-SECONDS = 1.0  # of work in a cell, where one piece of it is not more: docs/guide.md says why
+# of work in a cell, where one piece of it is not more: docs/how-to/cluster.md says why
+SECONDS = 1.0
 THREADS = 1  # of a cell: sums over another number of them end in other bits
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Evaluation
     from hgviz.core import ModelSpec
     from hgviz.figures.content.document import Block, Document
-    from hgviz.tasks.laboratory import Laboratory
+    from hgviz.tasks.contrasting import Laboratory
 
 WHAT = {"classes": "class", "next": "next token", "masked": "masked token"}
 

@@ -27,12 +27,12 @@ class Tried:
     """The work of a folder's cells, for cluster.run: measure gives what a cell found."""
 
     def __init__(self, path: str, measure: Measure) -> None:
-        self.path, self.measure = path, measure
+        self.path, self.measure, self.run = path, measure, os.getpid()
 
     def __call__(self, cell: Cell) -> Task[Outcome]:
         from hgviz.store.sweep import GONE, TRIES, SweepFolder
 
-        folder = SweepFolder(self.path)
+        folder = SweepFolder(self.path, self.run)
         if folder.is_done(cell.key):  # by another run, or a worker that was thought dead
             return "done"
         if folder.is_given_up(cell.key):

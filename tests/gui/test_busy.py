@@ -1,5 +1,6 @@
 """A pane at work: a bar, then words and Stop; what is stopped says so and can go on."""
 
+import threading
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from hgviz.core import Step
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.controls import label
 from hgviz.gui.views.base import View
-from hgviz.session import Session
+from hgviz.session import Session, Work
 
 
 class Slow(View):
@@ -58,7 +59,7 @@ def test_work_is_stopped_and_goes_on(slow, until):
     until(lambda: slow._busy.told.isVisible())
     assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
     QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
-    assert slow._busy._words.full == "Stopped at 50\u202f%: this is a part of it"
+    assert slow._busy._words.full == "Stopped at 50 %: this is a part of it"
     assert slow._busy.button.text() == "Go on" and slow.seen == "ab"
     slow.go = 4
     QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
@@ -79,3 +80,81 @@ def test_short_work_shows_nothing(slow, until):
     slow.go = 4
     until(lambda: slow.seen == "abcd")
     assert slow._busy.told.isHidden()
+
+
+class Late(View):
+    """Says which B it was asked for, and which there is when that is drawn."""
+
+    title = "Late"
+    needs = ("beside",)
+
+    def __init__(self):
+        super().__init__()
+        self.reading, self.pairs = threading.Event(), []
+
+    def request(self, session):
+        return self._task(session.beside)
+
+    def _task(self, beside):
+        yield Step(0, 1)
+        self.reading.set()
+        return beside
+
+    def draw(self, result):
+        self.pairs.append((result, self.session.beside))
+
+
+def test_what_was_read_of_one_capture_is_not_drawn_beside_another(app, until):
+    lanes, session, view = Lanes(), Session(), Late()
+    first, then = object(), object()
+    session.put(beside=first)
+    view.bind(session, lanes)
+    view.show()
+    view._ask()
+    assert view.reading.wait(5)
+    time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
+    session.put(beside=then)
+    until(lambda: view.pairs)
+    assert view.pairs == [(then, then)]
+    view.unbind()
+    lanes.close()
+    view.close()
+    view.deleteLater()
+
+
+class Patient(View):
+    """Says what a head does, once that is measured."""
+
+    title = "Patient"
+    needs = ("facts", "work")
+    lane = "here"
+    empty = ("Not measured yet", "")
+
+    def request(self, session):
+        return self._task() if session.facts else None
+
+    def _task(self):
+        yield Step(0, 1)
+
+    def draw(self, result):
+        pass
+
+
+def test_what_is_measured_within_a_second_is_not_said_to_be_missing(app, until):
+    lanes, session, view = Lanes(), Session(), Patient()
+    session.put(work=(Work("measure", "Measuring heads", state="running"),))
+    view._patience.setInterval(200)
+    view.bind(session, lanes)
+    view.show()
+    until(lambda: view._patience.isActive())
+    assert not view.drawn and view._notice is None
+    session.put(facts={"head": "what it does"})
+    until(lambda: view.drawn)
+    assert view._notice is None and not view._patience.isActive()
+    session.put(facts={})
+    until(lambda: view._notice is not None)
+    assert view._notice.isVisible()
+    view.unbind()
+    lanes.close()
+    view.close()
+    view.deleteLater()

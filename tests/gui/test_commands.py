@@ -3,14 +3,16 @@
 from threading import Event
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 
-from hgviz.core import Capture, HgvizError, Selection, Step, finish
+from hgviz.analysis.gathered import Example
+from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.working import GOING
+from hgviz.resources import resource
 from hgviz.store import open_capture, write_capture
 
 
@@ -84,14 +86,15 @@ def test_what_cannot_be_opened_is_said_in_three_lines(program, until, tmp_path, 
 
 def test_a_capture_is_saved_and_opened_again(opened, until, tmp_path):
     path = tmp_path / "saved.h5"
-    opened.commands._save(str(path))
+    opened.commands._save(opened.session.capture, str(path))
     until(lambda: not busy(opened))
     assert open_capture(path).prompt.text == opened.session.text
     assert str(path) in opened.frame.chosen_words.full
 
 
 def test_a_capture_that_cannot_be_saved_is_said(opened, until, tmp_path):
-    opened.commands._save(str(tmp_path / "no" / "such" / "folder" / "saved.h5"))
+    nowhere = tmp_path / "no" / "such" / "folder" / "saved.h5"
+    opened.commands._save(opened.session.capture, str(nowhere))
     until(lambda: errors(opened))
     assert opened.session.capture is not None
 
@@ -218,3 +221,25 @@ def test_export_offers_first_what_the_pane_at_hand_shows(opened, pane, kind):
     (dialog,) = opened.frame.findChildren(ExportDialog)
     assert dialog.choices.kind.currentData() == kind
     dialog.finish()
+
+
+def test_what_is_clicked_after_its_capture_went_does_nothing(program):
+    assert program.session.capture is None
+    program.commands.show_example(HeadId(0, 0), Example(3, 5, 2, 0.5))
+    program.commands.open_item(3)
+    assert not busy(program) and not errors(program)
+
+
+def test_the_sample_opens_on_what_measuring_finds_clearest():
+    """It is known beforehand, so that its picture need not wait."""
+    first = str(resource(opening.FIRST))
+    shown = finish(opening.look(first))
+    found = finish(opening.measure(shown.capture))
+    assert not shown.facts
+    assert (shown.selection, shown.opened) == (found.selection, found.opened)
+
+
+def test_b_may_go_while_somebody_chooses_what_a_report_is_made_of(program, tmp_path):
+    program.commands._ask_report(str(tmp_path / "rows.tsv"))
+    assert program.frame.chosen_words.full
+    assert not program.frame.findChildren(QFileDialog)

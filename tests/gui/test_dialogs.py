@@ -10,21 +10,20 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QTextBrowser,
 )
 
 from hgviz.core import HgvizError
 from hgviz.gui import dialogs
-from hgviz.gui.actions import ACTIONS
 from hgviz.gui.composing import TextDialog, counted_text
-from hgviz.gui.controls import Words
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
     Licences,
-    ShortcutSheet,
 )
+from hgviz.gui.helping.explaining import Explanation
+from hgviz.gui.helping.keys import ShortcutSheet
+from hgviz.gui.helping.welcome import Welcome
 from hgviz.gui.opening import shown_error
 
 ERROR = HgvizError(
@@ -149,18 +148,6 @@ def test_an_empty_text_cannot_be_captured(opened, until):
     dialog.finish()
 
 
-def test_the_sheet_lists_every_action_with_a_key(program):
-    dialog = ShortcutSheet(program.frame)
-    dialog.open()
-    listed = {one.full for one in dialog.card.findChildren(Words)}
-    assert {one.words.rstrip("…") for one in ACTIONS if one.keys} <= listed
-    program.frame.resize(900, 600)
-    QApplication.processEvents()
-    (scroll,) = dialog.card.findChildren(QScrollArea)
-    assert scroll.geometry().bottom() < dialog.default.geometry().top()  # nothing covers the rest
-    dialog.finish()
-
-
 def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("Qt is under the LGPL.")
     (tmp_path / "bundled.md").write_text("| name |\n|---|\n| numpy |")
@@ -184,6 +171,8 @@ def test_every_dialog_fits_the_window(opened, size):
         ErrorDialog(opened.frame, ERROR),
         TextDialog(opened.frame, "text", opened.session.spec),
         ShortcutSheet(opened.frame),
+        Explanation(opened.frame, "keys"),
+        Welcome(opened.frame),
         About(opened.frame),
         Licences(opened.frame),
     ):

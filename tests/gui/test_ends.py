@@ -19,10 +19,9 @@ from hgviz.gui import status, theme
 from hgviz.gui.actions import by_name
 from hgviz.gui.compare.told import sides_of
 from hgviz.gui.cutting import LengthDialog
-from hgviz.gui.looks import LOOKS
+from hgviz.gui.looks import VIEWS
+from hgviz.gui.looks import view as view_of
 from hgviz.gui.views import trace
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.labels import null_box
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.strip import LEFT, TOP
@@ -202,7 +201,7 @@ def test_every_segmentation_is_drawn_in_every_look(app, model, dark, ends):
     theme.apply(app, dark)
     bits = [at in ends for at in range(len(TEXT))]
     capture = finish(tasks.capture(model, model.cut(model.tokenize(TEXT), bits)))
-    views = [*LOOKS, HourglassView, FollowView, TextStrip] if ends == (0,) else [TextStrip]
+    views = [view_of(name) for name in VIEWS] if ends == (0,) else [TextStrip]
     for kind in views:
         for layer, query in ((1, 0), (3, 34)):
             fields = {"capture": capture, "selection": Selection(layer, 0, query, 0)}

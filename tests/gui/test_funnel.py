@@ -8,6 +8,7 @@ import pytest
 
 from hgviz.core import Selection, finish
 from hgviz.gui.looks import VIEWS
+from hgviz.gui.looks import view as view_of
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.journey import Room, char_edges, lay
 from hgviz.gui.views.stages import stages
@@ -65,7 +66,10 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
 @pytest.mark.parametrize("kind", VIEWS)
 @pytest.mark.parametrize("capture", [made, base, no_stay])
 def test_views_show_it(qtbot, kind, capture):
-    with shown(kind, (900, 700), capture=capture(), selection=Selection(2, 1, N - 1)) as (view, _):
+    with shown(view_of(kind), (900, 700), capture=capture(), selection=Selection(2, 1, N - 1)) as (
+        view,
+        _,
+    ):
         assert not view.grab().toImage().isNull()
 
 

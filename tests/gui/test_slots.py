@@ -35,7 +35,7 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
     assert is_of_tokens(session.capture) and session.selection == Selection(1, 0, 5, None)
     assert session.off == {HeadId(0, 1)} and session.capture.path == capture.path
     for look in LOOKS:
-        session.put(look=look.name)
+        session.put(look=look)
         program.settle()
     found = {one.name: one for one in offers(session, ())}
     for name in ("map", "links", "wall", "levels"):

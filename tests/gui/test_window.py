@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 
@@ -23,12 +23,9 @@ def test_every_action_is_in_a_menu_and_has_a_command(program):
     shown = [one.objectName() for menu in menus for one in menu.actions() if one.objectName()]
     assert sorted(shown) == sorted(one.name for one in ACTIONS)
     assert all(callable(getattr(Commands, one.name)) for one in ACTIONS)
-    assert [menu.text() for menu in program.frame.menuBar().actions()] == list(MENUS)
-
-
-def test_no_two_actions_share_a_key():
-    keys = [QKeySequence(key).toString() for one in ACTIONS for key in one.keys]
-    assert len(keys) == len(set(keys)) and all(keys)
+    words = [menu.text() for menu in program.frame.menuBar().actions()]
+    assert [one.replace("&", "") for one in words] == list(MENUS)
+    assert len({one[one.index("&") + 1] for one in words}) == len(MENUS)
 
 
 def test_what_cannot_be_done_is_off_and_says_why(program):
@@ -45,7 +42,8 @@ def test_a_capture_turns_its_actions_on(opened):
     assert "checkpoint" in actions["capture"].toolTip()
 
 
-NAMES = [one.name for one in ACTIONS if one.name != "quit"]
+# those that close the window, and that which asks the desktop for another
+NAMES = [one.name for one in ACTIONS if one.name not in ("quit", "close_window", "log")]
 
 
 @pytest.mark.parametrize("names", [NAMES[at::7] for at in range(7)], ids=lambda one: one[0])

@@ -124,7 +124,7 @@ def test_what_the_model_wrote_until_it_was_stopped_can_be_saved(
     program.commands.run("stop")
     until(lambda: not program.lanes.engine.jobs and not busy(program))
     kept = program.session.capture
-    program.commands._save(str(tmp_path / "kept.h5"))
+    program.commands._save(program.session.capture, str(tmp_path / "kept.h5"))
     until(lambda: not busy(program))
     again = open_capture(tmp_path / "kept.h5")
     assert again.prompt.digest == kept.prompt.digest and again.complete

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+from PySide6.QtGui import QDesktopServices
 
 from hgviz.gui.actions import ACTIONS
 from tests.soak.monkey import Monkey, let_loose
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts what Lin
 
 
 @pytest.fixture
-def monkey(qapp, larder, home):
+def monkey(qapp, larder, home, monkeypatch):
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: True)  # nobody is there to see it
     (home / "out").mkdir()
     return Monkey(SEED, larder, home / "out")
 

@@ -91,15 +91,12 @@ def alike(verb, plain, other):
 
 
 def results(folder, verb):
-    """The cells that are done, and when they were."""
-    found = {}
-    for one in folder.glob(f"{OUT[verb]}.part/cells/*/*.json"):
-        if one.name.count(".") == 1:
-            try:
-                found[one.name] = one.stat().st_mtime_ns
-            except FileNotFoundError:
-                continue
-    return found
+    """The cells that are done, and when they were; of none where they were just put together."""
+    try:
+        cells = [*folder.glob(f"{OUT[verb]}.part/cells/*/*.json")]
+        return {one.name: one.stat().st_mtime_ns for one in cells if one.name.count(".") == 1}
+    except FileNotFoundError:
+        return {}
 
 
 def middle(process, folder, verb):

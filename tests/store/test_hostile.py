@@ -14,6 +14,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from h5py._objects import phil
 
 from hgviz.core import Capture, HgvizError
 from hgviz.maps import DenseMap
@@ -235,6 +236,15 @@ print(h5py.h5pl.size())
         env={**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path)}, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert "a filter that hgviz does not use" in done.stdout and done.stdout.endswith("0\n")
+
+
+def test_calls_that_h5py_leaves_without_its_lock_are_made_under_it(path, monkeypatch):
+    """Those of plugins are, alone of all that hgviz makes: beside a thread that reads they led to
+    damaged files and to segmentation faults."""
+    held, size = [], h5py.h5pl.size
+    monkeypatch.setattr(h5py.h5pl, "size", lambda: held.append(phil._is_owned()) or size())
+    assert open_capture(path).complete
+    assert held and all(held)
 
 
 def test_text_of_variable_length_is_not_read(path):

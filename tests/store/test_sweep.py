@@ -54,6 +54,11 @@ def test_only_one_process_takes_a_cell(folder, one):
     ("told", "tries"),
     [({"time": time.time() - 2 * ALIVE}, 2), ({"line": "it failed"}, 2), ({"time": "soon"}, 2),
      ({"host": socket.gethostname(), "pid": 2**22 + 1}, 2), ({"tries": "x", "line": "x"}, 1),
+     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 1}, 2),
+     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": os.getpid()}, 2),
+     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 2}, 1),
+     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 2, "line": "x"}, 2),
+     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 1, "tries": 0}, 1),
      ({"time": 0, "tries": 10**400}, 1), ({"time": 0, "tries": -5}, 1),
      ({"time": 0, "mark": 3}, 1)],
 )  # fmt: skip
@@ -116,7 +121,7 @@ def test_given_up_cells_are_forgiven(folder, one):
 
 
 def test_a_full_disk_leaves_what_is_done_and_no_try_that_lasts(folder, one, monkeypatch):
-    def full(*_):
+    def full(*_, **more):
         raise OSError(28, "No space left on device")
 
     folder.keep(one.key, {"a": 1}, {})

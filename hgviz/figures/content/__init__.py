@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hgviz.core import Capture, HeadId
-from hgviz.figures.content.document import Drawn
 from hgviz.figures.spec import Spec
+
+if TYPE_CHECKING:
+    from hgviz.figures.content.document import Drawn
 
 
 class Fact(Protocol):
@@ -36,7 +38,7 @@ class Looked:
     facts: Facts = field(default_factory=dict)
 
 
-Content = Looked | Drawn
+Content: TypeAlias = "Looked | Drawn"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """The numbers behind every figure: a line for each cell, link or point that it shows.
 
 Positions, tokens and their texts stand beside every weight, so that a table is read without the
-capture. The names of columns are those of docs/guide.md, "Numbers and alt text".
+capture. The names of columns are those of docs/how-to/numbers.md.
 """
 
 from __future__ import annotations

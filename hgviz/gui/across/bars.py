@@ -19,6 +19,8 @@ from hgviz.core import Floats
 from hgviz.gui import theme
 from hgviz.gui.across import saying
 from hgviz.gui.across.composed import Across
+from hgviz.gui.heads.metrics import Cited, explanation
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink, naming
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.viewport import Along
@@ -26,6 +28,20 @@ from hgviz.gui.views.viewport import Along
 LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
 LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
 NAMES = {"rollout": "Rollout", "product": "Product", "flow": "Flow"}
+MEANT = {  # what a lane is, its formula
+    "rollout": (
+        "How much of the answer comes from each token, all layers taken together",
+        Cited("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
+    ),
+    "product": (
+        "How much each token adds or takes away, all layers multiplied",
+        Cited("Π_l (A_l + I)", "across.md"),
+    ),
+    "flow": (
+        "How much can flow from each token to the answer at most",
+        Cited("maxflow(i → j)", "Abnar and Zuidema 2020"),
+    ),
+}  # fmt: skip
 
 
 def tints(count: int) -> list[QColor]:
@@ -52,7 +68,9 @@ class Bars(QWidget):
         self.rows: Names | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("The answer looked at, token by token")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("The answer looked at, token by token"))
+        self.chosen: int | None = None
 
     def sizeHint(self) -> QSize:
         """A lane for each kind of number, and the words."""
@@ -112,6 +130,15 @@ class Bars(QWidget):
             for name, values in lanes:
                 self._lane(painter, along, name, values, QRectF(LEFT, y, along.size, lane - 8))
                 y += lane
+            if self.chosen is not None:  # the key, as the cross hair of the map above has it
+                left, right = along.edges(self.chosen)
+                box = QRectF(LEFT + left, 2, max(2.0, right - left), self.height() - WORDS)
+                painter.setPen(QPen(now.mark, 1))
+                painter.drawRect(box)
+            if self.hasFocus():
+                painter.save()
+                ink.focus_ring(painter, QRectF(self.rect()))
+                painter.restore()
             base = QRectF(LEFT, y - 4, along.size, 1)
             painter.setFont(theme.font(ink.AXIS))
             chosen = self._own()
@@ -147,11 +174,11 @@ class Bars(QWidget):
         painter.setFont(theme.font(ink.AXIS, 600))
         painter.setPen(now.secondary)
         beside = QRectF(16, box.top(), LEFT - 24, 16)
-        painter.drawText(beside, ink.TO_RIGHT, NAMES[name])
+        painter.drawText(beside, ink.TO_RIGHT, tr(NAMES[name]))
         painter.setFont(theme.font(ink.AXIS))
         under = QRectF(16, box.top() + 16, LEFT - 24, 16)
         top = "1" if name == "flow" else saying.amount(most, self.across) if self.across else ""
-        painter.drawText(under, ink.TO_RIGHT, f"to {top}")
+        painter.drawText(under, ink.TO_RIGHT, tr("to {amount}", amount=top))
         signed = bool((known < 0).any())
         zero = box.center().y() if signed else box.bottom()
         high = box.height() / (2 if signed else 1)
@@ -205,27 +232,62 @@ class Bars(QWidget):
 
     def said_at(self, place: QPointF) -> str:
         """The token under a place and its numbers."""
-        column = self.column_at(place)
+        if place.x() < LEFT and self.lanes:
+            lane = int((place.y() - 2) // max(1.0, (self.height() - WORDS) / len(self.lanes)))
+            meaning, cited = MEANT[self.lanes[min(max(lane, 0), len(self.lanes) - 1)][0]]
+            return explanation(tr(meaning), cited)
+        return self.said_of(self.column_at(place))
+
+    def said_of(self, column: int | None) -> str:
+        """A token and its numbers; "" for none."""
         if column is None or self.columns is None or self.across is None:
             return ""
         parts = [f"{naming.shown(self.columns.glyph(column))}, {self.columns.place(column)}"]
         for name, values in self.lanes:
-            value = float(values[column])
-            if name == "rollout" and self.levels and value:
-                labels = [one.label for one in self.across.of.spec.levels]
-                said = ", ".join(
-                    f"{saying.amount(float(part[column]), self.across)} by {label}"
-                    for part, label in zip(self.levels, labels, strict=True)
-                )
-                said = f"{saying.amount(value, self.across)} ({said})"
-            elif np.isnan(value):
-                said = "not measured yet"
-            elif name == "flow":
-                said = f"{value:.3f}"
-            else:
-                said = saying.amount(value, self.across)
-            parts.append(f"{NAMES[name].lower()} {said}")
-        return "; ".join(filter(None, parts))
+            parts.append(self._said(name, float(values[column]), column))
+        return "; ".join(parts)
+
+    def _said(self, name: str, value: float, column: int) -> str:
+        """The number of a lane at a column, with its name."""
+        assert self.across is not None
+        if np.isnan(value):
+            return tr("flow not measured yet")
+        if name == "flow":
+            return tr("flow {amount}", amount=f"{value:.3f}")
+        amount = saying.amount(value, self.across)
+        if name == "product":
+            return tr("product {amount}", amount=amount)
+        if not self.levels or not value:
+            return tr("rollout {amount}", amount=amount)
+        by = ", ".join(
+            tr("{amount} by {level}", level=level.label,
+               amount=saying.amount(float(part[column]), self.across))
+            for part, level in zip(self.levels, self.across.of.spec.levels, strict=True)
+        )  # fmt: skip
+        return tr("rollout {amount} ({parts})", amount=amount, parts=by)
+
+    def choose(self, column: int | None) -> None:
+        """Mark a token, and say its numbers to those who cannot see them."""
+        if column is not None and (self.columns is None or column >= len(self.columns)):
+            column = None
+        self.chosen = column
+        self.setAccessibleDescription(self.said_of(column))
+        self.update()
+
+    def table(self) -> list[list[str]]:
+        """A row for each token, every number in full; nothing where one is not known."""
+        assert self.columns is not None and self.across is not None
+        levels = zip(self.across.of.spec.levels, self.levels, strict=False)
+        parts = [(tr("{name} by {level}", name=tr("Rollout"), level=level.label), values)
+                 for level, values in levels]  # fmt: skip
+        lanes = [(tr(NAMES[name]), values) for name, values in self.lanes] + parts
+        rows = [[tr("column"), tr("token"), tr("where"), *(name for name, _ in lanes)]]
+        for column in range(len(self.columns)):
+            numbers = (float(values[column]) for _, values in lanes)
+            told = ("" if one != one else repr(one) for one in numbers)
+            names = self.columns.glyph(column), self.columns.place(column)
+            rows.append([str(column), *names, *told])
+        return rows
 
     def event(self, event: QEvent) -> bool:
         """The numbers of the token under the pointer."""

@@ -8,11 +8,16 @@ from hgviz import tasks
 from hgviz.analysis.resolution import Composed
 from hgviz.analysis.together import Composer, Together
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Step, Task, finish
+from hgviz.gui.language import tr
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.tiles import Tiles
 from hgviz.recipe import Recipe
 
 WHOLE = 2048  # tokens of which the whole map is composed
+TOO_LONG = (
+    "The whole map is composed for texts of up to {most:,} {unit}s; of this one, the row of the "
+    "selected answer."
+)
 COMPOSERS, FLOWS = 3, 16  # kept for when one comes back to them
 
 
@@ -65,8 +70,7 @@ class Kept:
             whole = yield from composer.all()
             found = replace(found, opened=self._open(whole))
         else:
-            why = f"The whole map is composed for texts of up to {WHOLE:,} {capture.main.unit}s"
-            found = replace(found, why=f"{why}; of this one, the row of the selected answer.")
+            found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
         if flow and query is not None:
             yield Step(0, 1, "measuring the flow", found)
             found = yield from self._flow(found, query)
@@ -95,7 +99,7 @@ class Kept:
                     del self._flows[next(iter(self._flows))]
                 self._flows[key] = end.value[0]
             except HgvizError as error:
-                return replace(found, why=" ".join(error.lines))
+                return replace(found, why=" ".join(map(tr, error.lines)))
         return replace(found, flow=self._flows[key])
 
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, Selection, Task, finish
 from hgviz.figures.spec import Spec
 from hgviz.gui.across import saying
 from hgviz.gui.across.bars import Bars
+from hgviz.gui.across.choices import Choices
 from hgviz.gui.across.composed import Across, Kept
 from hgviz.gui.across.ways import Ways
-from hgviz.gui.controls import IconButton, PaneHead, Picker, label
+from hgviz.gui.controls import IconButton, PaneHead, label
+from hgviz.gui.language import tr
 from hgviz.gui.views import sayings
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.base import View
@@ -29,19 +31,12 @@ from hgviz.gui.views.pointer import arrow_of
 from hgviz.gui.views.still import plain
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles
-from hgviz.recipe import FUSES, Fuse, Recipe
+from hgviz.recipe import Recipe
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
-FUSED = (
-    ("mean", "Mean of heads", "Heads of a layer count alike"),
-    ("max", "Largest head", "Of each cell the head that looks there most"),
-    ("min", "Smallest head", "Of each cell the head that looks there least"),
-    ("one", "This head", "In its layer the selected head alone; in others the mean"),
-)
-RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the ways, the bars under a map, the note
 NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
 
@@ -50,6 +45,7 @@ class AcrossView(View):
     """All maps of a capture as one, for any choice of how; the answer looked at in detail."""
 
     name, title = "across", "Across levels"
+    topic = "across"
     icon: ClassVar[str] = "hourglass"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "off")
     watches: ClassVar[tuple[str, ...]] = ("hover", "display")
@@ -63,34 +59,19 @@ class AcrossView(View):
         self._texts: tuple[Capture, Texts] | None = None
         self._pointed: tuple[int, int] | None = None
         self.canvas = Canvas(self.tiles)
-        self.canvas.setAccessibleName("Map of all maps composed")
+        self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._kept.opener)
         self.bars, self.ways = Bars(), Ways()
         self._build()
 
     def _build(self) -> None:
-        self.head = PaneHead("All maps")
-        self.fuse, self.residual = Picker(), Picker()
-        for name, said, tip in FUSED:
-            self.fuse.addItem(said, name)
-            self.fuse.setItemData(self.fuse.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        self.fuse.setAccessibleName("Heads")
-        self.fuse.setToolTip("How the heads of a layer become one map")
-        for share in RESIDUAL:
-            self.residual.addItem(f"{share:.0%}".replace("%", " %") + " residual", share)
-        self.residual.setCurrentIndex(RESIDUAL.index(0.5))
-        self.residual.setAccessibleName("Residual share")
-        self.residual.setToolTip("How much of every sum is what was there before attention")
-        for one, wide in ((self.fuse, 146), (self.residual, 132)):
-            one.setFixedWidth(wide)
-            one.currentIndexChanged.connect(self._asked_again)
-        self.signed = _switch("Signed", "Weights below zero stay so: the product of A + I")
-        self.flow = _switch("Flow", "Measure how much can flow to each token at most")
-        for switch in (self.signed, self.flow):
-            switch.toggled.connect(self._asked_again)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.head = PaneHead(tr("All maps"))
+        self.choices = Choices()
+        self.choices.changed.connect(self.refresh)
+        self.flow = self.choices.flow
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(self._export)
-        self.head.add(self.fuse, self.residual, self.signed, self.flow, self.export)
+        self.head.add(self.choices, self.export)
         self.why = label(factor=0.92, kind="secondary")
         self.why.setWordWrap(True)
         self.why.setContentsMargins(16, 8, 16, 8)
@@ -113,9 +94,10 @@ class AcrossView(View):
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)
-        self.canvas.installEventFilter(self)
+        for one in (self.canvas, self.bars):
+            one.installEventFilter(self)
         self.bars.picked.connect(self._pick)
-        self.setFocusProxy(self.canvas)
+        self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -156,11 +138,11 @@ class AcrossView(View):
         self.ways.show_ways(result)
         self.bars.show_row(result, *self._names)
         self._fit_parts()
-        self.head.note.say(result.recipe.label)
+        self.head.note.say(tr(result.recipe.label))
         if shown is not None:
             self._present()
-            self._follow()
-            self._fetch()
+        self._follow()
+        self._fetch()
 
     def noticed(self, name: str) -> None:
         """Other colours, another place under the pointer."""
@@ -181,6 +163,10 @@ class AcrossView(View):
     def as_text(self) -> str:
         """The sentence beneath the map."""
         return plain(self.canvas.sentence.text())
+
+    def as_table(self) -> list[list[str]] | None:
+        """The answer looked at, token by token, as the bars have it."""
+        return self.bars.table() if self._across is not None and self.bars.lanes else None
 
     @property
     def zoomed(self) -> bool:
@@ -204,13 +190,8 @@ class AcrossView(View):
     # --- what is asked for ------------------------------------------------------------------------
 
     def _recipe(self, session: Session) -> Recipe:
-        chosen, head = self.fuse.currentData(), session.selection.head_id
         off = session.capture.off if session.capture is not None else frozenset()
-        heads = (head,) if chosen == "one" and head not in off else ()
-        if self.signed.isChecked():
-            return Recipe(heads=heads, signed=True)
-        fuse: Fuse = chosen if chosen in FUSES else "mean"
-        return Recipe(fuse, heads, self.residual.currentData())
+        return self.choices.recipe(session.selection.head_id, off)
 
     def _answer(self, session: Session) -> int | None:
         """The token whose answer is looked at: the query, where it is of the text answered on."""
@@ -219,13 +200,6 @@ class AcrossView(View):
         if capture.query_prompt(chosen.layer) is not capture.main or chosen.query is None:
             return len(capture.main) - 1
         return min(chosen.query, len(capture.main) - 1)
-
-    def _asked_again(self, _: object) -> None:
-        self.fuse.model().item(1).setEnabled(not self.signed.isChecked())  # type: ignore[attr-defined]
-        self.fuse.model().item(2).setEnabled(not self.signed.isChecked())  # type: ignore[attr-defined]
-        self.residual.setEnabled(not self.signed.isChecked())
-        self.flow.setEnabled(not self.signed.isChecked())
-        self.refresh()
 
     def _export(self) -> None:
         self.asked.emit("export")
@@ -255,7 +229,7 @@ class AcrossView(View):
         self.canvas.hidden_words = sayings.hidden(grid.rule)
         limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
         scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display)
-        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=("Token", "Answer")))
+        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=(tr("Token"), tr("Answer"))))
 
     def _fetch(self) -> None:
         if self._across is not None and self._across.opened is not None and self.isVisible():
@@ -272,7 +246,10 @@ class AcrossView(View):
         row, column = across.query, self._column(session)
         if self._pointed is not None:
             row, column = self._pointed
+        self.bars.choose(column)
         if across.opened is None:
+            told = filter(None, (across.why, self.bars.said_of(column)))
+            self.why.setText("\n".join(told))
             return
         ends = None
         if row is not None:
@@ -328,6 +305,8 @@ class AcrossView(View):
         if cell is None or self.session is None or self._across is None:
             return None
         capture, layer = self._across.of, self.session.selection.layer
+        if capture is not self.session.capture:
+            return None  # another is on its way
         if capture.query_prompt(layer) is not capture.main:
             return None
         row, column = cell
@@ -342,7 +321,7 @@ class AcrossView(View):
         self.session.put(hover=None, selection=selection)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """On the map the arrows go where they point; Esc lets go of the key."""
+        """On the map and its bars the arrows go where they point; Esc lets go of the key."""
         if isinstance(event, QKeyEvent) and self.session is not None:
             arrow = arrow_of(event)
             if event.type() == QEvent.Type.ShortcutOverride and arrow is not None:
@@ -372,12 +351,3 @@ class AcrossView(View):
         low, flow = self.height() < HIGH, self.flow.isChecked()
         self.canvas.setVisible(whole and not (low and flow))
         self.bars.setVisible(not low or flow or not whole)
-
-
-def _switch(text: str, tip: str) -> QToolButton:
-    out = QToolButton()
-    out.setText(text)
-    out.setCheckable(True)
-    out.setFixedHeight(28)
-    out.setToolTip(tip)
-    return out

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from hgviz.analysis.together import reach
 from hgviz.gui import theme
 from hgviz.gui.across.composed import Across
+from hgviz.gui.language import tr
 from hgviz.gui.views.ink import faint, hatching
 from hgviz.gui.views.sayings import share
 
@@ -20,6 +21,10 @@ NARROWER = 0.62  # from level to level
 UNIT = 46.0  # px that all of an answer is wide
 HEAD, FOOT = 30, 26  # px over and under the picture
 MIDDLE = 0.44  # of the width
+POOLED = "{share} is pooled, going down from {outer} to {inner}"
+LOOKED_DOWN = "{share} is looked at, going down from {outer} to {inner}"
+COPIED = "{share} is copied, going up from {inner} to {outer}"
+LOOKED_UP = "{share} is looked at, going up from {inner} to {outer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Ways(QWidget):
         self.setFixedWidth(WIDE)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setMouseTracking(True)
-        self.setAccessibleName("Which way the answer took")
+        self.setAccessibleName(tr("Which way the answer took"))
 
     def sizeHint(self) -> QSize:
         """Narrow and high."""
@@ -91,7 +96,7 @@ class Ways(QWidget):
         levels = self.across.of.spec.levels
         nothing = self.across.row.nothing
         far = reach(self.across.of, self.across.row.levels, self.across.query or 0)
-        backs = ["" if one != one else f"{one:,.0f} back" for one in far] or [""] * count
+        backs = ["" if one != one else tr("{n:,.0f} back", n=one) for one in far] or [""] * count
         before = 1.0 - (float(nothing[0]) if nothing is not None else 0.0)
         for level, one in enumerate(self.across.row.crossings):
             through = float(one.through[0])
@@ -102,21 +107,22 @@ class Ways(QWidget):
             x = outer.left() + 5 + UNIT * stays / 2
             found.append(
                 Way((x, outer.bottom()), (x, back.top()), UNIT * stays, False,
-                    f"{share(stays)} stays at {names[0]}, from {backs[level]}",
+                    self._stays(stays, names[0], backs[level]),
                     f"{share(round(stays, 6))}\n{backs[level]}",
                     (x + UNIT * stays / 2 + 5, (outer.bottom() + inner.top()) / 2))
             )  # fmt: skip
-            down = (float(one.pooled[0]), "is pooled"), (float(one.looked_down[0]), "is looked at")
-            up = (float(one.copied[0]), "is copied"), (float(one.looked_up[0]), "is looked at")
-            for parts, top, bottom, way in (
-                (down, outer, inner, f"going down from {names[0]} to {names[1]}"),
-                (up, inner_back, back, f"going up from {names[1]} to {names[0]}"),
-            ):
-                found += _pair(parts, top, bottom, way)
+            down = (float(one.pooled[0]), POOLED), (float(one.looked_down[0]), LOOKED_DOWN)
+            up = (float(one.copied[0]), COPIED), (float(one.looked_up[0]), LOOKED_UP)
+            for parts, top, bottom in ((down, outer, inner), (up, inner_back, back)):
+                found += _pair(parts, top, bottom, names)
             before = through
         self.deepest = backs[len(levels) - 1]
         self.ribbons = tuple(found)
         return self.ribbons
+
+    def _stays(self, part: float, level: str, back: str) -> str:
+        said = "{share} stays at {level}, from {back}" if back else "{share} stays at {level}"
+        return tr(said, share=share(part), level=level, back=back)
 
     # --- painting ---------------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class Ways(QWidget):
             font = theme.font(0.85)
             painter.setFont(theme.font(0.85, 600))
             painter.setPen(now.secondary)
-            painter.drawText(QPointF(8, 18), "Which way, from how far")
+            painter.drawText(QPointF(8, 18), tr("Which way, from how far"))
             for one in self._laid():
                 self._ribbon(painter, one)
             tints = now.silhouette
@@ -189,7 +195,7 @@ class Ways(QWidget):
         x = 8.0
         painter.setFont(theme.font(0.85))
         metrics = QFontMetricsF(theme.font(0.85))
-        for looked, said in ((False, "pooled, copied"), (True, "attention")):
+        for looked, said in ((False, tr("pooled, copied")), (True, tr("attention"))):
             painter.setPen(Qt.PenStyle.NoPen)
             box = QRectF(x, y, 10, 9)
             painter.setBrush(_ink(looked))
@@ -220,9 +226,15 @@ class Ways(QWidget):
 
 
 def _pair(
-    parts: tuple[tuple[float, str], tuple[float, str]], top: QRectF, bottom: QRectF, way: str
+    parts: tuple[tuple[float, str], tuple[float, str]],
+    top: QRectF,
+    bottom: QRectF,
+    names: tuple[str, str],
 ) -> list[Way]:
-    """Two ribbons side by side at the right of two bars: by pooling or copying, by attention."""
+    """Two ribbons side by side at the right of two bars: by pooling or copying, by attention.
+
+    names: of the level outside and of the one further in.
+    """
     widths = [UNIT * value for value, _ in parts]
     ends = []
     for bar in (top, bottom):
@@ -237,7 +249,7 @@ def _pair(
         at = (middle + 5, (y0 + y1) / 2)
         out.append(
             Way((ends[0][number], y0), (ends[1][number], y1), widths[number], bool(number),
-                f"{share(value)} {does}, {way}", label, at)
+                tr(does, share=share(value), outer=names[0], inner=names[1]), label, at)
         )  # fmt: skip
     return out
 

@@ -10,7 +10,8 @@ import numpy as np
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution, Question
 from hgviz.core import Capture, Step, Task
-from hgviz.gui.views import naming, words
+from hgviz.gui.language import tr
+from hgviz.gui.views import naming, sayings, words
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 EXPLAIN = "attribute"
 MOST = 8  # answers that are offered
+SUM = (
+    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
+    "{missing} is missing after {steps}."
+)
+SUM_OFF = (
+    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
+    "{missing} is missing after {steps}. More steps make it smaller."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ def choices(capture: Capture, question: Question) -> tuple[Choice, ...]:
     shares /= shares.sum()
     if question.position is None:
         return tuple(
-            Choice(number, f"{spec.labels[number]} {share(float(shares[number]))}")
+            Choice(number, f"{spec.labels[number]} {sayings.share(float(shares[number]))}")
             for number in range(len(row))
         )
     best = np.argsort(-row, kind="stable")[:MOST].tolist()
@@ -65,11 +74,13 @@ def choices(capture: Capture, question: Question) -> tuple[Choice, ...]:
     follows = int(capture.main.ids[after]) if after < len(capture.main) else None
     if spec.goal == "next" and follows is not None and follows not in best:
         best = [follows, *best[:-1]]
-    return tuple(
-        Choice(number, f"{said(capture, number)} {share(float(shares[number]))}"
-               + (", which follows" if spec.goal == "next" and number == follows else ""))
-        for number in best
-    )  # fmt: skip
+    found = []
+    for number in best:
+        answer = f"{said(capture, number)} {sayings.share(float(shares[number]))}"
+        if spec.goal == "next" and number == follows:
+            answer = tr("{answer}, which follows", answer=answer)
+        found.append(Choice(number, answer))
+    return tuple(found)
 
 
 def said(capture: Capture, number: int) -> str:
@@ -78,13 +89,10 @@ def said(capture: Capture, number: int) -> str:
     if len(there):
         return naming.quoted(naming.name(capture.main, int(there[0])))
     if capture.spec.vocabulary == 256:
-        return f"“{naming.shown(chr(number))}”" if number < 128 else f"byte {number}"
-    return f"token {number:,}"
-
-
-def share(value: float) -> str:
-    """62 %, <1 %."""
-    return f"{100 * value:.0f} %" if value >= 0.01 else "<1 %"
+        if number < 128:
+            return naming.quoted(naming.shown(chr(number)))
+        return tr("byte {n}", n=number)
+    return tr("token {n:,}", n=number)
 
 
 class Explaining:
@@ -101,7 +109,7 @@ class Explaining:
             return
         task = attributed(session.model, session.checkpoint, session.activation, capture, question)
         self.working.start(
-            self.lanes.engine, EXPLAIN, "Attributing the answer", task, self._done,
+            self.lanes.engine, EXPLAIN, tr("Attributing the answer"), task, self._done,
             on_step=self._part,
         )  # fmt: skip
 
@@ -136,11 +144,15 @@ def attributed(
 
 def complete_words(found: Attribution) -> str:
     """How far the sum is from what it should be, and of how many steps."""
-    unit = "" if found.error < 1e-3 else " More steps make it smaller."
-    percent = f"{100 * found.error:.2g} %" if found.error >= 1e-5 else "less than 0.001 %"
+    said = SUM
+    percent = tr("{number} %", number=f"{100 * found.error:.2g}")
+    if found.error < 1e-5:
+        percent = tr("less than 0.001 %")
+    elif found.error >= 1e-3:
+        said = SUM_OFF
     total, change = (words.with_sign(one) for one in (found.total, found.change))
-    return (
-        f"The tokens add up to {total}; the answer changes by {change}, from "
-        f"{words.weight(found.start, 3)} to {words.weight(found.value, 3)}: "
-        f"{percent} is missing after {found.question.steps} steps.{unit}"
-    )
+    start, end = (words.weight(one, 3) for one in (found.start, found.value))
+    return tr(
+        said, total=total, change=change, start=start, end=end, missing=percent,
+        steps=words.counted(found.question.steps, "step"),
+    )  # fmt: skip

@@ -8,17 +8,22 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 
 from hgviz.analysis.attribution import Beside
 from hgviz.gui import theme
+from hgviz.gui.heads.metrics import Cited, explanation
+from hgviz.gui.language import tr
 from hgviz.gui.neurons.dissected import number
 from hgviz.gui.views import ink
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.keylist import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 
 VALUE, BAR_LEAST = 56, 40  # px: the figures; the least bar
-TITLES = (
-    ("Attention", "How much the query looks at the key: the weight in the map"),
-    ("Gradient × attention", "The weight times the slope of the answer with it"),
-    ("Integrated gradients", "What the tokens behind the key add to the answer, by captum"),
-)
+TITLES = (  # what a column is called, what it means, its formula
+    ("Attention", "How much the query looks at the key: the weight in the map",
+     Cited("a_ij", "Vaswani et al. 2017")),
+    ("Gradient × attention", "The weight times the slope of the answer with it",
+     Cited("a_ij ∂F / ∂a_ij", "Chefer et al. 2021")),
+    ("Integrated gradients", "What the tokens behind the key add to the answer, by captum",
+     Cited("Σ_e (x_e − x′_e) ∫₀¹ ∂F(x′ + t (x − x′)) / ∂x_e dt", "Sundararajan et al. 2017")),
+)  # fmt: skip
 
 
 class BarRows(KeyList):
@@ -29,7 +34,7 @@ class BarRows(KeyList):
         self.found: Beside | None = None
         self.names: Names | None = None
         self._most = [1.0, 1.0, 1.0]
-        self.setAccessibleName("Every key: attention, gradient times attention, attribution")
+        self.setAccessibleName(tr("Every key: attention, gradient times attention, attribution"))
 
     @property
     def _values(self) -> list[np.ndarray | None]:
@@ -39,6 +44,8 @@ class BarRows(KeyList):
     def show_rows(self, found: Beside | None, names: Names | None, chosen: int | None) -> None:
         """Show the keys of a head; None clears."""
         self.found, self.names = found, names
+        walked = Qt.FocusPolicy.NoFocus if found is None else Qt.FocusPolicy.StrongFocus
+        self.setFocusPolicy(walked)  # Tab passes by where there is nothing to walk
         if found is not None:
             self._most = [
                 1.0 if one is None else float(np.abs(one).max(initial=0.0)) or 1.0
@@ -71,13 +78,15 @@ class BarRows(KeyList):
             painter.setClipping(False)
             painter.setFont(theme.font(0.85, 600))
             painter.setPen(now.secondary)
-            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), ink.TO_LEFT, "Key")
-            for (x, across), (title, _) in zip(places, TITLES, strict=True):
+            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), ink.TO_LEFT, tr("Key"))
+            for (x, across), (title, *_) in zip(places, TITLES, strict=True):
                 said = painter.fontMetrics().elidedText(
-                    title, Qt.TextElideMode.ElideRight, int(across) - 12
+                    tr(title), Qt.TextElideMode.ElideRight, int(across) - 12
                 )
                 painter.drawText(QRectF(x + 4, 0, across - 8, HEAD), ink.TO_LEFT, said)
             painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def _row(
         self, painter: QPainter, places: list[tuple[float, float]], place: int, box: QRectF
@@ -109,11 +118,29 @@ class BarRows(KeyList):
                 _bar(painter, area, float(values[place]), most, bool((values < 0).any()))
 
     def told_at(self, place: QPointF) -> str:
-        """What a column is."""
-        for (x, across), (_, says) in zip(self.columns(), TITLES, strict=True):
-            if x <= place.x() < x + across:
-                return says
-        return ""
+        """What a column is, its formula, and where that comes from; of a row its numbers."""
+        for (x, across), (_, says, cited) in zip(self.columns(), TITLES, strict=True):
+            if place.y() < HEAD and x <= place.x() < x + across:
+                return explanation(tr(says), cited)
+        column = self.column_at(place.y())
+        return "" if column is None else self.said_of(column)
+
+    def choose(self, column: int | None) -> None:
+        """Mark a key and bring it into sight."""
+        super().choose(column)
+        self.setAccessibleDescription("" if column is None else self.said_of(column))
+
+    def said_of(self, column: int) -> str:
+        """A key and its three numbers in words; "" for one that is not there."""
+        place = self._place(column)
+        if self.found is None or self.names is None or place is None:
+            return ""
+        said = [
+            tr("{title}: {amount}", title=tr(title), amount=number(float(values[place])))
+            for (title, *_), values in zip(TITLES, self._values, strict=True)
+            if values is not None
+        ]
+        return " · ".join([where(self.names, column), *said])
 
 
 def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +15,17 @@ from hgviz.core import Capture, Display, HeadId, Prompt, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.attribution.asking import EXPLAIN, Choice, asked, choices, complete_words
 from hgviz.gui.attribution.rows import BarRows
+from hgviz.gui.attribution.telling import (
+    COMPLETENESS,
+    COMPLETES,
+    CONDUCTANCE,
+    CONDUCTS,
+    RANKED,
+    SPEARMAN,
+    agreement_words,
+    heads_of,
+    table_of,
+)
 from hgviz.gui.attribution.wall import ConductanceWall
 from hgviz.gui.controls import (
     Button,
@@ -28,7 +38,9 @@ from hgviz.gui.controls import (
     line,
     tip,
 )
-from hgviz.gui.views import words
+from hgviz.gui.heads.metrics import explanation
+from hgviz.gui.language import tr
+from hgviz.gui.views import sayings, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.base import View
 from hgviz.gui.views.busy import time_left
@@ -46,8 +58,13 @@ BASELINES = (
 )
 ROWS = (("query", "This query", ""), ("all", "All queries", ""))
 LOW, NARROW = 360, 560  # px
+CONDUCTED = "What every head conducts"
+CONDUCTED_BESIDE = (
+    "What every head conducts; at the right what each layer attends, by integrated gradients"
+)
 NOTHING = ("No answer to explain yet", "Capture a text with a model, and ask where it came from.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+OPEN = (("open_folder", "Open a checkpoint…"),)
 HINT = "Attribute asks the model which tokens and heads this answer comes from."
 
 
@@ -67,6 +84,7 @@ class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
     name, title = "attribution", "Attribution"
+    topic = "attribution"
     figureless = "Nothing is attributed yet"
     lane = "map"  # the engine may be busy asking
     icon: ClassVar[str] = "eye"
@@ -78,13 +96,14 @@ class AttributionView(View):
         self.told: Told | None = None
         self._texts = Texts()
         self._of: tuple[Prompt | None, Prompt | None] = (None, None)
-        self.head = PaneHead("Head")
+        self.head = PaneHead(tr("Head"))
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.rows = Segments(ROWS)
-        self.rows.setToolTip("Whose attention is compared")
+        self.rows = Segments([(name, tr(said), icon) for name, said, icon in ROWS])
+        self.rows.setToolTip(tr("Whose attention is compared"))
+        self.rows.setAccessibleName(tr("Whose attention is compared"))
         self.rows.chosen.connect(self._again)
         self.head.add_beside_title(self.level)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add(self.rows, self.export)
         self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
@@ -92,21 +111,23 @@ class AttributionView(View):
             (self.answer, "The answer", 12), (self.steps, "Points of the path", 7),
             (self.baseline, "Where the path begins", 8),
         ):  # fmt: skip
-            one.setAccessibleName(said)
-            one.setToolTip(said)
+            one.setAccessibleName(tr(said))
+            one.setToolTip(tr(said))
             one.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             one.setMinimumContentsLength(long)
             one.activated.connect(self._ask_for)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         for count in STEPS:
-            self.steps.addItem(f"{count} steps", count)
+            self.steps.addItem(words.counted(count, "step"), count)
         for name, said, why in BASELINES:
-            self.baseline.addItem(said, name)
-            self.baseline.setItemData(self.baseline.count() - 1, why, Qt.ItemDataRole.ToolTipRole)
-        self.button = Button("Attribute", kind="filled")
+            self.baseline.addItem(tr(said), name)
+            self.baseline.setItemData(
+                self.baseline.count() - 1, tr(why), Qt.ItemDataRole.ToolTipRole
+            )
+        self.button = Button(tr("Attribute"), kind="filled")
         self.button.clicked.connect(self._press)
         self.button.setMinimumWidth(self.button.sizeHint().width())
-        self._asks = label("Answer", factor=0.92, kind="secondary")
+        self._asks = label(tr("Answer"), factor=0.92, kind="secondary")
         controls = QHBoxLayout()
         controls.setContentsMargins(16, 4, 16, 8)
         controls.setSpacing(8)
@@ -119,6 +140,7 @@ class AttributionView(View):
         self.agreement.setTextFormat(Qt.TextFormat.PlainText)
         self.agreement.setContentsMargins(16, 4, 16, 8)
         self.agreement.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.agreement.setToolTip(explanation(tr(RANKED), SPEARMAN))
         self.bars, self.wall = BarRows(), ConductanceWall()
         self.bars.picked.connect(self._pick)
         self.wall.picked.connect(self._open)
@@ -131,11 +153,13 @@ class AttributionView(View):
         self.wall.setAutoFillBackground(False)
         self.heads = Words("", factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
+        self.wall.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
         self._line = line()
         self.complete = label(factor=0.92, kind="secondary")
         self.complete.setWordWrap(True)
         self.complete.setContentsMargins(16, 4, 16, 8)
         self.complete.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -148,7 +172,7 @@ class AttributionView(View):
         column.addWidget(self.heads)
         column.addWidget(self.room, 2)
         column.addWidget(self.complete)
-        self.setFocusProxy(self.bars)
+        self.start_at(self.bars)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -164,17 +188,19 @@ class AttributionView(View):
                 "This model gives hidden states, no answer",
                 "Open it with its classifier or its language model, and ask where one comes from.",
             )
+            self.empty_actions = OPEN
             return None
         question = asked(session)
         if question is None:
             self.empty = ("This capture has no answer", "It was stopped before the model gave one.")
+            self.empty_actions = CAPTURE[:1]
             return None
         if session.model is None and not session.checkpoint:
             self.empty = (
                 "Attribution asks the model itself",
                 "This capture came without it: open the checkpoint that it was made with.",
             )
-            self.empty_actions = (("open_folder", "Open a checkpoint…"),)
+            self.empty_actions = OPEN
             return None
         found = session.explained
         there = found is not None and found.of(capture)
@@ -205,7 +231,7 @@ class AttributionView(View):
         if self.session is None:
             return
         self.told, head = result, self.session.selection.head_id
-        self.head.title.setText(f"Head {head}")
+        self.head.title.setText(tr("Head {head}", head=head))
         self.level.setText(words.ends(result.capture.spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self._offer(result)
@@ -232,10 +258,11 @@ class AttributionView(View):
             self._reveal()
         if name == "work":
             now = self._work
-            self.button.setText("Stop" if now else "Attribute")
+            self.button.setText(tr("Stop" if now else "Attribute"))
             if now is not None:
-                part = f"{now.done / now.total:.0%}".replace("%", " %") if now.total else ""
-                said = " · ".join(filter(None, (now.note or now.title, part, time_left(now.left))))
+                part = sayings.share(round(now.done / now.total, 2)) if now.total else ""
+                note = tr(now.note or now.title)
+                said = " · ".join(filter(None, (note, part, time_left(now.left))))
                 fresh = self.told is None or self.told.found is None
                 (self.agreement if fresh else self.complete).setText(said)
             elif self.told is not None:
@@ -255,9 +282,15 @@ class AttributionView(View):
 
     def as_text(self) -> str:
         """The numbers of the keys, in full, tab-separated."""
+        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
+
+    def as_table(self) -> list[list[str]] | None:
+        """The numbers of the keys; before they are there, what every head conducts."""
         told = self.told
-        if told is None or told.beside is None or told.names is None:
-            return ""
+        if told is None or told.found is None:
+            return None
+        if told.beside is None or told.names is None:
+            return heads_of(told.found)
         return table_of(told.beside, told.names)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -284,7 +317,7 @@ class AttributionView(View):
         self.answer.setCurrentIndex(self.answer.findData(question.number))
         if question.position is not None:
             at = told.capture.main.label(question.position)
-            self.answer.setToolTip(tip(f"What the model says after “{at}”"))
+            self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
 
@@ -296,21 +329,21 @@ class AttributionView(View):
 
     def _heading(self, told: Told) -> str:
         layers = told.found.layers if told.found is not None else None
-        beside = "; at the right what each layer attends, by integrated gradients" if layers else ""
-        return f"What every head conducts{beside}"
+        return tr(CONDUCTED_BESIDE if layers else CONDUCTED)
 
     def _say(self, told: Told) -> None:
         """How good what was found is, and whether it is what is asked now."""
         if told.found is None:
             self.complete.setText("")
             return
-        old = told.found.question != told.question
-        marked = "This was asked about another answer or path; Attribute asks anew. "
-        self.complete.setText((marked if old else "") + complete_words(told.found))
+        said = [complete_words(told.found)]
+        if told.found.question != told.question:
+            said.insert(0, tr("This was asked about another answer or path; Attribute asks anew."))
+        self.complete.setText(" ".join(said))
 
     def _agree(self, told: Told) -> None:
         if told.found is None:
-            self.agreement.setText(HINT)
+            self.agreement.setText(tr(HINT))
         else:
             self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
 
@@ -348,6 +381,8 @@ class AttributionView(View):
     def _pick(self, column: int) -> None:
         if self.session is None or self.told is None:
             return
+        if self.told.capture is not self.session.capture:
+            return  # another is on its way
         token = self.told.capture.column_token(self.session.selection.layer, column)
         if token is not None:
             self.session.select(key=token)
@@ -355,28 +390,3 @@ class AttributionView(View):
     def _open(self, head: HeadId) -> None:
         if self.session is not None:
             self.session.put(selection=self.session.at(head))
-
-
-def table_of(beside: Beside, names: Names) -> str:
-    """Tab-separated, every number in full."""
-    lines = ["column\tkey\twhere\tattention\tgradient x attention\tintegrated gradients"]
-    parts = (beside.attention, beside.slope, beside.tokens)
-    for at, column in enumerate(beside.columns.tolist()):
-        numbers = ("" if part is None else repr(float(part[at])) for part in parts)
-        lines.append("\t".join((str(column), names.glyph(column), names.place(column), *numbers)))
-    return "\n".join(lines) + "\n"
-
-
-def agreement_words(beside: Beside) -> str:
-    """How alike the sizes are ranked, as a sentence."""
-    slope, tokens, both = beside.agreements
-    if math.isnan(slope) and math.isnan(tokens):
-        return "There are too few keys here, or all are alike: their order says nothing."
-    parts = []
-    for value, name in ((slope, "gradient × attention"), (tokens, "integrated gradients")):
-        if not math.isnan(value):
-            parts.append(f"{words.with_sign(value, 2)} with {name}")
-    said = f"How keys rank by attention agrees {' and '.join(parts)}"
-    if not math.isnan(both):
-        said += f"; these two agree {words.with_sign(both, 2)}"
-    return f"{said} (Spearman, of sizes, {words.counted(len(beside.columns), 'key')})."

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.attribution import Attribution
 from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
+from hgviz.gui.language import tr
+from hgviz.gui.rows import walks
 from hgviz.gui.views import ink, words
 
 PAD, NAME, BAR, CELL, GAP = 16, 28, 150, 18, 2  # px
 WIDEST = 64
+ARROWS = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
 
 
 class ConductanceWall(QWidget):
@@ -28,7 +42,8 @@ class ConductanceWall(QWidget):
         self.found: Attribution | None = None
         self.spec: ModelSpec | None = None
         self.chosen: HeadId | None = None
-        self.setAccessibleName("What every head conducts of the answer")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("What every head conducts of the answer"))
 
     def show_heads(self, found: Attribution | None, spec: ModelSpec | None) -> None:
         """Show an answer's heads; None clears."""
@@ -40,6 +55,7 @@ class ConductanceWall(QWidget):
     def choose(self, head: HeadId) -> None:
         """Frame the chosen head."""
         self.chosen = head
+        self.setAccessibleDescription("" if self.found is None else self._said(head, self.found))
         self.update()
 
     def cells(self) -> list[tuple[HeadId, QRectF]]:
@@ -81,7 +97,9 @@ class ConductanceWall(QWidget):
                     ink.switched_off(painter, box, self.devicePixelRatioF())
                 if head == self.chosen:
                     painter.setPen(QPen(now.mark, 2))
-                    painter.drawRect(box.adjusted(0, 0, 0, 0))
+                    painter.drawRect(box)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.rect()))
 
     def _layer(self, painter: QPainter, layer: int, box: QRectF, right: float) -> None:
         """The number of a layer at the left, its bar at the right."""
@@ -115,8 +133,31 @@ class ConductanceWall(QWidget):
         if head is not None:
             self.picked.emit(head)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows go to the head beside, above or below."""
+        head = self.beside(*ARROWS.get(Qt.Key(event.key()), (0, 0)))
+        if head is None:
+            super().keyPressEvent(event)
+        else:
+            self.picked.emit(head)
+
+    def beside(self, right: int, down: int) -> HeadId | None:
+        """The head next to the chosen one, the last of a row that is shorter; None for none."""
+        if self.spec is None or self.chosen is None or not (right or down):
+            return None
+        rows = [one for one in self.spec.layers if one.heads]
+        at = next((n for n, one in enumerate(rows) if one.index == self.chosen.layer), None)
+        if at is None or self.chosen.head not in rows[at].heads:
+            return None
+        place = rows[at].heads.index(self.chosen.head) + right
+        row = rows[min(max(at + down, 0), len(rows) - 1)]
+        return HeadId(row.index, row.heads[min(max(place, 0), len(row.heads) - 1)])
+
     def event(self, event: QEvent) -> bool:
-        """What a head conducts, under the pointer."""
+        """What a head conducts, under the pointer; arrows are its own while it has the keyboard."""
+        if walks(event):
+            event.accept()
+            return True
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
             return True
@@ -125,8 +166,10 @@ class ConductanceWall(QWidget):
     def told_at(self, place: QPointF) -> str:
         """Such as: Head 3.5 conducts +0.712 of the answer."""
         head, found = self.head_at(place), self.found
-        if head is None or found is None:
-            return ""
+        return "" if head is None or found is None else self._said(head, found)
+
+    def _said(self, head: HeadId, found: Attribution) -> str:
         if head in found.off:
-            return f"Head {head} is switched off"
-        return f"Head {head} conducts {words.with_sign(found.heads.get(head, 0.0))} of the answer"
+            return tr("Head {head} is switched off", head=head)
+        amount = words.with_sign(found.heads.get(head, 0.0))
+        return tr("Head {head} conducts {amount} of the answer", head=head, amount=amount)

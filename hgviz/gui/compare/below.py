@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from hgviz.gui.compare.numbers import NumbersView
 from hgviz.gui.compare.texts import TextsView
 from hgviz.gui.controls import Segments, line
+from hgviz.gui.language import tr
 
 HIGH, MIDDLE, LOW = 900, 760, 690  # px of the window's height
 TEXTS = (190, 164, 158)  # px of the text: in high windows, below HIGH, below LOW
@@ -19,11 +20,12 @@ class Below(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.numbers, self.texts = NumbersView(), TextsView()
-        self.tabs = (Segments(TURNS), Segments(TURNS))  # the same on both
+        turns = [(name, tr(words), icon) for name, words, icon in TURNS]
+        self.tabs = (Segments(turns), Segments(turns))  # the same on both
         self._heads = (self.numbers.head, self.texts.head)
         for head, tabs in zip(self._heads, self.tabs, strict=True):
             head.add_beside_title(tabs)
-            tabs.setAccessibleName("What stands below the maps")
+            tabs.setAccessibleName(tr("What stands below the maps"))
             tabs.chosen.connect(self.show_part)
         self.line = line()
         column = QVBoxLayout(self)

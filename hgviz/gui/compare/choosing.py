@@ -21,9 +21,11 @@ from hgviz.analysis.texts import texts_of
 from hgviz.core import HeadId, HgvizError, heads_named
 from hgviz.gui import theme
 from hgviz.gui.compare.offers import activations
+from hgviz.gui.compare.told import wrong
 from hgviz.gui.composing import Reads
 from hgviz.gui.controls import Button, Picker, Segments, Words, label
-from hgviz.gui.overlay import Overlay
+from hgviz.gui.language import tr
+from hgviz.gui.overlay import Overlay, ctrl_return
 from hgviz.gui.prune.removing import named
 from hgviz.session.other import Other
 
@@ -42,6 +44,7 @@ SAID = {
     "off": "The same model on the same text without these heads.",
     "head": "Another head of the same capture, such as one of another level.",
 }
+NAMING = "12.5, 4.* for a whole layer; nothing for the whole model"
 MODELLESS = "Open the checkpoint first: this capture was opened from a file."
 
 
@@ -61,9 +64,9 @@ class CompareDialog(Overlay):
         super().__init__(over)
         assert session.capture is not None
         self._session, self._capture = session, session.capture
-        self.body.addWidget(label("Compare with…", factor=1.15, weight=600))
-        self.kinds = Segments(KINDS, wide=104)
-        self.kinds.setAccessibleName("What to compare with")
+        self.body.addWidget(label(tr("Compare with…"), factor=1.15, weight=600))
+        self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
+        self.kinds.setAccessibleName(tr("What to compare with"))
         row = QHBoxLayout()
         row.addWidget(self.kinds)
         row.addStretch(1)
@@ -81,7 +84,7 @@ class CompareDialog(Overlay):
         self.told = label(factor=0.92, kind="bad")
         self.told.setWordWrap(True)
         self.body.addWidget(self.told)
-        go = Button("Compare", "compare", kind="filled")
+        go = Button(tr("Compare"), "compare", kind="filled")
         go.clicked.connect(self._accept)
         self.offer(go)
         self.kinds.chosen.connect(self._turn)
@@ -95,21 +98,21 @@ class CompareDialog(Overlay):
         writing = any(one.hasFocus() for one in self.texts)
         if event.key() == Qt.Key.Key_Escape or not writing:
             super().keyPressEvent(event)
-        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.default.isEnabled():
+        elif ctrl_return(event) and self.default.isEnabled():
             self._accept()
 
     # --- the five ways ----------------------------------------------------------------------------
 
     def _activation(self) -> QWidget:
         self.activations = Picker()
-        self.activations.setAccessibleName("Activation of B")
+        self.activations.setAccessibleName(tr("Activation of B"))
         for name, words in activations(self._capture.spec, self._session.activation):
             self.activations.addItem(words, name)
         return _column(self.activations)
 
     def _model(self, more: Mapping[str, str]) -> QWidget:
         self.paths = Picker()
-        self.paths.setAccessibleName("Checkpoint or capture")
+        self.paths.setAccessibleName(tr("Checkpoint or capture"))
         now = self._session.checkpoint or self._capture.path
         for path, words in more.items():
             if path != now:
@@ -117,7 +120,7 @@ class CompareDialog(Overlay):
         self.paths.setEnabled(self.paths.count() > 0)
         row = QHBoxLayout()
         for words, folder in (("Another file…", False), ("Another folder…", True)):
-            button = Button(words, "open")
+            button = Button(tr(words), "open")
             button.setProperty("folder", folder)
             button.clicked.connect(self._ask_file)
             row.addWidget(button)
@@ -135,7 +138,7 @@ class CompareDialog(Overlay):
             edit = QPlainTextEdit(text)
             edit.setFont(theme.mono())
             edit.setTabChangesFocus(True)
-            edit.setAccessibleName(name)
+            edit.setAccessibleName(tr(name))
             edit.setFixedHeight(96)
             edit.textChanged.connect(self._check)
             self.texts.append(edit)
@@ -149,13 +152,12 @@ class CompareDialog(Overlay):
         off = session.off if session.off != self._capture.off else frozenset()
         first = off or frozenset({session.selection.head_id}) - self._capture.off
         self.heads = QLineEdit(named(first, spec.layers))
-        self.heads.setPlaceholderText("12.5, 4.* for a whole layer; nothing for the whole model")
-        self.heads.setAccessibleName("Heads that are off in B")
+        self.heads.setPlaceholderText(tr(NAMING))
+        self.heads.setAccessibleName(tr("Heads that are off in B"))
         self.heads.textChanged.connect(self._check)
         here = named(self._capture.off, spec.layers)
-        note = Words(f"A is without {here}." if here else "A has all its heads.", factor=0.92,
-                     kind="secondary")  # fmt: skip
-        return _column(self.heads, note)
+        said = tr("A is without {heads}.", heads=here) if here else tr("A has all its heads.")
+        return _column(self.heads, Words(said, factor=0.92, kind="secondary"))
 
     def _head(self) -> QWidget:
         self.layer, self.number = Picker(), Picker()
@@ -163,9 +165,10 @@ class CompareDialog(Overlay):
         levels = len(spec.levels) > 1
         for one in spec.layers:
             if one.heads and self._capture.maps[one.index] is not None:
-                at = f", {spec.levels[one.level].label}" if levels else ""
-                kind = "" if one.role == "self" else f", {one.role}"
-                self.layer.addItem(f"Layer {one.index}{at}{kind}", one.index)
+                parts = [tr("Layer {layer}", layer=one.index)]
+                parts += [spec.levels[one.level].label] if levels else []
+                parts += [] if one.role == "self" else [tr(one.role)]
+                self.layer.addItem(", ".join(parts), one.index)
         now = chosen.beside or chosen.head_id
         self.layer.currentIndexChanged.connect(self._fill_heads)
         self.layer.setCurrentIndex(max(0, self.layer.findData(now.layer)))
@@ -176,10 +179,11 @@ class CompareDialog(Overlay):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(16)
         grid.setColumnStretch(1, 1)
-        for row, (words, box) in enumerate((("Layer", self.layer), ("Head", self.number))):
-            name = label(words)
+        rows = ("Layer", "Layer of B", self.layer), ("Head", "Head of B", self.number)
+        for row, (words, whole, box) in enumerate(rows):
+            name = label(tr(words))
             name.setBuddy(box)
-            box.setAccessibleName(f"{words} of B")
+            box.setAccessibleName(tr(whole))
             grid.addWidget(name, row, 0)
             grid.addWidget(box, row, 1)
         out = QWidget()
@@ -217,33 +221,33 @@ class CompareDialog(Overlay):
         return Other("head"), None if head is None else HeadId(at, head)
 
     def _turn(self, kind: str) -> None:
-        self.said.setText(SAID[kind])
+        self.said.setText(tr(SAID[kind]))
         self.pages.setCurrentIndex(self.kinds.names.index(kind))
         self._check()
         self.place()
 
     def _check(self) -> None:
         """Say what is in the way, if anything is."""
-        wrong = self._wrong()
-        self.told.setText(wrong)
-        self.told.setVisible(bool(wrong))
+        said = self._wrong()
+        self.told.setText(said)
+        self.told.setVisible(bool(said))
         if self.default is not None:
-            self.default.setEnabled(not wrong)
+            self.default.setEnabled(not said)
 
     def _wrong(self) -> str:
         kind = self.kinds.choice
         if kind in ("activation", "text", "off") and not self._session.checkpoint:
-            return MODELLESS
+            return tr(MODELLESS)
         if kind == "model" and not self.paths.currentData():
-            return "Choose a checkpoint or a capture."
+            return tr("Choose a checkpoint or a capture.")
         if kind == "text" and not self.texts[0].toPlainText():
-            return "Empty: there is nothing to capture."
+            return tr("Empty: there is nothing to capture.")
         try:
             other, _ = self.wish
         except HgvizError as error:
-            return " ".join(error.lines)
+            return wrong(error)
         if kind == "off" and other.off == self._capture.off:
-            return "These are the heads that are off in A: B would be the same."
+            return tr("These are the heads that are off in A: B would be the same.")
         return ""
 
     def _accept(self) -> None:

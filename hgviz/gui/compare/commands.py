@@ -13,8 +13,7 @@ from hgviz import settings
 from hgviz.core import HeadId
 from hgviz.gui import opening
 from hgviz.gui.asking import TEXTS, ask_for, ask_where
-from hgviz.gui.compare import reporting
-from hgviz.gui.compare.choosing import CompareDialog
+from hgviz.gui.language import tr
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ class CompareCommands:
     def ask_model(self, folder: bool) -> None:
         """Ask for the checkpoint or the capture that B shall be."""
         mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
-        what = "checkpoint folder" if folder else "checkpoint or capture"
-        ask_for(self.window, f"Compare with a {what}", mode, self._model_chosen)
+        one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
+        ask_for(self.window, tr(one if folder else other), mode, self._model_chosen)
 
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
@@ -93,28 +92,44 @@ class CompareCommands:
         file = QFileDialog.FileMode.ExistingFile
         classes = self.session.spec.goal == "classes"
         title = "Report: choose texts with labels" if classes else "Report: choose a text"
-        ask_for(self.window, title, file, self._ask_report, TEXTS)
+        ask_for(self.window, tr(title), file, self._ask_report, tr(TEXTS))
+
+    def _changed(self) -> bool:
+        """Whether there can be no report any more, while a file was asked for; says why."""
+        from hgviz.gui.compare import reporting
+
+        reason = reporting.why_not(self.session)
+        if reason:
+            self.say(tr(reason))
+        return bool(reason)
 
     def _ask_report(self, data: str) -> None:
+        from hgviz.gui.compare import reporting
+
+        if self._changed():
+            return
         names = [one.spec.name or "model" for one in (self.session.capture, self.session.beside)]
         name = f"{names[0]}-{names[1]}.html"
         chosen = partial(self._report, data)
-        ask_where(self.window, "Report on A and B", reporting.KINDS, name, chosen)
+        ask_where(self.window, tr("Report on A and B"), tr(reporting.KINDS), name, chosen)
 
     def _report(self, data: str, out: str) -> None:
+        from hgviz.gui.compare import reporting
+
         self._remember(out)
-        if reason := reporting.why_not(self.session):  # things may have changed while it was asked
-            self.say(reason)
+        if self._changed():
             return
         asked = reporting.Asked.of(self.session, data, settings.load().device, out)
         title = f"Report on A and B, {Path(out).name}"
         self.working.start(
             self.lanes.engine, reporting.REPORT, title, asked.task(),
-            lambda path: self.say(f"The report is written: {path}"),
+            lambda path: self.say(tr("The report is written: {path}", path=path)),
             on_step=lambda step: self.say(reporting.told(step)),
         )  # fmt: skip
 
     def _ask_side(self, kind: str) -> None:
+        from hgviz.gui.compare.choosing import CompareDialog
+
         dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
         dialog.chosen.connect(self.choose_side)
         dialog.file_wanted.connect(self.ask_model)

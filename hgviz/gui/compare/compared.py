@@ -14,6 +14,7 @@ from hgviz.analysis.meeting import Edge, Meeting
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Reduce, Step, Task
 from hgviz.gui.compare.sight import Either, Placed, alike
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming, signs, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.opened import BLOCK, ROWS_KEPT, RUN, SMALL
@@ -106,14 +107,12 @@ class Compared:
         """Why B, and why A − B is not there: what is said in their places, None where they are."""
         if self.lone:
             head = self.meeting.head
-            why = "It was removed there, or that model has no such layer."
-            return (f"B has no head {head}", why), (
-                "Nothing to subtract",
-                f"Only A has head {head}.",
-            )
+            why = tr("It was removed there, or that model has no such layer.")
+            only = tr("Only A has head {head}.", head=head)
+            return (tr("B has no head {head}", head=head), why), (tr("Nothing to subtract"), only)
         if self.apart:
-            why = "No position stands for the same part of a text in both."
-            return None, ("Nothing in common", why)
+            why = tr("No position stands for the same part of a text in both.")
+            return None, (tr("Nothing in common"), why)
         return None, None
 
     @property
@@ -121,8 +120,9 @@ class Compared:
         """How the two maps come to have the same cells, in words; "" where they have them."""
         edges = self.meeting.rows, self.meeting.columns
         if any(edge.by_token for edge in edges):
-            return f"both spread to {self.meeting.a.query_prompt(self.meeting.head.layer).unit}s"
-        return "" if self.meeting.same else "hatched: not in both"
+            unit = self.meeting.a.query_prompt(self.meeting.head.layer).unit
+            return tr("both spread to {units}", units=tr(f"{unit}s"))
+        return "" if self.meeting.same else tr("hatched: not in both")
 
     @property
     def there(self) -> tuple[There, There, There]:
@@ -142,7 +142,7 @@ class Compared:
         spec, layer = self.meeting.a.spec, self.meeting.head.layer
         one = spec.layers[layer]
         if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
-            return "Key", "Query"
+            return tr("Key"), tr("Query")
         across, down = (words.level(spec, number) for number in (one.key_level, one.level))
         return across.capitalize(), down.capitalize()
 

@@ -10,21 +10,48 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.compare.told import GUIDE
+from hgviz.gui.controls import tip
+from hgviz.gui.heads.metrics import explanation
+from hgviz.gui.language import tr
 from hgviz.gui.prune import chart
-from hgviz.gui.views.words import counted
+from hgviz.gui.views.words import counted, percent
 
 SCORES = {
     "accuracy": ("Accuracy", True),
     "masked_accuracy": ("Masked tokens guessed", True),
     "bits_per_byte": ("Bits per byte", False),
 }
+MEANS = {  # what a score is, and how it is computed
+    "accuracy": ("The share of answers that are right", "Σ_i [argmax_c P(c | x_i) = y_i] / n"),
+    "masked_accuracy": (
+        "The share of masked tokens that the model guesses",
+        "Σ_t [argmax_v P(v | x ∖ x_t) = x_t] / n",
+    ),
+    "bits_per_byte": (
+        "Bits per byte: what the model needs on average to tell the next byte; less is better",
+        "−Σ_t log₂ P(x_t | x_<t) / bytes",
+    ),
+}
 LEAST = 20  # steps along the axis
+
+
+def explained(metric: str) -> str:
+    """What a score means, its formula and its source; "" for one that nobody named."""
+    if metric not in MEANS:
+        return ""
+    means, formula = MEANS[metric]
+    return explanation(tr(means), formula, GUIDE)
 
 
 def scored(metric: str, value: float) -> str:
     """93.8 % of an accuracy, 2.412 bits per byte."""
     words, share = SCORES.get(metric, (metric, False))
-    return f"{100 * value:.1f} %" if share else f"{value:.3f} {words.lower()}"
+    if share:
+        return percent(f"{100 * value:.1f}")
+    if metric == "bits_per_byte":
+        return tr("{bits} bits per byte", bits=f"{value:.3f}")
+    return f"{value:.3f} {words}"
 
 
 class GrowthChart(QWidget):
@@ -37,7 +64,7 @@ class GrowthChart(QWidget):
         self.points: list[tuple[int, float]] = []
         self.setFixedHeight(210)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("How B learns")
+        self.setAccessibleName(tr("How B learns"))
 
     def sizeHint(self) -> QSize:
         """What it likes."""
@@ -52,6 +79,7 @@ class GrowthChart(QWidget):
             ) -> None:  # fmt: skip
         """The newest score of B, and what both scored before the first step."""
         self.figure = metric
+        self.setToolTip(tip(explained(metric)))
         if not self.points and metric in before.get("original", {}):
             self.whole = before["original"][metric]
             start = before.get("exchanged", before["original"])[metric]
@@ -69,11 +97,14 @@ class GrowthChart(QWidget):
         if not self.points:
             return ""
         (_, first), (step, last) = self.points[0], self.points[-1]
-        a = f"{self.names[0]} {scored(self.figure, self.whole)}; " if self.whole is not None else ""
-        said = f"{a}{self.names[1]} {scored(self.figure, first)} before"
-        return (
-            f"{said}, {scored(self.figure, last)} after {counted(step, 'step')}" if step else said
-        )
+        before = {"b": self.names[1], "before": scored(self.figure, first)}
+        said = [tr("{b} {before} before", **before)]
+        if step:
+            now = {"now": scored(self.figure, last), "steps": counted(step, "step")}
+            said = [tr("{b} {before} before, {now} after {steps}", **before, **now)]
+        if self.whole is not None:
+            said.insert(0, f"{self.names[0]} {scored(self.figure, self.whole)}")
+        return "; ".join(said)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The frame, A's line, B's line with its last value."""
@@ -94,9 +125,8 @@ class GrowthChart(QWidget):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             ticks = chart.ticks(0, end, 6), chart.ticks(low, high, 5)
-            chart.frame(
-                painter, axes, *ticks, chart.count, said, f"{title} on held-out data, by step"
-            )
+            words = tr("{score} on held-out data, by step", score=tr(title))
+            chart.frame(painter, axes, *ticks, chart.count, said, words)
             below = self.whole is None or last <= self.whole
             if self.whole is not None:
                 line = axes.line([(0, self.whole), (end, self.whole)])
@@ -116,4 +146,4 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-__all__ = ["GrowthChart", "scored"]
+__all__ = ["GrowthChart", "explained", "scored"]

@@ -11,16 +11,18 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 from hgviz import palettes
 from hgviz.core import Selection, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui.actions import ACTIONS
+from hgviz.gui.compare import tables
 from hgviz.gui.compare.compared import Compared, Comparer
 from hgviz.gui.compare.feed import Feed
 from hgviz.gui.compare.ghost import Ghost
-from hgviz.gui.compare.reading import cards, crosses
-from hgviz.gui.compare.told import sides_of
+from hgviz.gui.compare.reading import crosses, read
+from hgviz.gui.compare.told import GUIDE, sides_of
 from hgviz.gui.compare.trio import Trio
 from hgviz.gui.controls import IconButton, PaneHead, Segments, Words, label
+from hgviz.gui.heads.metrics import explanation
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
-from hgviz.gui.views.choosing import SCALES, MapsView
+from hgviz.gui.views.choosing import MapsView, scale_choice
 from hgviz.gui.views.picture import Scene
 from hgviz.gui.views.supply import QUICK
 from hgviz.gui.views.tiles import Tiles
@@ -34,6 +36,9 @@ NOTHING = (
     "Put a second model, activation or text beside this one: two maps and their difference appear.",
 )
 ASK = (("compare_with", "Compare with…"),)
+OPEN = (("open_sample", "Open the sample"), ("open_folder", "Open a checkpoint folder…"))
+CAPTURE = (("capture", "Capture this text"),)
+REACHED = "It appears here as soon as the capture has reached it."
 MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
@@ -43,6 +48,7 @@ class CompareView(MapsView):
 
     figureless = "There is no B yet"
     title = "Compare"
+    topic = "compare"
     lane = "map"
     wait = 0
     icon: ClassVar[str] = "compare"
@@ -51,7 +57,7 @@ class CompareView(MapsView):
         "capture", "beside", "selection", "hover", "display", "facts", "off",
     )  # fmt: skip
     empty = NOTHING
-    empty_actions = ASK if any(one.name == "compare_with" for one in ACTIONS) else ()
+    empty_actions: tuple[tuple[str, str], ...] = ASK
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,22 +69,24 @@ class CompareView(MapsView):
         self._build()
 
     def _build(self) -> None:
-        self.head = PaneHead("Head")
+        self.head = PaneHead(tr("Head"))
         self.role = label(factor=0.92, weight=500, kind="chip")
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.way = Segments(WAYS)
-        self.way.setToolTip("A and B beside each other, or in turn in one place")
+        self.way = Segments([(name, tr(said), icon) for name, said, icon in WAYS])
+        self.way.setToolTip(tr("A and B beside each other, or in turn in one place"))
+        self.way.setAccessibleName(tr("How A and B are shown"))
         self.way.chosen.connect(self._choose_way)
-        self.scale = Segments(SCALES, wide=42)
-        self.scale.setToolTip("How weights become colours")
+        self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.fit_button = IconButton("fit", "Fit the maps (F)")
+        self.fit_button = IconButton("fit", tr("Fit the maps (F)"))
         self.fit_button.clicked.connect(self.fit)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add_beside_title(self.role, self.level)
         self.head.add(self.way, self.scale, self.fit_button, self.export)
         self.least = label("A − B", factor=0.92, weight=600, kind="side")
+        less = tr("What a query weighs a key in A, less what it weighs it in B")
+        self.least.setToolTip(explanation(less, "a_ij − b_ij", GUIDE))
         self.legend = Words(factor=0.92, kind="secondary")
         self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.least.setFixedHeight(28)
@@ -97,7 +105,7 @@ class CompareView(MapsView):
         self._feed.outgrown.connect(self._present)
         self._feed.added_up.connect(self._present)
         self._feed.came.connect(self._say_share)
-        self.setFocusProxy(self.trio.panes[0])
+        self.start_at(self.trio.panes[0])
 
     def seat(self, a: QWidget, b: QWidget) -> None:
         """Put what names and chooses the sides over their maps."""
@@ -130,12 +138,15 @@ class CompareView(MapsView):
     def request(self, session: Session) -> Task[Compared] | None:
         """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.beside, session.selection
-        if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
-            self.empty = NOTHING
+        if a is None:
+            self.empty, self.empty_actions = NOTHING, OPEN
+            return None
+        if b is None or not all(map(len, (*a.spans, *b.spans))):
+            self.empty, self.empty_actions = NOTHING, ASK
             return None
         if chosen.layer >= len(a.maps) or a.maps[chosen.layer] is None:
-            reached = "It appears here as soon as the capture has reached it."
-            self.empty = f"Layer {chosen.layer} of A is not captured yet", reached
+            self.empty = f"Layer {chosen.layer} of A is not captured yet", REACHED
+            self.empty_actions = () if session.at_work else CAPTURE
             return None
         return self._comparer.open(a, b, chosen.head_id, chosen.beside, session.looked_at.query)
 
@@ -163,6 +174,11 @@ class CompareView(MapsView):
         if session.capture is None or session.beside is None:
             return None
         return Spec(kind="compare", selection=session.selection, display=session.display)
+
+    def as_table(self) -> list[list[str]] | None:
+        """The weights of the cells on screen, of A, B and A − B."""
+        compared, view = self._compared, self.trio.view
+        return tables.of_maps(compared, self.tiles, view) if compared and view else None
 
     @property
     def zoomed(self) -> bool:
@@ -222,7 +238,9 @@ class CompareView(MapsView):
         if compared is None or view is None:
             return
         share = compared.computed(self.tiles, view) if view.zoom > QUICK else 1.0
-        self.trio.panes[2].hidden_words = f"{int(100 * share)} % computed" if share < 1 else ""
+        part = words.percent(f"{int(100 * share)}")
+        done = tr("{share} computed", share=part) if share < 1 else ""
+        self.trio.panes[2].hidden_words = done
         self.trio.panes[2].update()
 
     def _off(self, compared: Compared, session: Session) -> tuple[bool, bool, bool]:
@@ -234,9 +252,11 @@ class CompareView(MapsView):
     def _entitle(self) -> None:
         assert self._compared is not None and self.session is not None
         met, facts = self._compared.meeting, self.session.facts.get(self._compared.meeting.head)
-        beside = "" if met.head == met.other else f" beside {met.other}"
-        self.head.title.setText(f"Head {met.head}{beside}")
-        said = facts.role if facts else ""
+        title = tr("Head {head}", head=met.head)
+        if met.head != met.other:
+            title = tr("Head {head} beside {other}", head=met.head, other=met.other)
+        self.head.title.setText(title)
+        said = tr(facts.role) if facts else ""
         self.role.setText(
             self.role.fontMetrics().elidedText(said, Qt.TextElideMode.ElideRight, MOST_ROLE)
         )
@@ -246,7 +266,7 @@ class CompareView(MapsView):
         self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
         told = sides_of(self.session)
-        legend = f"red: more with {told.a}, blue: more with {told.b}"
+        legend = tr("red: more with {a}, blue: more with {b}", a=told.a, b=told.b)
         self.legend.say("  ·  ".join(filter(None, (legend, self._compared.laid))))
 
     # --- what is looked at ------------------------------------------------------------------------
@@ -272,10 +292,11 @@ class CompareView(MapsView):
         row, column = self._cell()
         if reveal:
             self.trio.reveal(row, column)
-        said = cards(compared, row, column)
-        for number, lack in enumerate(compared.lacks, 1):
-            said = said if lack is None else (*said[:number], "", *said[number + 1 :])
-        self.trio.point(crosses(compared, row, column), said)
+        found = read(compared, row, column)
+        self.trio.point(
+            crosses(compared, row, column), [one.card for one in found],
+            [one.words for one in found],
+        )  # fmt: skip
 
     # --- what people do ---------------------------------------------------------------------------
 

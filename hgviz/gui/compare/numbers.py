@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.analysis.numbers import NUMBERS, HeadNumbers, numbers, peers
 from hgviz.core import Capture, HeadId, Step, Task
-from hgviz.gui import theme
+from hgviz.gui.compare import tables
+from hgviz.gui.compare.numberpair import PAD, ROW, TITLE, NumberPair, Side
 from hgviz.gui.compare.told import head_of_b
-from hgviz.gui.controls import PaneHead, line, tip
-from hgviz.gui.views import words
+from hgviz.gui.controls import PaneHead, line
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
-from hgviz.gui.views.ink import faint
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-TITLE, ROW, FOOT = 20, 18, 10  # px: of a number's name, of A and of B, below
-LETTER, VALUE = 16, 54  # px: the name of a side, its number
+FOOT = 10  # px below
 GAP = 12  # px between a number and the line beside it
 OFTEN = 6  # heads between two pictures while they are measured
-ALIKE = 0.005  # numbers that are no further apart read the same
 KEPT = 4  # captures whose heads stay known
 KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
 
 Known = dict[HeadId, HeadNumbers]
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A head of one capture and the heads it is told beside; None: there is no such head."""
-
-    head: HeadId | None
-    peers: tuple[HeadId, ...]
-    known: Mapping[HeadId, HeadNumbers]
-
-    def value(self, name: str) -> float:
-        """A number of the head, NaN where it has none, or is not measured yet."""
-        mine = self.known.get(self.head) if self.head is not None else None
-        return mine.values[name] if mine is not None else float("nan")
-
-    def values(self, name: str) -> list[float]:
-        """The same number of all heads of its kind that are measured."""
-        found = (self.known[one].values[name] for one in self.peers if one in self.known)
-        return [one for one in found if isfinite(one)]
-
-    def place(self, name: str) -> str:
-        """place 3 of 54, from the largest."""
-        value, values = self.value(name), self.values(name)
-        if not isfinite(value) or not values:
-            return ""
-        rank = 1 + sum(one > value for one in values)
-        return f"place {rank:,} of {len(values):,}, from the largest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +61,25 @@ class NumbersView(View):
     needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
     lane = "facts"
     empty = ("Numbers of both sides", "They appear as soon as there is something to compare with.")
+    empty_actions = (("compare_with", "Compare with…"),)
+    topic: ClassVar[str] = "compare-numbers"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._memory = Memory()
-        self.head = PaneHead("This head in numbers")
+        self._shown: Shown | None = None
+        self._note = ""  # what the head says while no number has the keyboard
+        self.head = PaneHead(tr("This head in numbers"))
         self.head.setFixedHeight(30)
         self.pairs = {name: NumberPair(name) for name in NUMBERS}
         row = QHBoxLayout()
-        row.setContentsMargins(16, 0, 16, FOOT)
-        row.setSpacing(GAP)
+        row.setContentsMargins(16 - PAD, 0, 16 - PAD, FOOT)
+        row.setSpacing(GAP - PAD)
         for number, one in enumerate(self.pairs.values()):
             if number:
                 row.addWidget(line(vertical=True))
             row.addWidget(one, 1)
+            one.told.connect(self._tell)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -124,13 +97,26 @@ class NumbersView(View):
 
     def draw(self, result: Shown) -> None:
         """Show both."""
-        a, b = result.a, result.b
+        self._shown, a, b = result, result.a, result.b
         count, other = len(a.peers), len(b.peers)
-        many = f"{count:,}" if count == other or b.head is None else f"{count:,} and {other:,}"
-        dots = f"head {a.head}" if a.head == b.head or b.head is None else f"{a.head} and {b.head}"
-        self.head.note.say(f"grey: all {many} {result.kind}; the dot: {dots}; A above, B below")
+        alone = b.head is None
+        many = f"{count:,}" if count == other or alone else tr("{a:,} and {b:,}", a=count, b=other)
+        dots = tr("head {head}", head=a.head)
+        if not alone and a.head != b.head:
+            dots = tr("{a} and {b}", a=a.head, b=b.head)
+        said = "grey: all {many} {kind}; the dot: {dots}; A above, B below"
+        self._note = tr(said, many=many, kind=tr(result.kind), dots=dots)
+        self.head.note.say(self._note)
         for one in self.pairs.values():
-            one.show_sides(a, b)
+            one.show_sides(a, b)  # the one with the keyboard says itself again
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of both heads, and its place among those of all."""
+        return tables.of_numbers(self._shown.a, self._shown.b) if self._shown is not None else None
+
+    def as_text(self) -> str:
+        """The same in words."""
+        return "\n".join(filter(None, (one.words for one in self.pairs.values())))
 
     def noticed(self, name: str) -> None:
         """Another head whose numbers are known has them at once, whatever is still measured."""
@@ -140,6 +126,10 @@ class NumbersView(View):
         if name == "selection" and session.capture.spec.heads:
             known = [self._memory.of(one) for one in (session.capture, session.beside)]
             self.draw(_shown(session.capture, session.beside, *self._heads(session), *known))
+
+    def _tell(self, said: str) -> None:
+        """What the tooltip of a number says, for those who walk there by keyboard."""
+        self.head.note.say(said or self._note)
 
     def _heads(self, session: Session) -> tuple[HeadId, HeadId | None]:
         return session.selection.head_id, head_of_b(session)
@@ -182,112 +172,4 @@ def _shown(
     )
 
 
-class NumberPair(QWidget):
-    """One number of A and of B, each as a dot on a line with ticks for all other heads."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self._sides: tuple[tuple[str, Side], ...] = ()
-        self.setFixedHeight(TITLE + 2 * ROW)
-        self.setMinimumWidth(LETTER + VALUE + 40)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(NUMBERS[name].label)
-
-    def sizeHint(self) -> QSize:
-        """What it likes."""
-        return QSize(200, TITLE + 2 * ROW)
-
-    def show_sides(self, a: Side, b: Side) -> None:
-        """Another head, or the same with more others."""
-        self._sides = (("A", a), ("B", b))
-        said = [NUMBERS[self.name].means + "."]
-        for letter, one in self._sides:
-            mine = one.known.get(one.head) if one.head is not None else None
-            if one.head is None:
-                said.append(f"{letter} has no such head.")
-            elif mine is not None:
-                place = f", {one.place(self.name)}" if one.place(self.name) else ""
-                said.append(f"{letter}, head {one.head}: {self.spoken(one)}{place}.")
-                if mine.rows < mine.of:
-                    said.append(f"Measured on {mine.rows:,} of {mine.of:,} rows.")
-        self.setToolTip(tip("\n".join(said)))
-        self.setAccessibleDescription(" ".join(said))
-        self.update()
-
-    def spoken(self, side: Side) -> str:
-        """The number of a side as people read it."""
-        value = side.value(self.name)
-        if not isfinite(value):
-            return "–"
-        if NUMBERS[self.name].percent:
-            return percent(value)
-        return words.weight(value)
-
-    def range(self) -> tuple[float, float]:
-        """The smallest and the largest of all heads of both sides."""
-        found = [
-            v for _, one in self._sides for v in (*one.values(self.name), one.value(self.name))
-        ]
-        real = [one for one in found if isfinite(one)]
-        return (min(real), max(real)) if real else (0.0, 0.0)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Its name, and a line for either side."""
-        now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            font = theme.font(0.92, 500)
-            painter.setFont(font)
-            painter.setPen(now.text)
-            room = max(0, self.width())
-            said = QFontMetricsF(font).elidedText(
-                NUMBERS[self.name].label, Qt.TextElideMode.ElideRight, room
-            )
-            painter.drawText(QRectF(0, 0, room, TITLE - 2), LEFT, said)
-            for number, (letter, one) in enumerate(self._sides):
-                self._line(painter, letter, one, TITLE + number * ROW)
-
-    def _line(self, painter: QPainter, letter: str, side: Side, top: float) -> None:
-        now, low, high = theme.current(), *self.range()
-        middle, width = top + ROW / 2, self.width()
-        left, right = LETTER + 5.0, width - VALUE - 5.0
-        painter.setFont(theme.font(0.85))
-        painter.setPen(now.secondary)
-        painter.drawText(QRectF(0, top, LETTER, ROW), LEFT, letter)
-        if side.head is None:
-            painter.drawText(QRectF(LETTER, top, width - LETTER, ROW), LEFT, "no such head")
-            return
-        painter.setFont(theme.font(0.92, 600))
-        painter.setPen(now.text)
-        painter.drawText(QRectF(width - VALUE, top, VALUE, ROW), RIGHT, self.spoken(side))
-
-        def x(value: float) -> float:
-            if high - low < ALIKE:
-                return left if value < ALIKE else right
-            return left + (value - low) / (high - low) * (right - left)
-
-        painter.setPen(QPen(now.line, 1))
-        painter.drawLine(QPointF(left, middle), QPointF(right, middle))
-        painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
-        for value in side.values(self.name):
-            painter.drawLine(QPointF(x(value), middle - 4), QPointF(x(value), middle + 4))
-        mine = side.value(self.name)
-        if isfinite(mine):
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark)
-            painter.drawEllipse(QPointF(x(mine), middle), 4.5, 4.5)
-
-
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
-def percent(share: float) -> str:
-    """52 %, 0 % only if it is exactly that, 100 % as well."""
-    if 0 < share < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
-
-
-__all__ = ["NumberPair", "NumbersView", "percent"]
+__all__ = ["NumbersView", "Shown"]

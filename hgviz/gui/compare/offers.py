@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui.composing import LARGEST
+from hgviz.gui.language import tr
 from hgviz.session import Session
 
 
@@ -17,16 +18,16 @@ def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
     """
     own = {name for layer in spec.layers for name in layer.activations}
     if now:
-        yield "", "Its own"
+        yield "", tr("Its own")
     for row in ACTIVATIONS.values():
         if row.name == "topk":
             if now != f"topk:{LARGEST}":
-                yield f"topk:{LARGEST}", f"softmax of the {LARGEST} largest"
+                yield f"topk:{LARGEST}", tr("softmax of the {count} largest", count=LARGEST)
         elif own != {row.name}:
-            yield row.name, row.label
+            yield row.name, tr(row.label)
     heads = {1 + max(layer.heads) for layer in spec.layers if layer.heads}
     if heads and all(count % len(SIX) == 0 for count in heads) and own != {*SIX}:
-        yield ",".join(SIX), "Six, over the heads"
+        yield ",".join(SIX), tr("Six, over the heads")
 
 
 def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
@@ -38,7 +39,7 @@ def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
     for level in spec.levels:
         head = session.opened.get(level.index)
         if level.index != here and head is not None and capture.maps[head.layer] is not None:
-            yield head, f"Level {level.label}, head {head}"
+            yield head, tr("Level {level}, head {head}", level=level.label, head=head)
 
 
 def switched(session: Session) -> Iterator[tuple[Off, str]]:
@@ -49,13 +50,17 @@ def switched(session: Session) -> Iterator[tuple[Off, str]]:
     head = session.selection.head_id
     offered: dict[Off, str] = {}
     if capture.off:
-        offered[frozenset()] = "The whole model"
+        offered[frozenset()] = tr("The whole model")
     if head not in capture.off:
-        offered[capture.off | {head}] = f"Without head {head}" + (" too" if capture.off else "")
+        more = tr("Without head {head} too", head=head)
+        offered[capture.off | {head}] = (
+            more if capture.off else tr("Without head {head}", head=head)
+        )
     if session.off:
-        offered.setdefault(session.off, f"Without the heads that are off, {len(session.off)}")
+        said = tr("Without the heads that are off, {count}", count=len(session.off))
+        offered.setdefault(session.off, said)
     for mask in session.masks:
-        offered.setdefault(mask.off, f"Mask: {mask.name}")
+        offered.setdefault(mask.off, tr("Mask: {name}", name=mask.name))
     yield from ((off, words) for off, words in offered.items() if off != capture.off)
 
 

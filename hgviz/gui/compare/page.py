@@ -30,7 +30,6 @@ class ComparePage(QWidget):
         column.addWidget(self.sides)
         column.addWidget(self.maps, 1)
         column.addWidget(self.below)
-        self.setFocusProxy(self.maps)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -46,6 +45,10 @@ class ComparePage(QWidget):
         sides.wanted.connect(commands.ask_side)
         sides.folder.connect(commands.ask_model)
         sides.stopped.connect(commands.comparing.stop)
+
+    def take_focus(self) -> bool:
+        """The keyboard goes to what the page is about."""
+        return self.maps.take_focus()
 
     def respond(self, width: int, height: int) -> None:
         """The maps make room by themselves."""

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QImage, QPainter, QPixmap, QResizeEvent
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import gutter, ink
 from hgviz.gui.views.axes import Marks, Written
 from hgviz.gui.views.canvas import Canvas
@@ -48,7 +49,7 @@ class Pane(Canvas):
         self.worded = True
         self.card.least = 0
         self.sentence.hide()
-        self.setAccessibleName(f"Map of {name}")
+        self.setAccessibleName(tr("Map of {side}", side=name))
 
     @property
     def worded(self) -> bool:
@@ -96,6 +97,10 @@ class Pane(Canvas):
     def _look(self, view: Viewport) -> None:
         self.turned(view)
 
+    def ringed(self) -> QRect:
+        """The map alone: three of them stand side by side."""
+        return self.map_rect.toAlignedRect().adjusted(-5, -5, 5, 5)
+
     # --- painting ---------------------------------------------------------------------------------
 
     def _axes(self, painter: QPainter, rect: QRectF) -> None:
@@ -127,7 +132,7 @@ class Pane(Canvas):
             drawn.fill(Qt.GlobalColor.transparent)
             with QPainter(drawn) as inside:
                 inside.translate(-box.topLeft())
-                gutter.draw(inside, self._gutter(), along, self._ratio, mass, self.most, "row")
+                gutter.draw(inside, self._gutter(), along, self._ratio, mass, self.most, tr("row"))
             self._summed = key, drawn
         painter.drawPixmap(box.topLeft(), self._summed[1])
 

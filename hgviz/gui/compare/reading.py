@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from string import Template
+
 import numpy as np
 
 from hgviz.gui import theme
 from hgviz.gui.compare.compared import Compared
-from hgviz.gui.views import words
+from hgviz.gui.language import tr
+from hgviz.gui.views import naming, words
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.sight import seen
 from hgviz.gui.views.tiles import Source
 
 NAMES = ("A", "B")
+CARD = Template('<span style="$big">$value</span>$note')
+NOTE = Template('&nbsp; <span style="color:$colour">$why</span>')
 
 
 def crosses(compared: Compared, row: int | None, column: int | None) -> tuple[Cross, ...]:
@@ -19,30 +25,72 @@ def crosses(compared: Compared, row: int | None, column: int | None) -> tuple[Cr
     return tuple(Cross(row, column, _ends(one, row)) for one in compared.sources)
 
 
-def cards(compared: Compared, row: int | None, column: int | None) -> tuple[str, str, str]:
-    """HTML: what A, B and A − B weigh at a cell; "" where the row is still being read."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one of the three weighs at a cell: value "–" where there is nothing, why says so. cell:
+    which one that is, in words; all "" where none is looked at."""
+
+    cell: str = ""
+    value: str = ""
+    why: str = ""
+
+    @property
+    def card(self) -> str:
+        """HTML for the card beside the cell."""
+        if not self.value:
+            return ""
+        big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
+        colour = theme.current().secondary.name()
+        note = NOTE.substitute(colour=colour, why=self.why) if self.why else ""
+        return CARD.substitute(big=big, value=self.value.replace("<", "&lt;"), note=note)
+
+    @property
+    def words(self) -> str:
+        """The same for those who cannot see it."""
+        return f"{self.cell}: {self.why or self.value}" if self.value else self.cell
+
+
+def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read, Read, Read]:
+    """What A, B and A − B weigh at a cell; nothing of what has no map, and where the row is still
+    being read."""
+    cell = _cell(compared, row, column)
+    blank = Read(cell)
     if row is None or column is None or row not in compared.rows:
-        return "", "", ""
+        return blank, blank, blank
     a, b = (side[column] for side in compared.rows[row])
     edges = compared.meeting.rows, compared.meeting.columns
     there = [
         bool(one.there[row] and other.there[column])
         for one, other in ((edges[0].a, edges[1].a), (edges[0].b, edges[1].b))
     ]
-    said = []
+    found = []
     for name, weight, source, here in zip(NAMES, (a, b), compared.sources[:2], there, strict=True):
         if not here:
-            said.append(_card("–", f"not in {name}"))
+            found.append(Read(cell, "–", tr("not in {side}", side=name)))
         elif not _seen(source, row, column):
-            said.append(_card("–", "not seen"))
+            found.append(Read(cell, "–", tr("not seen")))
         else:
             write = words.with_sign if source.signed else words.weight
-            said.append(_card(write(float(weight), 3)))
+            found.append(Read(cell, write(float(weight), 3)))
     if all(there) and _seen(compared.sources[2], row, column):
-        least = _card(words.with_sign(float(a - b), 3))
+        found.append(Read(cell, words.with_sign(float(a - b), 3)))
     else:
-        least = _card("–", "nothing to compare")
-    return said[0], said[1], least
+        found.append(Read(cell, "–", tr("nothing to compare")))
+    shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]
+    return found[0], shown[0], shown[1]
+
+
+def _cell(compared: Compared, row: int | None, column: int | None) -> str:
+    """query 60 “s”, key 29 “.”; as far as they are chosen."""
+    rows, columns = compared.names[0]
+    said = []
+    if row is not None:
+        token = naming.quoted(rows.glyph(row))
+        said.append(tr("query {number:,} {token}", number=row, token=token))
+    if column is not None:
+        token = naming.quoted(columns.glyph(column))
+        said.append(tr("key {number:,} {token}", number=column, token=token))
+    return ", ".join(said)
 
 
 def _ends(source: Source, row: int | None) -> tuple[int, int] | None:
@@ -58,7 +106,4 @@ def _seen(source: Source, row: int, column: int) -> bool:
     return bool(seen(source.rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
 
 
-def _card(value: str, why: str = "") -> str:
-    big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
-    note = f'&nbsp; <span style="color:{theme.current().secondary.name()}">{why}</span>'
-    return f'<span style="{big}">{value.replace("<", "&lt;")}</span>{note if why else ""}'
+__all__ = ["Read", "crosses", "read"]

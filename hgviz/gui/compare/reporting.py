@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from hgviz import tasks
 from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.gui import opening
+from hgviz.gui.language import tr
+from hgviz.gui.views.words import percent
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -41,7 +43,8 @@ def why_not(session: Session) -> str:
 
 def told(step: Step) -> str:
     """How far a report is, for the status bar."""
-    return f"Report on A and B, {100 * step.done / max(step.total, 1e-9):.0f} %: {step.note}"
+    share = percent(f"{100 * step.done / max(step.total, 1e-9):.0f}")
+    return tr("Report on A and B, {share}: {note}", share=share, note=tr(step.note))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from hgviz import palettes
 from hgviz.core import Display, Floats
 from hgviz.gui import theme
 from hgviz.gui.compare.rowpair import Bools, Names, RowPair
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import NARROWEST, WIDEST, Glyph, Line, Ruler
 from hgviz.gui.views.pointer import turns_along
@@ -68,7 +69,7 @@ class TextRows(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Text with the weights of A, of B, and their difference")
+        self.setAccessibleName(tr("Text with the weights of A, of B, and their difference"))
 
     def sizeHint(self) -> QSize:
         """Room for three rows."""
@@ -134,6 +135,8 @@ class TextRows(QWidget):
             painter.setClipping(False)
             if self.ruler.scrolls:
                 self._overview(painter)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.rect()))
 
     def _name(self, painter: QPainter, row: Row, band: QRectF) -> None:
         now, font = theme.current(), theme.font(0.92, 600)

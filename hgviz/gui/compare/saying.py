@@ -9,18 +9,20 @@ import numpy as np
 from hgviz.analysis.meeting import Edge
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import Capture, Floats
-from hgviz.gui.compare.numbers import percent
+from hgviz.gui import language
 from hgviz.gui.compare.rowpair import Half, Names, RowPair
 from hgviz.gui.compare.told import Told
-from hgviz.gui.views import naming, verdict
+from hgviz.gui.language import tr
+from hgviz.gui.views import naming, verdict, words
 from hgviz.gui.views.words import counted, weight, with_sign
 
 MUCH = 0.3  # of a row's weight on one key, which then is what the row does
+TWO_TEXTS = "two texts"
 SIGNS = {
-    ".": "full stop", ",": "comma", " ": "space", "\n": "line end", ";": "semicolon", ":": "colon",
-    "?": "question mark", "!": "exclamation mark", "-": "hyphen", "–": "dash", "—": "dash",
-    "(": "opening bracket", ")": "closing bracket", "\t": "tab", "'": "apostrophe",
-    "’": "apostrophe",
+    ".": "the full stop", ",": "the comma", " ": "the space", "\n": "the line end",
+    ";": "the semicolon", ":": "the colon", "?": "the question mark", "!": "the exclamation mark",
+    "-": "the hyphen", "–": "the dash", "—": "the dash", "(": "the opening bracket",
+    ")": "the closing bracket", "\t": "the tab", "'": "the apostrophe", "’": "the apostrophe",
 }  # fmt: skip
 
 
@@ -56,39 +58,51 @@ def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
     if pair.row is None or pair.a is None:
         return ""
     names = pair.names[0]
-    asker = naming.quoted(_query(pair))
+    asker = tr("{query}", query=naming.quoted(_query(pair)))
     a = Facts.of(pair.a.weights)
-    one, other = (said[:1].upper() + said[1:] for said in told.within)
-    first = f"{one}, {asker} {_does(a, pair.a, names, pair)}."
+    one, other = told.within
+    if language.code() == "en":  # where a sentence begins with a capital, whatever name is first
+        one, other = (said[:1].upper() + said[1:] for said in told.within)
+    first = f"{_does(one, asker, a, pair.a, names, pair)}."
     if pair.b is None:
-        return f"{first} B has no such {'head' if alone else 'row'}."
+        return f"{first} {tr('B has no such head.') if alone else tr('B has no such row.')}"
     b = Facts.of(pair.b.weights)
     whose = names if names.there[b.top] else pair.names[1]
-    second = f"{other}, the row {_does(b, pair.b, whose, pair)}"
+    second = _does(other, tr("the row"), b, pair.b, whose, pair)
     if a.mass and b.mass and pair.b.there[a.top] and a.top != b.top:
         value = float(pair.b.weights[a.top])
-        said = "nothing" if value == 0 else with_sign(value) if pair.signed else weight(value)
-        said = "next to nothing" if "<" in said else said
-        second += f"; there it weighs {_short(names, a.top)} {said}"
+        said = tr("nothing") if value == 0 else with_sign(value) if pair.signed else weight(value)
+        said = tr("next to nothing") if "<" in said else said
+        there = "{said}; there it weighs {key} {value}"
+        second = tr(there, said=second, key=_short(names, a.top), value=said)
     return f"{first} {second}."
 
 
-def _does(facts: Facts, half: Half, names: Names, pair: RowPair) -> str:
+def _does(side: str, who: str, facts: Facts, half: Half, names: Names, pair: RowPair) -> str:
+    """A sentence without its full stop."""
+    many, share = _many(facts.spread, pair), words.share(facts.share)
+    parts = {"side": side, "who": who, "many": many, "share": share}
+    parts["key"] = _key(names, facts.top)
     if not facts.mass:
-        return "looks at nothing"
-    key = _key(names, facts.top)
-    if half.signed:
-        said = f"weighs {key} most, {with_sign(float(half.weights[facts.top]))}"
-        if facts.share < MUCH:
-            said = f"spreads over about {_many(facts.spread, pair)}"
-        below = f", and {percent(facts.negative)} of its mass is negative"
-        return said + (below if facts.negative else "")
-    if facts.share >= MUCH:
-        return f"puts {percent(facts.share)} of its weight on {key}"
-    return (
-        f"spreads over about {_many(facts.spread, pair)}, with {percent(facts.share)} of its weight"
-        f" on {key}"
-    )
+        return tr("{side}, {who} looks at nothing", **parts)
+    if not half.signed:
+        if facts.share >= MUCH:
+            return tr("{side}, {who} puts {share} of its weight on {key}", **parts)
+        spread = "{side}, {who} spreads over about {many}, with {share} of its weight on {key}"
+        return tr(spread, **parts)
+    parts |= {
+        "value": with_sign(float(half.weights[facts.top])),
+        "below": words.share(facts.negative),
+    }
+    if facts.share < MUCH:
+        if not facts.negative:
+            return tr("{side}, {who} spreads over about {many}", **parts)
+        spread = "{side}, {who} spreads over about {many}, and {below} of its mass is negative"
+        return tr(spread, **parts)
+    if not facts.negative:
+        return tr("{side}, {who} weighs {key} most, {value}", **parts)
+    most = "{side}, {who} weighs {key} most, {value}, and {below} of its mass is negative"
+    return tr(most, **parts)
 
 
 def _many(spread: float, pair: RowPair) -> str:
@@ -112,11 +126,12 @@ def _key(names: Names, cell: int) -> str:
     prompt = names.prompt
     if not names.there[cell] or stop - start != 1:
         return naming.quoted(names.text(cell))
-    where = naming.near(prompt, names.words, start)
-    for link in ("in ", "after "):
-        if where.startswith(link):
-            where = f"{link}{naming.quoted(where.removeprefix(link))}"
-    return f"{_short(names, cell)} {where}".rstrip() if where != "special" else _short(names, cell)
+    how, word = naming.beside(prompt, names.words, start)
+    if how == "in":
+        return tr("{sign} in {word}", sign=_short(names, cell), word=naming.quoted(word))
+    if how == "after":
+        return tr("{sign} after {word}", sign=_short(names, cell), word=naming.quoted(word))
+    return _short(names, cell)
 
 
 def _short(names: Names, cell: int) -> str:
@@ -125,27 +140,37 @@ def _short(names: Names, cell: int) -> str:
     if names.there[cell] and stop - start == 1 and names.prompt.spans[start, 0] >= 0:
         sign = SIGNS.get(names.prompt.label(start))
         if sign:
-            return f"the {sign}"
+            return tr(sign)
     return naming.quoted(names.text(cell))
 
 
 def of_text(a: Capture, b: Capture, told: Told) -> str:
     """This text: 2.70 bits per byte with softmax, 2.95 with ymish; of classifiers their classes."""
-    found = []
-    for one in (a, b):
-        bits, classes = bits_per_byte(one), verdict.of_text(one).sentence()
-        unit = "" if bits is None else " bits per byte"
-        found.append((classes if bits is None else f"{bits:.2f}", unit))
-    (first, unit), (second, other) = found
-    one, two = told.within
+    one, two = (bits_per_byte(side) for side in (a, b))
+    first, second = _answer(a, one), _answer(b, two)
     if a is b or not (first or second):
         return ""
-    what = "This text: " if same(a, b) != "two texts" else ""
+    if one is not None and two is not None:
+        second = f"{two:.2f}"
+    parts = {"a": first, "b": second, "with_a": told.within[0], "with_b": told.within[1]}
+    if same(a, b) == TWO_TEXTS:
+        if not second:
+            return tr("{a} {with_a}; B kept no logits", **parts)
+        if not first:
+            return tr("{b} {with_b}; A kept no logits", **parts)
+        return tr("{a} {with_a}, {b} {with_b}", **parts)
     if not second:
-        return f"{what}{first}{unit} {one}; B kept no logits"
+        return tr("This text: {a} {with_a}; B kept no logits", **parts)
     if not first:
-        return f"{what}{second}{other} {two}; A kept no logits"
-    return f"{what}{first}{unit} {one}, {second}{'' if unit == other else other} {two}"
+        return tr("This text: {b} {with_b}; A kept no logits", **parts)
+    return tr("This text: {a} {with_a}, {b} {with_b}", **parts)
+
+
+def _answer(capture: Capture, bits: float | None) -> str:
+    """2.70 bits per byte; positive 97 %; "" where there are no logits."""
+    if bits is None:
+        return verdict.of_text(capture).sentence()
+    return tr("{bits} bits per byte", bits=f"{bits:.2f}")
 
 
 def status(pair: RowPair, told: Told) -> str:
@@ -153,23 +178,28 @@ def status(pair: RowPair, told: Told) -> str:
     dot = "   ·   "
     if pair.row is None:
         return ""
-    parts = [f"query {_number(pair.meeting.rows, pair.row):,} {naming.quoted(_query(pair))}"]
+    query = _number(pair.meeting.rows, pair.row)
+    asker = naming.quoted(_query(pair))
+    parts = [tr("query {number:,} {token}", number=query, token=asker)]
     if pair.key is None:
         for name, one in ((told.a, pair.a), (told.b, pair.b)):
             if one is not None:
-                parts.append(f"{name} row sum {_exact(float(one.weights.sum(dtype=float)))}")
+                total = _exact(float(one.weights.sum(dtype=float)))
+                parts.append(tr("{name} row sum {value}", name=name, value=total))
         return dot.join(parts)
     cell = pair.key
     names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
-    parts.append(f"key {_number(pair.meeting.columns, cell):,} {naming.quoted(names.text(cell))}")
+    key, token = _number(pair.meeting.columns, cell), naming.quoted(names.text(cell))
+    parts.append(tr("key {number:,} {token}", number=key, token=token))
     for name, one in ((told.a, pair.a), (told.b, pair.b)):
         if one is None or not one.there[cell]:
-            parts.append(f"{name} has none")
+            parts.append(tr("{name} has none", name=name))
         else:
             value = float(one.weights[cell])
             parts.append(f"{name} {with_sign(value) if one.signed else _exact(value)}")
     if pair.difference is not None and pair.meeting.columns.both[cell]:
-        parts.append(f"difference {with_sign(float(pair.difference[cell]))}")
+        less = with_sign(float(pair.difference[cell]))
+        parts.append(tr("difference {value}", value=less))
     return dot.join(parts)
 
 
@@ -181,11 +211,11 @@ def _number(edge: Edge, cell: int) -> int:
 
 
 def same(a: Capture, b: Capture) -> str:
-    """same text; same text, other tokens; another text."""
+    """same text; same text, other tokens; two texts: in English, for tr to translate."""
     one, other = a.main, b.main
     if one is other or (one.pieces == other.pieces and one.text == other.text):
         return "same text"
-    return "same text, other tokens" if one.text and one.text == other.text else "two texts"
+    return "same text, other tokens" if one.text and one.text == other.text else TWO_TEXTS
 
 
 def _exact(value: float) -> str:

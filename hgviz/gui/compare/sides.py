@@ -17,8 +17,10 @@ from hgviz.gui.compare import offers
 from hgviz.gui.compare.comparing import BESIDE
 from hgviz.gui.compare.told import Told, activation_of, elided, model_of, sides_of
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming
 from hgviz.gui.views.base import View
+from hgviz.gui.views.words import percent
 from hgviz.gui.working import GOING
 from hgviz.session.other import Other
 
@@ -85,9 +87,9 @@ class Seat(QWidget):
         super().__init__()
         self.setFixedHeight(28)
         self.letter = label(letter, factor=0.92, weight=600, kind="side")
-        self.choice = Choice(f"What {letter} is", fill)
+        self.choice = Choice(tr("What {side} is", side=letter), fill)
         self.words = Words(factor=0.92, kind="secondary")
-        self.stop = IconButton("stop", f"Stop capturing {letter}")
+        self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
         self.stop.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -110,6 +112,7 @@ class Sides(View):
         "capture", "beside", "other", "selection", "checkpoint", "activation", "work",
     )  # fmt: skip
     lane = "here"
+    topic: ClassVar[str] = "compare-sides"
 
     side = Signal(object, object)
     activation = Signal(str)  # what A is opened with
@@ -141,10 +144,17 @@ class Sides(View):
         self.a.words.say(_about(session, a, told.a) if a is not None else "")
         work = next((one for one in session.work if one.key == BESIDE), None)
         busy = work is not None and work.state in GOING
-        self.b.choice.say(told.b if b is not None else "Compare with…")
+        self.b.choice.say(told.b if b is not None else tr("Compare with…"))
         self.b.words.say(said_of(work) if busy and work else self._about_b(session, told))
-        self.b.words.setAccessibleName("Where B comes from")
+        self.b.words.setAccessibleName(tr("Where B comes from"))
         self.b.stop.setVisible(busy)
+
+    def as_table(self) -> list[list[str]] | None:
+        """What A and B are, and where they come from."""
+        if self.session is None or self.session.beside is None:
+            return None
+        rows = [[one.letter.text(), one.choice.full, one.words.full] for one in (self.a, self.b)]
+        return [[tr("Side"), tr("What it is"), tr("Where it comes from")], *rows]
 
     def _about_b(self, session: Session, told: Told) -> str:
         a, b, other = session.capture, session.beside, session.other
@@ -154,10 +164,12 @@ class Sides(View):
         name = model_of(session, b)
         if kind == "activation":
             name = model_of(session, a)
-            return f"{name}, exchanged" if activation_of(a) != activation_of(b) else name
+            same = activation_of(a) == activation_of(b)
+            return name if same else tr("{name}, exchanged", name=name)
         if kind == "text":
             text = b.main.text
-            return f"{name} on {naming.quoted(naming.shown(text, 60))}" if text else name
+            said = naming.quoted(naming.shown(text, 60))
+            return tr("{name} on {text}", name=name, text=said) if text else name
         if kind == "head":
             return name
         return _about(session, b, told.b)
@@ -168,15 +180,16 @@ class Sides(View):
         session = self.session
         if session is None or session.capture is None:
             return
-        menu.setAccessibleName("What A is")
+        menu.setAccessibleName(tr("What {side} is", side="A"))
         if session.checkpoint:
             own = not session.activation
-            self._entry(menu, "Its own activation", partial(self.activation.emit, ""), own)
+            self._entry(menu, tr("Its own activation"), partial(self.activation.emit, ""), own)
             for name, words in offers.activations(session.capture.spec, session.activation):
                 if name:
                     self._entry(menu, words, partial(self.activation.emit, name))
             menu.addSeparator()
-        self._entry(menu, "Open another checkpoint or capture…", partial(self.asked.emit, "open"))
+        said = tr("Open another checkpoint or capture…")
+        self._entry(menu, said, partial(self.asked.emit, "open"))
 
     def _offer_b(self, menu: QMenu) -> None:
         session = self.session
@@ -189,27 +202,29 @@ class Sides(View):
             ("Heads switched off", self._switched, True),
             ("Another head or level", self._heads, False),
         ):
-            part = menu.addMenu(words)
+            part = menu.addMenu(tr(words))
             part.setToolTipsVisible(True)
             fill(part, session, now)
             part.menuAction().setEnabled(bool(session.checkpoint) or not needs)
             if needs and not session.checkpoint:
-                part.menuAction().setToolTip("Needs a checkpoint: open one first")
-        text = self._entry(menu, "Another text…", partial(self.wanted.emit, "text"),
+                part.menuAction().setToolTip(tr("Needs a checkpoint: open one first"))
+        text = self._entry(menu, tr("Another text…"), partial(self.wanted.emit, "text"),
                            now is not None and now.kind == "text")  # fmt: skip
         text.setEnabled(bool(session.checkpoint))
         if session.own is not None and session.own is not session.capture:
             other = Other("segments")
-            said = "The segments of the model itself"
+            said = tr("The segments of the model itself")
             self._entry(menu, said, partial(self.side.emit, other, None), now == other)
         menu.addSeparator()
         if session.beside is not None and (now is None or now.kind != "head"):
-            part = menu.addMenu(f"Beside head {session.selection.head_id}")
+            part = menu.addMenu(tr("Beside head {head}", head=session.selection.head_id))
             self._beside(part, session, session.beside)
-        self._entry(menu, "Compare with…", partial(self.asked.emit, "compare_with"))
-        train = self._entry(menu, "Train B for a while…", partial(self.asked.emit, "train_beside"))
+        self._entry(menu, tr("Compare with…"), partial(self.asked.emit, "compare_with"))
+        said = tr("Train B for a while…")
+        train = self._entry(menu, said, partial(self.asked.emit, "train_beside"))
         train.setEnabled(bool(session.checkpoint))
-        nothing = self._entry(menu, "Nothing", partial(self.asked.emit, "compare_nothing"))
+        said = tr("Compare with nothing")
+        nothing = self._entry(menu, said, partial(self.asked.emit, "compare_nothing"))
         nothing.setEnabled(session.beside is not None)
 
     def _activations(self, menu: QMenu, session: Session, now: Other | None) -> None:
@@ -228,15 +243,15 @@ class Sides(View):
                 entry.setToolTip(tip(path))
         if self.more:
             menu.addSeparator()
-        self._entry(menu, "A file…", partial(self.folder.emit, False))
-        self._entry(menu, "A folder…", partial(self.folder.emit, True))
+        self._entry(menu, tr("A file…"), partial(self.folder.emit, False))
+        self._entry(menu, tr("A folder…"), partial(self.folder.emit, True))
 
     def _switched(self, menu: QMenu, session: Session, now: Other | None) -> None:
         for off, words in offers.switched(session):
             other = Other("off", off=off)
             self._entry(menu, words, partial(self.side.emit, other, None), now == other)
         menu.addSeparator()
-        self._entry(menu, "Choose heads…", partial(self.wanted.emit, "off"))
+        self._entry(menu, tr("Choose heads…"), partial(self.wanted.emit, "off"))
 
     def _heads(self, menu: QMenu, session: Session, now: Other | None) -> None:
         for head, words in offers.levels(session):
@@ -244,21 +259,23 @@ class Sides(View):
             self._entry(menu, words, partial(self.side.emit, Other("head"), head), on)
         if not menu.isEmpty():
             menu.addSeparator()
-        self._entry(menu, "Choose a head…", partial(self.wanted.emit, "head"))
+        self._entry(menu, tr("Choose a head…"), partial(self.wanted.emit, "head"))
 
     def _beside(self, menu: QMenu, session: Session, b: Capture) -> None:
         """Which head of B stands beside A's."""
         chosen = session.selection.beside
-        self._entry(menu, "The head that meets it", partial(self._put, None), chosen is None)
+        meets = tr("The head that meets it")
+        self._entry(menu, meets, partial(self._put, None), chosen is None)
         menu.addSeparator()
         for layer in b.spec.layers:
             known = b.maps[layer.index]
             if known is None or not known.heads:
                 continue
-            part = menu.addMenu(f"Layer {layer.index}")
+            part = menu.addMenu(tr("Layer {layer}", layer=layer.index))
             for number in known.heads:
                 head = HeadId(layer.index, number)
-                self._entry(part, f"Head {head}", partial(self._put, head), chosen == head)
+                said = tr("Head {head}", head=head)
+                self._entry(part, said, partial(self._put, head), chosen == head)
 
     def _put(self, head: HeadId | None) -> None:
         if self.session is not None:
@@ -278,14 +295,17 @@ class Sides(View):
 def _about(session: Session, capture: Capture, said: str) -> str:
     """What is not said of a side yet: its model, its activation, or what it was opened from."""
     known = (model_of(session, capture), activation_of(capture))
-    other = "capture" if capture.path else "checkpoint"
+    other = tr("capture") if capture.path else tr("checkpoint")
     return next((one for one in known if elided(one) != said), other)
 
 
 def said_of(work: Work) -> str:
     """What is being done for B: Capturing B: layer 3, 23 %."""
-    share = f", {work.done / work.total:.0%}".replace("%", " %") if work.total else ""
-    return f"{work.title}: {work.note}{share}" if work.note else f"{work.title}…"
+    title = tr(work.title)
+    if not work.note:
+        return f"{title}…"
+    share = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
+    return f"{title}: " + ", ".join(filter(None, (tr(work.note), share)))
 
 
 def _given(session: Session) -> Task[Session]:

@@ -12,11 +12,14 @@ from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Display, HeadId, Selection, Step, Task
-from hgviz.gui.compare import rowpair, saying
+from hgviz.gui import language
+from hgviz.gui.compare import rowpair, saying, tables
+from hgviz.gui.compare.growth import explained
 from hgviz.gui.compare.rowpair import Half, Names, RowPair
 from hgviz.gui.compare.rows import Row, TextRows
 from hgviz.gui.compare.told import Told, sides_of
-from hgviz.gui.controls import PaneHead, label
+from hgviz.gui.controls import PaneHead, label, tip
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
 from hgviz.gui.views.strip import LEFT, RIGHT
 from hgviz.gui.views.words import counted
@@ -26,18 +29,21 @@ if TYPE_CHECKING:
 
 NOTE = "what the selected {unit} looks at"
 APART = "nothing is in both"
+NO_LAYER = "This layer is not captured yet."
+ASKING = "Click a {unit} to see what it looks at on both sides."
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a request brings: the rows, None where A has none; how the texts differ. alone: B has no
-    such head, and the rows are those of A alone."""
+    """What a request brings: the rows, None where A has none; how the texts differ. unit: what a
+    query is called. alone: B has no such head, and the rows are those of A alone."""
 
     a: Capture
     b: Capture
     pair: RowPair | None
     told: Told
     display: Display
+    unit: str
     of_text: str = ""
     differs: str = ""
     alone: bool = False
@@ -62,11 +68,13 @@ class Reader:
         if known is None or known.a is not a or known.b is not b:
             self._alignment = known = Alignment(a, b)
             self._meeting, self._of = None, ()
-        of = (a, b, told, a.logits is None, b.logits is None)
-        if self._of != of[2:]:
+        of = (told, a.logits is None, b.logits is None, language.code())
+        if self._of != of:
             self._said = saying.of_text(a, b, told), differing(known)
-            self._of = of[2:]
-        blank = Read(a, b, None, told, display, *self._said)
+            self._of = of
+        there = chosen.layer < len(a.spec.layers)
+        asking = a.query_prompt(chosen.layer) if there else a.main
+        blank = Read(a, b, None, told, display, asking.unit, *self._said)
         other = counterpart(a, b, chosen.head_id, chosen.beside)
         mine = a.maps[chosen.layer] if chosen.layer < len(a.maps) else None
         if mine is None or chosen.head not in mine.heads:
@@ -97,19 +105,21 @@ class TextsView(View):
     queries, the key.
     """
 
-    title: ClassVar[str] = "Texts"
+    title: ClassVar[str] = "The text on both sides"
     figureless = "The maps above it are drawn"
     icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "other", "selection", "hover", "display",
     )  # fmt: skip
     empty = ("The text on both sides", "It appears as soon as there is something to compare with.")
+    empty_actions = (("compare_with", "Compare with…"),)
+    topic: ClassVar[str] = "compare-texts"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._reader = Reader()
         self._pair: RowPair | None = None
-        self.head = PaneHead("Text")
+        self.head = PaneHead(tr("Text"))
         self.head.setFixedHeight(34)
         self.rows = TextRows()
         self.rows.pointed.connect(self._point)
@@ -118,7 +128,7 @@ class TextsView(View):
         self.words = label(factor=0.92, kind="secondary")
         self.words.setWordWrap(True)
         self.words.setAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
-        named = label("In words", factor=0.92, weight=600)
+        named = label(tr("In words"), factor=0.92, weight=600)
         named.setFixedWidth(LEFT - 16)
         named.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.foot = QWidget()
@@ -134,7 +144,7 @@ class TextsView(View):
         column.addWidget(self.head)
         column.addWidget(self.rows, 1)
         column.addWidget(self.foot)
-        self.setFocusProxy(self.rows)
+        self.start_at(self.rows)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -152,15 +162,15 @@ class TextsView(View):
         """Show both rows, and their difference."""
         assert self.session is not None
         told, pair = result.told, result.pair
-        layer = self.session.selection.layer
-        asking = result.a.query_prompt(layer)
-        note = NOTE.format(unit=asking.unit)
+        unit = tr(result.unit)
+        note = tr(NOTE, unit=unit)
         said = (note, result.of_text, result.differs)
         self.head.note.say("      ".join(filter(None, said)))
+        self.head.setToolTip(tip(_explained(result)))
         self._pair = pair
         if pair is None:
             self.rows.clear()
-            self.words.setText("This layer is not captured yet.")
+            self.words.setText(tr(NO_LAYER))
             return
         limits = result.display.limits
         limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
@@ -168,9 +178,18 @@ class TextsView(View):
         rows = rows_of(pair, told, result.alone)
         self.rows.show_rows(pair, rows, result.display, limit, follow)
         words = saying.sentence(pair, told, result.alone)
-        self.words.setText(words or f"Click a {asking.unit} to see what it looks at on both sides.")
+        self.words.setText(words or tr(ASKING, unit=unit))
         self.words.setToolTip(words)
-        self.rows.setAccessibleDescription(words)
+        self.rows.setAccessibleDescription(" ".join((words, saying.status(pair, told))).strip())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Both rows and their difference, key by key."""
+        pair = self._pair
+        return tables.of_row(pair) if pair is not None and pair.row is not None else None
+
+    def as_text(self) -> str:
+        """The row in a sentence."""
+        return self.words.text()
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -211,12 +230,12 @@ def rows_of(pair: RowPair, told: Told, alone: bool = False) -> tuple[Row, Row, R
     )
     third = Row("A − B", pair.names[0], edge.both, signed=True)
     if alone:
-        lacks = replace(other, told="there is no such head")
-        return one, lacks, replace(third, told="nothing to subtract")
+        lacks = replace(other, told=tr("there is no such head"))
+        return one, lacks, replace(third, told=tr("nothing to subtract"))
     if not edge.both.any():
-        return one, other, replace(third, told=APART)
+        return one, other, replace(third, told=tr(APART))
     if pair.row is not None and pair.difference is None:
-        return one, other, replace(third, told="only one side has this row")
+        return one, other, replace(third, told=tr("only one side has this row"))
     return one, other, replace(third, weights=pair.difference, seen=pair.both)
 
 
@@ -238,11 +257,22 @@ def differing(alignment: Alignment, meeting: Meeting | None = None) -> str:
     shared = int(pieces)
     sizes = [counted(len(one), one.unit) for one in (a, b)]
     if not shared:
-        return f"A has {sizes[0]}, B {sizes[1]}, and none in common"
-    many = "1 piece is" if shared == 1 else f"{shared:,} pieces are"
-    if sizes[0] == sizes[1] == counted(shared, a.unit):
+        return tr("A has {a}, B {b}, and none in common", a=sizes[0], b=sizes[1])
+    if (len(a), a.unit) == (len(b), b.unit) == (shared, a.unit):
         return ""  # cut by other tokenizers, into the same pieces
-    return f"{many} in both, of {sizes[0]} in A and {sizes[1]} in B; hatched: only in the other"
+    if shared == 1:
+        said = "1 piece is in both, of {a} in A and {b} in B; hatched: only in the other"
+        return tr(said, a=sizes[0], b=sizes[1])
+    said = "{n:,} pieces are in both, of {a} in A and {b} in B; hatched: only in the other"
+    return tr(said, n=shared, a=sizes[0], b=sizes[1])
+
+
+def _explained(result: Read) -> str:
+    """What bits per byte are, where they are told."""
+    writes = any(one.spec.goal == "next" for one in (result.a, result.b))
+    if not writes or not result.of_text:
+        return ""
+    return explained("bits_per_byte")
 
 
 __all__ = ["Read", "Reader", "TextsView", "differing", "rows_of"]

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, Off
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
+    from hgviz.core import HgvizError
     from hgviz.session import Session
     from hgviz.session.other import Other
 
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
 NAMED = 24  # characters of a name
+GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Told:
     def within(self) -> tuple[str, str]:
         """with softmax, with ymish; on this text, on the other text."""
         pairs = zip((self.a, self.b), self.phrases, strict=True)
-        first, second = (said or f"with {name}" for name, said in pairs)
+        first, second = (said or tr("with {name}", name=name) for name, said in pairs)
         return first, second
 
 
@@ -66,63 +69,70 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
     if kind == "head":
         return _heads(a, session.selection.head_id, session.selection.beside)
     if kind == "text":
-        phrases = ("on this text", "on the other text")
-        return Told("this text", "other text", "One model on two texts.", phrases)
+        phrases = (tr("on this text"), tr("on the other text"))
+        return Told(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
     if kind == "segments":
-        phrases = ("between these segments", "between those of the model")
-        return Told("given ends", "own ends", "One model, other segments.", phrases)
+        phrases = (tr("between these segments"), tr("between those of the model"))
+        return Told(tr("given ends"), tr("own ends"), tr("One model, other segments."), phrases)
     if kind == "off":
         phrases = (_lacking(a.off), _lacking(b.off))
         return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
     here, there = activation_of(a), activation_of(b)
     if kind == "activation":
-        same = "One checkpoint, the same on both sides."
-        said = f"One checkpoint, its {here} exchanged for {there}, not trained again."
-        return Told(here, there, said if here != there else same)
+        if here == there:
+            return Told(here, there, tr("One checkpoint, the same on both sides."))
+        said = "One checkpoint, its {here} exchanged for {there}, not trained again."
+        return Told(here, there, tr(said, here=here, there=there))
     names = elided(model_of(session, a)), elided(model_of(session, b))
     if names[0] == names[1] and here != there:
         names = here, there
     texts = a.main.text == b.main.text if a.main.text or b.main.text else len(a.main) == len(b.main)
     one = a.spec.digest == b.spec.digest and bool(a.spec.digest)
-    many = "One model" if one else "Two models"
-    return Told(*names, f"{many} on {'one text' if texts else 'two texts'}.")
+    if one:
+        note = tr("One model on one text.") if texts else tr("One model on two texts.")
+    else:
+        note = tr("Two models on one text.") if texts else tr("Two models on two texts.")
+    return Told(*names, note)
 
 
 def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
     other = beside or head
     if other == head:
-        return Told(note="One head beside itself: choose another one for B.")
+        return Told(note=tr("One head beside itself: choose another one for B."))
     layers = capture.spec.layers
     levels = [layers[one.layer].level for one in (head, other)]
-    said = "Two heads of one model."
+    said = tr("Two heads of one model.")
     if levels[0] != levels[1]:
         labels = [capture.spec.levels[one].label for one in levels]
         if labels[0] != labels[1]:  # those of two texts have one label
-            said = f"Two levels of one model, {labels[0]} and {labels[1]}."
-    phrases = (f"in head {head}", f"in head {other}")
-    return Told(f"head {head}", f"head {other}", said, phrases)
+            said = tr("Two levels of one model, {a} and {b}.", a=labels[0], b=labels[1])
+    names = tr("head {head}", head=head), tr("head {head}", head=other)
+    phrases = tr("in head {head}", head=head), tr("in head {head}", head=other)
+    return Told(*names, said, phrases)
 
 
 def _switched(a: Off, b: Off) -> str:
     less, more = b - a, a - b
     if less and more:
-        return "One model, other heads switched off on either side."
+        return tr("One model, other heads switched off on either side.")
     if not less and not more:
-        return "One model, the same heads on both sides."
+        return tr("One model, the same heads on both sides.")
     side, heads = ("B", less) if less else ("A", more)
-    return f"One model, {listed(heads)} switched off in {side}."
+    return tr("One model, {heads} switched off in {side}.", heads=listed(heads), side=side)
 
 
 def without(off: Off) -> str:
     """whole; without 12.5; without 3 heads."""
     if not off:
-        return "whole"
-    return f"without {next(iter(off))}" if len(off) == 1 else f"without {len(off)} heads"
+        return tr("whole")
+    if len(off) == 1:
+        return tr("without {head}", head=next(iter(off)))
+    return tr("without {count} heads", count=len(off))
 
 
 def _lacking(off: Off) -> str:
     """with all heads; without head 12.5; without 14 heads."""
-    return f"without {listed(off)}" if off else "with all heads"
+    return tr("without {heads}", heads=listed(off)) if off else tr("with all heads")
 
 
 def listed(heads: Iterable[HeadId]) -> str:
@@ -131,8 +141,8 @@ def listed(heads: Iterable[HeadId]) -> str:
     if len(found) > 3:
         return counted(len(found), "head")
     if len(found) == 1:
-        return f"head {found[0]}"
-    return f"heads {', '.join(found[:-1])} and {found[-1]}"
+        return tr("head {head}", head=found[0])
+    return tr("heads {heads} and {last}", heads=", ".join(found[:-1]), last=found[-1])
 
 
 def activation_of(capture: Capture) -> str:
@@ -145,13 +155,17 @@ def spoken(activation: str) -> str:
     """An activation, as models.replacement reads it, in words: top-k of 8, ymish, six of them."""
     names = activation.split(",")
     if len(names) > 1:
-        return "six activations" if {*names} == {*SIX} else counted(len(names), "activation")
+        return tr("six activations") if {*names} == {*SIX} else counted(len(names), "activation")
     name, _, rest = activation.partition(":")
     row = ACTIVATIONS.get(name)
-    said = SHORT.get(name) or (
-        row.label.partition(",")[0] if row is not None else name or "its own"
-    )
-    return f"{said} of {rest}" if rest.isdecimal() else said
+    said = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
+    said = tr(said or "its own")
+    return tr("{name} of {count}", name=said, count=rest) if rest.isdecimal() else said
+
+
+def wrong(error: HgvizError) -> str:
+    """What went wrong, why, and what to do, in one line."""
+    return " ".join(map(tr, error.lines))
 
 
 def elided(name: str) -> str:
@@ -160,6 +174,7 @@ def elided(name: str) -> str:
 
 
 __all__ = [
+    "GUIDE",
     "Told",
     "activation_of",
     "elided",
@@ -168,4 +183,5 @@ __all__ = [
     "sides_of",
     "spoken",
     "without",
+    "wrong",
 ]

@@ -20,10 +20,11 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui.asking import TEXTS, ask_for
 from hgviz.gui.compare.growth import GrowthChart, scored
-from hgviz.gui.compare.told import spoken
+from hgviz.gui.compare.told import spoken, wrong
 from hgviz.gui.controls import Button, Picker, Progress, Segments, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
-from hgviz.gui.views.words import counted
+from hgviz.gui.views.words import counted, percent
 
 if TYPE_CHECKING:
     from hgviz.core import HgvizError, Step
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 SPANS = (("minutes", "Minutes", ""), ("steps", "Steps", ""))
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 SMALL = 10_000_000  # parameters: smaller models stand higher rates
+WHAT = (
+    "{name} with another activation learns from a file, for a short time. A tenth of the file is "
+    "held out: on this both are measured, A as it is and B as it learns."
+)
 MOST_MINUTES, MOST_STEPS = 24 * 60.0, 1_000_000
 
 
@@ -63,12 +68,8 @@ class TrainDialog(Overlay):
         super().__init__(over)
         self._wish, self._own, self._out = wish, own, ""
         self.running = False
-        self.body.addWidget(label("Train B for a while", factor=1.15, weight=600))
-        said = label(
-            f"{name} with another activation learns from a file, for a short time. A tenth of the "
-            "file is held out: on this both are measured, A as it is and B as it learns.",
-            factor=0.92, kind="secondary",
-        )  # fmt: skip
+        self.body.addWidget(label(tr("Train B for a while"), factor=1.15, weight=600))
+        said = label(tr(WHAT, name=name), factor=0.92, kind="secondary")
         said.setWordWrap(True)
         self.body.addWidget(said)
         self.form = QWidget()
@@ -82,14 +83,14 @@ class TrainDialog(Overlay):
         self.told.setWordWrap(True)
         for one in (self.chart, self.bar, self.told):
             self.body.addWidget(one)
-        self.go = Button("Train", "capture", kind="filled")
+        self.go = Button(tr("Train"), "capture", kind="filled")
         self.go.clicked.connect(self._accept)
-        self.halt = Button("Stop", "stop")
-        self.halt.setToolTip("What is learnt by then is kept")
+        self.halt = Button(tr("Stop"), "stop")
+        self.halt.setToolTip(tr("What is learnt by then is kept"))
         self.halt.clicked.connect(self.stopped)
-        self.beside = Button("Compare", "compare", kind="filled")
+        self.beside = Button(tr("Compare"), "compare", kind="filled")
         self.beside.clicked.connect(self._compare)
-        self.away = Button("Cancel")
+        self.away = Button(tr("Cancel"))
         self.away.clicked.connect(self.finish)
         row = QHBoxLayout()
         row.addStretch(1)
@@ -105,7 +106,7 @@ class TrainDialog(Overlay):
             self.activation.addItem(words, name)
         self.activation.setCurrentIndex(max(0, self.activation.findData(wish.activation)))
         self.data, self.out = QLineEdit(wish.data), QLineEdit(wish.out)
-        self.data.setPlaceholderText("Texts with labels for a classifier, else a text")
+        self.data.setPlaceholderText(tr("Texts with labels for a classifier, else a text"))
         self.minutes, self.steps = QDoubleSpinBox(), QSpinBox()
         self.minutes.setRange(0.1, MOST_MINUTES)
         self.minutes.setDecimals(1)
@@ -113,14 +114,16 @@ class TrainDialog(Overlay):
         self.steps.setRange(1, MOST_STEPS)
         self.steps.setGroupSeparatorShown(True)
         self.steps.setValue(wish.steps or 200)
-        self.span = Segments(SPANS, wide=84)
+        self.span = Segments([(name, tr(words), icon) for name, words, icon in SPANS], wide=84)
+        self.span.setAccessibleName(tr("How long"))
         self.span.choose("steps" if wish.steps else "minutes")
         self.span.chosen.connect(self._fit)
         self.rate = Picker()
         for rate in RATES:
             self.rate.addItem(f"{rate:g}", rate)
         self.rate.setCurrentIndex(max(0, self.rate.findData(wish.rate)))
-        self.rate.setToolTip("Its peak, after a short warm-up; too high a rate unlearns everything")
+        said = "Its peak, after a short warm-up; too high a rate unlearns everything"
+        self.rate.setToolTip(tr(said))
         times = QHBoxLayout()
         times.setSpacing(8)
         for spin in (self.minutes, self.steps):
@@ -143,13 +146,13 @@ class TrainDialog(Overlay):
         )
         boxes = (self.activation, self.data, self.minutes, self.rate, self.out)
         for at, ((words, one), box) in enumerate(zip(rows, boxes, strict=True)):
-            name = label(words)
+            name = label(tr(words))
             name.setBuddy(box)
-            box.setAccessibleName(words)
+            box.setAccessibleName(tr(words))
             grid.addWidget(name, at, 0)
             add = grid.addWidget if isinstance(one, QWidget) else grid.addLayout
             add(one, at, 1)
-        self.steps.setAccessibleName("How many steps")
+        self.steps.setAccessibleName(tr("How many steps"))
         for field in (self.data, self.out):
             field.textChanged.connect(self._check)
         self._fit(self.span.choice)
@@ -157,7 +160,7 @@ class TrainDialog(Overlay):
     def _with(self, field: QLineEdit, words: str, does: Any) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(8)
-        button = Button(words, "open")
+        button = Button(tr(words), "open")
         button.clicked.connect(does)
         row.addWidget(field, 1)
         row.addWidget(button)
@@ -180,7 +183,7 @@ class TrainDialog(Overlay):
         self.form.setEnabled(True)
         self.bar.hide()
         self._offer(self.go, self.away)
-        self.away.setText("Cancel")
+        self.away.setText(tr("Cancel"))
         self._say(told)
         self._check()
 
@@ -196,8 +199,9 @@ class TrainDialog(Overlay):
         self._offer(self.halt, self.away)
         self.halt.setEnabled(True)
         self.halt.setFocus()
-        self.away.setText("Hide")
-        self._say(f"Waiting for: {other}" if other else "Loading torch")
+        self.away.setText(tr("Hide"))
+        waiting = tr("Waiting for: {other}", other=tr(other))
+        self._say(waiting if other else tr("Loading torch"))
         self.place()
 
     def show_step(self, step: Step) -> None:
@@ -208,15 +212,17 @@ class TrainDialog(Overlay):
             self.chart.add(value["metric"], before, value["step"], value["held_out"])
             share = step.done / step.total if step.total else 0.0
             self.bar.show_part(share)
-            part = f"{share:.0%}".replace("%", " %")
-            self._say(f"Step {value['step']:,}, {part}. {self.chart.words}")
+            part = percent(f"{100 * share:.0f}")
+            said = tr("Step {step:,}, {share}.", step=value["step"], share=part)
+            self._say(f"{said} {self.chart.words}")
         elif step.note:
-            self._say(step.note[:1].upper() + step.note[1:])
+            said = tr(step.note)
+            self._say(said[:1].upper() + said[1:])
 
     def show_stopping(self) -> None:
         """The step that is under way ends, then all of it is measured and kept."""
         self.halt.setEnabled(False)
-        self._say("Keeping what is learnt")
+        self._say(tr("Keeping what is learnt"))
 
     def show_done(self, report: Report) -> None:
         """What came of it."""
@@ -224,13 +230,17 @@ class TrainDialog(Overlay):
         value, metric = report.value, report.metric
         self.chart.add(metric, report.before, report.steps, value)
         self.bar.show_part(1.0, done=True)
-        said = f"{scored(metric, value)} after {counted(report.steps, 'step')}"
         first = report.before.get("original", {}).get(metric)
-        also = f", {scored(metric, first)} for A" if first is not None else ""
+        parts = {"b": scored(metric, value), "steps": counted(report.steps, "step")}
+        parts["folder"] = report.folder
+        said = tr("B has {b} after {steps}. It is kept in {folder}.", **parts)
+        if first is not None:
+            both = "B has {b} after {steps}, {a} for A. It is kept in {folder}."
+            said = tr(both, a=scored(metric, first), **parts)
         self._offer(self.beside, self.away)
         self.beside.setFocus()
-        self.away.setText("Close")
-        self._say(f"B has {said}{also}. It is kept in {report.folder}.")
+        self.away.setText(tr("Close"))
+        self._say(said)
         self.place()
 
     def show_error(self, error: HgvizError) -> None:
@@ -238,7 +248,7 @@ class TrainDialog(Overlay):
         self.show_asking()
         if not self.chart.points:
             self.chart.hide()
-        self._say(" ".join(error.lines), bad=True)
+        self._say(wrong(error), bad=True)
         self.place()
 
     def finish(self) -> None:
@@ -266,7 +276,9 @@ class TrainDialog(Overlay):
         self.steps.setVisible(span == "steps")
 
     def _check(self) -> None:
-        self.go.setEnabled(bool(self.data.text().strip() and self.out.text().strip()))
+        ready = bool(self.data.text().strip() and self.out.text().strip())
+        self.go.setEnabled(ready)
+        self.go.setToolTip("" if ready else tr("Say first what B learns from and where it is kept"))
 
     def _accept(self) -> None:
         self.wanted.emit(self.wish)
@@ -277,10 +289,10 @@ class TrainDialog(Overlay):
 
     def _choose_data(self) -> None:
         file = QFileDialog.FileMode.ExistingFile
-        ask_for(self, "Choose what B learns from", file, self.data.setText, TEXTS)
+        ask_for(self, tr("Choose what B learns from"), file, self.data.setText, tr(TEXTS))
 
     def _choose_out(self) -> None:
-        ask_for(self, "Keep B in a folder of", QFileDialog.FileMode.Directory, self._put_in)
+        ask_for(self, tr("Keep B in a folder of"), QFileDialog.FileMode.Directory, self._put_in)
 
     def _put_in(self, folder: str) -> None:
         self.out.setText(str(Path(folder) / Path(self.out.text() or "trained").name))

@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from hgviz.gui import motion
 from hgviz.gui.compare import pane
 from hgviz.gui.compare.compared import Lack, There
 from hgviz.gui.compare.lack import LackCard
@@ -100,6 +101,8 @@ class Trio(QWidget):
         """Say in the places of B and of A − B why they are not there; a card hides all of one."""
         for one, card, lack in zip(self.panes[1:], self._lacks, (b, least), strict=True):
             card.setVisible(lack is not None)
+            reached = Qt.FocusPolicy.StrongFocus if lack is None else Qt.FocusPolicy.NoFocus
+            one.setFocusPolicy(reached)  # what is not there has nothing to walk on
             if lack is not None:
                 card.say(*lack)
                 one.scene = None
@@ -111,26 +114,27 @@ class Trio(QWidget):
         if self._scenes:
             self.look(self._fitted(self._scenes[0].source.shape))
 
-    def point(self, crosses: Sequence[Cross], cards: Sequence[str]) -> None:
-        """The cursor in all three, and what is said beside it."""
-        for one, cross, card in zip(self.panes, crosses, cards, strict=True):
+    def point(self, crosses: Sequence[Cross], cards: Sequence[str], said: Sequence[str]) -> None:
+        """The cursor in all three, what is said beside it, and that for those who hear it."""
+        for one, cross, card, told in zip(self.panes, crosses, cards, said, strict=True):
             one.card.say(card)
             one.point(cross)
             one.say("", card)
+            one.setAccessibleDescription(told)
 
     def reveal(self, row: int | None, column: int | None) -> None:
         """Move just as far as it takes to have a cell on screen."""
         self.panes[0].reveal(row, column)
 
     def blink(self, on: bool) -> None:
-        """Show A and B in turn in one place, or beside each other again."""
+        """Show A and B in turn in one place, or beside each other again. Asked for once more it
+        turns at once, and only so where nothing may move by itself."""
+        if on and self.blinking:
+            self._swap()
         if on == self.blinking:
             return
         self._blinks, self._other = on, False
-        if on and self.isVisible():
-            self._blinking.start()
-        else:
-            self._blinking.stop()
+        self._run(on and self.isVisible())
         self.arrange()
         self._show_turn()
 
@@ -234,15 +238,25 @@ class Trio(QWidget):
 
     def _show_turn(self) -> None:
         shown = (not self.blinking or not self._other, not self.blinking or self._other)
-        for one, seat, there in zip(self.panes, self.seats, shown, strict=False):
+        for one, seat, there in sorted(
+            zip(self.panes, self.seats, shown, strict=False), key=lambda turn: not turn[2]
+        ):  # first what comes, which takes the keyboard from what goes
+            if not there and one.hasFocus():
+                self.panes[shown.index(True)].setFocus()
             one.setVisible(there)
             seat.setVisible(there)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Go on blinking."""
-        if self._blinks:
-            self._blinking.start()
+        self._run(self._blinks)
         super().showEvent(event)
+
+    def _run(self, on: bool) -> None:
+        """Turn by itself or not; never where the system asks for less motion."""
+        if on and motion.wanted(self):
+            self._blinking.start()
+        else:
+            self._blinking.stop()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Nothing blinks where nobody looks."""

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 
 from hgviz import settings, tasks
 from hgviz.core import ModelSpec, Step
-from hgviz.gui.compare import offers
-from hgviz.gui.compare.told import activation_of
-from hgviz.gui.compare.training import SMALL, TrainDialog, Wish
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of, shown_error
-from hgviz.gui.prune.removing import free
 from hgviz.gui.working import GOING
 from hgviz.resources import resource
 
@@ -21,11 +18,12 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.compare.training import TrainDialog, Wish
     from hgviz.gui.working import Working
     from hgviz.models.training import Report
     from hgviz.session import Session
 
-TUNE = "train B"
+TUNE = "train-beside"
 REVIEWS, LABELS = "sample/reviews.tsv", {"negative", "positive"}
 STOPPED = "Stopped before anything was learnt: nothing was kept"
 
@@ -50,12 +48,17 @@ class Tuning:
 
     def ask(self) -> None:
         """Show the dialog, or the one that is at work already."""
+        from hgviz.gui.compare import offers
+        from hgviz.gui.compare.told import activation_of
+        from hgviz.gui.compare.training import SMALL, TrainDialog, Wish
+        from hgviz.gui.prune.removing import free
+
         session, spec = self.session, self.session.spec
         if self.dialog is None:
             assert session.capture is not None and spec is not None
             other = session.other
             same = other is not None and other.kind == "activation"
-            offered = [("", "Its own"), *offers.activations(spec, "")]
+            offered = [("", tr("Its own")), *offers.activations(spec, "")]
             names = [name for name, _ in offered]
             wanted = other.activation if other is not None and same else "ymish"
             wanted = wanted if wanted in names else names[-1]
@@ -84,7 +87,7 @@ class Tuning:
             return
         self.working.stop(TUNE)
         if self.dialog is not None:
-            self.dialog.show_asking(STOPPED)
+            self.dialog.show_asking(tr(STOPPED))
 
     def _start(self, wish: Wish) -> None:
         others = [one.title for one in self.session.work if one.state in GOING]

@@ -14,6 +14,7 @@ from hgviz.figures.spec import FORMATS, WIDTHS
 from hgviz.gui.controls import Check, Picker, Segments, label
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.offers import coloured, signed
+from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -41,36 +42,36 @@ class Choices(QWidget):
         self._grid.setVerticalSpacing(8)
         self._grid.setColumnStretch(1, 1)
         self.kind = self._kinds(offers, first)
-        self._add("Figure", self.kind)
+        self._add(tr("Figure"), self.kind)
         self.width_, self.length = self._widths(width)
-        self._add("Width", self.width_)
+        self._add(tr("Width"), self.width_)
         self._add("", self.length)
         self.refused = self._note("bad")
         self.form = Picker()
         for name, words in FORMATS.items():
-            self.form.addItem(words, name)
+            self.form.addItem(tr(words), name)
         self.form.setCurrentIndex(max(0, self.form.findData(form)))
-        self._add("Format", self.form)
+        self._add(tr("Format"), self.form)
         self.use = self._note()
         self.use.setMinimumHeight(2 * self.use.fontMetrics().height())
-        self.title_ = Segments(TITLES)
-        self._add("Title", self.title_)
+        self.title_ = Segments([(name, tr(words), icon) for name, words, icon in TITLES])
+        self._add(tr("Title"), self.title_)
         self.own = QLineEdit()
-        self.own.setPlaceholderText("What the figure is called")
-        self.own.setAccessibleName("Own title")
+        self.own.setPlaceholderText(tr("What the figure is called"))
+        self.own.setAccessibleName(tr("Own title"))
         self._add("", self.own)
-        self.colours = Check("As on screen")
+        self.colours = Check(tr("As on screen"))
         self.colours.setChecked(True)
-        self._add("Colours", self.colours)
+        self._add(tr("Colours"), self.colours)
         self.coloured = self._note()
-        self.numbers = Check("Numbers (CSV)")
-        self.numbers.setToolTip("Every number of the figure, in a file beside it")
-        self.words = Check("Alt text")
-        self.words.setToolTip("What the figure shows, in words, in a file beside it")
-        self._add("Beside it", self.numbers)
+        self.numbers = Check(tr("Numbers (CSV)"))
+        self.numbers.setToolTip(tr("Every number of the figure, in a file beside it"))
+        self.words = Check(tr("Alt text"))
+        self.words.setToolTip(tr("What the figure shows, in words, in a file beside it"))
+        self._add(tr("Beside it"), self.numbers)
         self._add("", self.words)
         self.alt = self._note()
-        self.alt.setAccessibleName("Alt text")
+        self.alt.setAccessibleName(tr("Alt text"))
         self.alt.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.words.toggled.connect(self._fit)
         self._grid.setRowStretch(self._row, 1)
@@ -135,7 +136,7 @@ class Choices(QWidget):
         model = out.model()
         assert isinstance(model, QStandardItemModel)
         for at, one in enumerate(offers):
-            words = f"{one.label} ({one.why})" if one.why else one.label
+            words = f"{tr(one.label)} ({tr(one.why)})" if one.why else tr(one.label)
             out.addItem(words, one.name)
             out.setItemData(at, words, Qt.ItemDataRole.ToolTipRole)
             model.item(at).setEnabled(not one.why)
@@ -150,10 +151,10 @@ class Choices(QWidget):
     def _widths(self, width: str) -> tuple[Picker, QLineEdit]:
         out, length = Picker(), QLineEdit()
         for name, (size, words) in WIDTHS.items():
-            out.addItem(f"{words}: {size}", name)
-        out.addItem("Another width…", OTHER)
-        length.setPlaceholderText("3.25in, 89mm, 12cm or 252pt")
-        length.setAccessibleName("Another width")
+            out.addItem(f"{tr(words)}: {size}", name)
+        out.addItem(tr("Another width…"), OTHER)
+        length.setPlaceholderText(tr("3.25in, 89mm, 12cm or 252pt"))
+        length.setAccessibleName(tr("Another width"))
         if width not in WIDTHS and not saying.wrong_width(width):
             length.setText(width)
         out.setCurrentIndex(
@@ -197,13 +198,13 @@ class Choices(QWidget):
         self.refused.setText("" if empty else self.wrong)
         self.refused.setVisible(bool(self.refused.text()))
         form = self.form.currentData()
-        self.use.setText(saying.USES.get(form, ""))
+        self.use.setText(tr(saying.USES.get(form, "")))
         self.alt.setVisible(self.words.isChecked() and bool(self.alt.text()))
         maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
         shown = self._display if self.colours.isChecked() else Display()
         words = saying.colours(shown, signed(self.offer))
-        self.coloured.setText(words if maps else "It has colours of its own")
+        self.coloured.setText(words if maps else tr("It has colours of its own"))
 
 
 __all__ = ["Choices"]

@@ -14,14 +14,12 @@ from hgviz import settings
 from hgviz.core import HgvizError, replace
 from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.exporting import saying
-from hgviz.gui.exporting.dialog import ExportDialog, Wish
-from hgviz.gui.exporting.offers import command_for, file_name, offer_of
-from hgviz.gui.exporting.places import with_ending
+from hgviz.gui.language import tr
 from hgviz.gui.opening import shown_error
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.exporting.dialog import ExportDialog, Wish
     from hgviz.gui.views.base import View
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
@@ -46,15 +44,18 @@ class ExportCommands:
 
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
+        from hgviz.gui.exporting.dialog import ExportDialog
+
         view = self._pane()
         others = [one for one in self._visible if one is not view]
         shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
         kept = settings.load()
         said = ""
         if view is not None and shown[0] is None:
-            said = f"{_lacking(view)} {OTHERS}"
+            said = f"{_lacking(view)} {tr(OTHERS)}"
         elif view is not None and view.zoomed:
-            said = f"{view.title} is zoomed in on screen; its figure shows all of it."
+            words = "{name} is zoomed in on screen; its figure shows all of it."
+            said = tr(words, name=tr(view.title))
         dialog = ExportDialog(
             self.window, self.session, self.lanes, [one for one in shown if one], said,
             (kept.figure_width, kept.figure_format),
@@ -68,14 +69,28 @@ class ExportCommands:
         view = self._pane()
         if view is not None:
             view.copy()
-            self.say(f"Copied a picture: {view.title}")
+            self.say(tr("Copied a picture: {title}", title=tr(view.title)))
+
+    def copy_table(self) -> None:
+        """Copy the values of the pane at hand, cells apart by tabs: spreadsheets take that."""
+        view = self._pane()
+        table = view.as_table() if view is not None and view.drawn else None
+        if view is None or table is None:
+            self.say(tr("This pane has no values to copy as a table"))
+            return
+        QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in table))
+        self.say(tr("Copied a table of {rows:,} rows: {title}", rows=len(table) - 1,
+                    title=tr(view.title)))  # fmt: skip
 
     def copy_command(self) -> None:
         """Copy the command that draws the figure of the pane at hand."""
+        from hgviz.gui.exporting import saying
+        from hgviz.gui.exporting.offers import command_for, file_name, offer_of
+
         view = self._pane()
         found = view.figure(self.session) if view is not None else None
         if view is None or found is None:
-            self.say(_lacking(view) if view is not None else "Nothing to draw is on screen")
+            self.say(_lacking(view) if view is not None else tr("Nothing to draw is on screen"))
             return
         kept = settings.load()
         width = "neurips" if saying.wrong_width(kept.figure_width) else kept.figure_width
@@ -83,7 +98,11 @@ class ExportCommands:
         offer = offer_of(self.session, spec)
         command = command_for(offer.of, spec, file_name(self.session, spec))
         QGuiApplication.clipboard().setText(command.words)
-        self.say(saying.copied(command) if command.lacks else f"Copied: {command.words}")
+        self.say(
+            saying.copied(command)
+            if command.lacks
+            else tr("Copied: {command}", command=command.words)
+        )
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -113,15 +132,18 @@ class ExportCommands:
 
     def _ask_where(self, wish: Wish, chosen: Callable[[str], None]) -> None:
         form = wish.spec.format
-        ask_where(self.window, "Export figure", f"Figures (*.{form})", wish.name, chosen)
+        kinds = tr("Figures (*.{ending})", ending=form)
+        ask_where(self.window, tr("Export figure"), kinds, wish.name, chosen)
 
     def _export_to(self, wish: Wish, typed: str) -> None:
+        from hgviz.gui.exporting.places import with_ending
+
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
         task = wish.drafts.export(spec, wish.of, path, wish.numbers, wish.words, path != typed)
         self.working.start(
-            self.lanes.files, f"export {path}", f"Export {Path(path).name}", task,
+            self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
             partial(self._exported, wish.numbers + wish.words),
             on_error=partial(self._not_exported, wish), lasting=True,
         )  # fmt: skip
@@ -129,13 +151,15 @@ class ExportCommands:
     def _not_exported(self, wish: Wish, error: BaseException) -> None:
         """Say why, and offer to write what was chosen somewhere else."""
         elsewhere = isinstance(error, HgvizError)
-        act = ("elsewhere", "Choose another place…") if elsewhere else None
+        act = ("elsewhere", tr("Choose another place…")) if elsewhere else None
         dialog = ErrorDialog(self.window, shown_error(error), act)
         again = partial(self._export_to, wish)
         dialog.asked.connect(lambda _: self._ask_where(wish, again))
         dialog.open()
 
     def _exported(self, more: int, path: str) -> None:
+        from hgviz.gui.exporting import saying
+
         self.say(saying.written(path, more))
 
     def _keep_figure(self, width: str, form: str) -> None:
@@ -144,8 +168,9 @@ class ExportCommands:
 
 def _lacking(view: View) -> str:
     """What is said where the pane at hand cannot be drawn, never another one in its place."""
-    said = f"{view.title or 'This pane'} has no figure of its own"
-    return f"{said}. {view.figureless}." if view.figureless else f"{said}."
+    title = tr(view.title or "This pane")
+    said = tr("{title} has no figure of its own.", title=title)
+    return f"{said} {tr(view.figureless)}." if view.figureless else said
 
 
 __all__ = ["ExportCommands"]

@@ -13,12 +13,15 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 
 from hgviz.core import Step, Task, replace
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Segments, Words, label
+from hgviz.gui.controls import Button, IconButton, Segments, Words, label
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.choices import Choices
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.exporting.offers import Offer, command_for, file_name, name_of, offers
 from hgviz.gui.exporting.preview import Picture, PreviewPane, dots_of
+from hgviz.gui.helping import log
+from hgviz.gui.helping.explaining import Explanation
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import MARGIN, Overlay
 
 if TYPE_CHECKING:
@@ -70,7 +73,13 @@ class ExportDialog(Overlay):
         found = offers(session, shown)
         first = name_of(shown[0]) if shown else ""
         self.choices = Choices(found, first, session.display, *last)
-        self.body.addWidget(label("Export figure", factor=1.15, weight=600))
+        head = QHBoxLayout()
+        head.addWidget(label(tr("Export figure"), factor=1.15, weight=600))
+        head.addStretch(1)
+        self.help = IconButton("info", tr("What am I looking at?"))
+        self.help.clicked.connect(self._explain)
+        head.addWidget(self.help)
+        self.body.addLayout(head)
         if said:
             note = label(said, kind="secondary")
             note.setWordWrap(True)
@@ -122,17 +131,17 @@ class ExportDialog(Overlay):
     def _right(self) -> QVBoxLayout:
         head = QHBoxLayout()
         head.setSpacing(8)
-        head.addWidget(label("Preview", weight=600))
+        head.addWidget(label(tr("Preview"), weight=600))
         self.true = Words(factor=0.92, kind="secondary")
         head.addWidget(self.true, 1)
-        self.size_ = Segments(SIZES)
-        self.size_.setAccessibleName("Size of the preview")
+        self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
+        self.size_.setAccessibleName(tr("Size of the preview"))
         self.size_.chosen.connect(self._sized)
         head.addWidget(self.size_)
         self.preview = PreviewPane()
         self.preview.aged.connect(self._age)
         self.measures = Words(kind="secondary")
-        self.measures.setAccessibleName("Size of the figure")
+        self.measures.setAccessibleName(tr("Size of the figure"))
         self.sign = QLabel()
         self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
         self.warning = label(kind="warning", factor=0.92)
@@ -162,13 +171,13 @@ class ExportDialog(Overlay):
         return column
 
     def _bottom(self) -> QHBoxLayout:
-        self.copy = Button("Copy command", "copy")
-        self.copy.setToolTip("Copy the command that draws this figure again")
+        self.copy = Button(tr("Copy command"), "copy")
+        self.copy.setToolTip(tr("Copy the command that draws this figure again"))
         self.copy.clicked.connect(self._copy)
         self.told = Words(factor=0.92, kind="secondary")
-        self.default = Button("Export…", "export", kind="filled")
+        self.default = Button(tr("Export…"), "export", kind="filled")
         self.default.clicked.connect(self._accept)
-        cancel = Button("Cancel")
+        cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
         row = QHBoxLayout()
         row.setSpacing(8)
@@ -201,12 +210,12 @@ class ExportDialog(Overlay):
         spec = self.choices.spec
         screen = self.screen() or QGuiApplication.primaryScreen()
         dots, said = dots_of(screen)
-        self.true.say("" if said else f"this screen does not say how large it is: {dots:.0f} "
-                      "dots per inch")  # fmt: skip
+        unsaid = "this screen does not say how large it is: {n:.0f} dots per inch"
+        self.true.say("" if said else tr(unsaid, n=dots))
         self.preview.begin()
         ratio = self.devicePixelRatioF()
         self._lanes.files.submit(
-            self._key, "Preview", _drawn(self._drafts, spec, offer.of, dots * ratio),
+            self._key, tr("Preview"), _drawn(self._drafts, spec, offer.of, dots * ratio),
             on_step=partial(self._stepped, spec, dots), on_done=self._tell,
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
@@ -232,6 +241,7 @@ class ExportDialog(Overlay):
         self._say_of(picture, spec.width)
 
     def _failed(self, error: BaseException) -> None:
+        log.record(error)
         self.preview.show_error(error)
         self._tell("")
         self.default.setEnabled(False)
@@ -243,7 +253,8 @@ class ExportDialog(Overlay):
         self._say_of(None)
 
     def _nothing(self, offer: Offer) -> None:
-        self.preview.say(f"{offer.label}: not yet", offer.why[:1].upper() + offer.why[1:])
+        why = tr(offer.why)
+        self.preview.say(tr("{name}: not yet", name=tr(offer.label)), why[:1].upper() + why[1:])
 
     def _say_of(self, picture: Picture | None, width: str = "") -> None:
         """What there is to know of a page, None for no page."""
@@ -263,6 +274,9 @@ class ExportDialog(Overlay):
     def _forget(self) -> None:
         self._wait.stop()
         self._lanes.files.cancel(self._key)
+
+    def _explain(self) -> None:
+        Explanation(self.window(), "export").open()
 
     # --- what people do ---------------------------------------------------------------------------
 

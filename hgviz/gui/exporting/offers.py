@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hgviz.analysis.mixed import is_of_tokens
 from hgviz.core import Capture, Display, finish, replace
 from hgviz.gui.exporting.answers import LABELS, NO_ANSWER, Answered, answered, answers
+from hgviz.gui.language import tr
 from hgviz.gui.views.stages import followed
 from hgviz.tasks.charting import activations_of
 
@@ -131,7 +132,7 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     names = dict.fromkeys(
         missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path
     )
-    lacks = "; ".join(f"it reads {name}: {HOW[name]}" for name in names)
+    lacks = "; ".join(tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in names)
     items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
     item = items if len(set(items)) > 1 else items[0]
     return Command(command_of(spec, files, item, out), lacks)

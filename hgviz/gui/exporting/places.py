@@ -25,17 +25,19 @@ def require_free(path: str, numbers: bool, words: bool, ended: bool) -> None:
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
-    names = [figure.name] if ended else []
+    files = [figure.name] if ended else []
     if not os.path.exists(path):
-        names += [name_beside(figure, TABLE)] * numbers + [name_beside(figure, WORDS)] * words
-    taken = [one for one in names if os.path.exists(figure.with_name(one))]
+        files += [name_beside(figure, TABLE)] * numbers + [name_beside(figure, WORDS)] * words
+    taken = [one for one in files if os.path.exists(figure.with_name(one))]
     if taken:
         several = len(taken) > 1
+        names = " and ".join(taken)
         raise HgvizError(
-            f"{' and '.join(taken)} {'are' if several else 'is'} there already",
-            f"nobody was asked whether {'they' if several else 'it'} may go",
+            f"{names} are there already" if several else f"{names} is there already",
+            "nobody was asked whether they may go" if several
+            else "nobody was asked whether it may go",
             "Give the figure another name",
-        )
+        )  # fmt: skip
 
 
 __all__ = ["require_free", "with_ending"]

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 from hgviz.core import HgvizError, Step
 from hgviz.figures.spec import POINTS
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import Notice
 from hgviz.gui.views.busy import BAR_AFTER, Busy
 
@@ -56,7 +57,7 @@ class Sheet(QWidget):
         self.dots = 96.0
         self.old = False  # whether another page is on its way
         self._room: QSize | None = None
-        self.setAccessibleName("Preview of the figure")
+        self.setAccessibleName(tr("Preview of the figure"))
 
     def show_picture(self, picture: Picture, dots: float) -> None:
         """Show a page at so many logical pixels per inch."""
@@ -166,7 +167,7 @@ class PreviewPane(QWidget):
         self.room.setFrameShape(QFrame.Shape.NoFrame)
         self.room.setWidgetResizable(True)
         self.room.setWidget(self.sheet)
-        self.room.setAccessibleName("Preview")
+        self.room.setAccessibleName(tr("Preview"))
         self.room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.room.viewport().setAutoFillBackground(False)
         self.sheet.setAutoFillBackground(False)
@@ -216,10 +217,10 @@ class PreviewPane(QWidget):
         """Say what is wrong, in three lines."""
         self.pause()
         if isinstance(error, HgvizError):
-            what, *rest = error.lines
+            what, *rest = map(tr, error.lines)
         else:
-            what, rest = "This figure could not be drawn", [f"{type(error).__name__}: {error}"]
-        self._say(Notice.of_error(what.rstrip("."), *(*rest, "", "")[:2]))
+            what, rest = tr("This figure could not be drawn"), [f"{type(error).__name__}: {error}"]
+        self._say(Notice.of_error(what.rstrip("."), *rest[:2]))
 
     def say(self, title: str, words: str) -> None:
         """Say why there is nothing to see."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import Display, HgvizError
 from hgviz.figures.spec import UNITS, WIDTHS, points
-from hgviz.gui.views.words import counted
+from hgviz.gui.language import tr
 from hgviz.palettes import PALETTES, suited
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def measures(picture: Picture, width: str) -> str:
     if unit != "pt":
         parts.append(f"{picture.width:.0f} × {picture.height:.0f} pt")
     if picture.smallest is not None:
-        parts.append(f"smallest text {picture.smallest:.3g} pt")
+        parts.append(tr("smallest text {n} pt", n=f"{picture.smallest:.3g}"))
     return "   ·   ".join(parts)
 
 
@@ -52,17 +52,18 @@ def warning(picture: Picture) -> str:
     """What is too small; "" for nothing."""
     if picture.smallest is None or picture.smallest >= LEGIBLE:
         return ""
-    return (
-        f"Too small to read: text of {picture.smallest:.3g} pt, where journals ask for "
-        f"{LEGIBLE:g}. Choose a wider figure."
+    said = (
+        "Too small to read: text of {n} pt, where journals ask for {least:g}. "
+        "Choose a wider figure."
     )
+    return tr(said, n=f"{picture.smallest:.3g}", least=LEGIBLE)
 
 
 def notes(picture: Picture) -> str:
     """What was reduced, chosen and left out, as its file says it; "" for nothing."""
     return " ".join(
         f"{one[:1].upper()}{one[1:]}{'' if one.endswith('.') else '.'}"
-        for one in dict.fromkeys(picture.notes)
+        for one in map(tr, dict.fromkeys(picture.notes))
     )
 
 
@@ -71,27 +72,32 @@ def wrong_width(width: str) -> str:
     try:
         points(width)
     except HgvizError as error:
-        return f"{error.what[:1].upper()}{error.what[1:]}. {error.do}."
+        return f"{tr(error.lines[0])} {tr(error.lines[-1])}"
     return ""
 
 
 def colours(display: Display, signed: bool) -> str:
     """Viridis, square root, up to 0.8; signed: whether weights may be below zero."""
-    parts = [PALETTES[suited(display.palette, signed)].label, SCALES[display.scale]]
+    parts = [tr(PALETTES[suited(display.palette, signed)].label), tr(SCALES[display.scale])]
     if display.limits is not None:
-        parts.append(f"up to {display.limits[1]:g}")
+        parts.append(tr("up to {n:g}", n=display.limits[1]))
     return ", ".join(parts)
 
 
 def copied(command: Command) -> str:
     """What is said once a command is on the clipboard."""
-    return f"Copied; {command.lacks}" if command.lacks else "Copied: it draws this figure again"
+    if command.lacks:
+        return tr("Copied; {lacks}", lacks=command.lacks)
+    return tr("Copied: it draws this figure again")
 
 
 def written(path: str, more: int) -> str:
     """Exported map.pdf, and 2 files beside it."""
-    beside = f", and {counted(more, 'file')} beside it" if more else ""
-    return f"Exported {path}{beside}"
+    if more == 1:
+        return tr("Exported {path}, and 1 file beside it", path=path)
+    if more:
+        return tr("Exported {path}, and {n} files beside it", path=path, n=more)
+    return tr("Exported {path}", path=path)
 
 
 __all__ = [

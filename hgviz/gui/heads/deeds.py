@@ -33,6 +33,7 @@ from hgviz.analysis.heads import HeadFacts
 from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.rows import walks
 from hgviz.gui.views import naming, words
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 ROW, PAD = 28, 16  # px
 SHARE, TEXT = 44, 56  # px: the share at the right, the number of the text at the left
 CONTEXT = 24  # characters on either side
+LOOKS = "{query} looks at {key}, share {share}"
+LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -58,7 +61,7 @@ class Deeds(QWidget):
         super().__init__()
         self.sentence = Words(factor=1.08, weight=600)
         self.like = Button("", kind="link", weight=400)
-        self.like.setToolTip("Go to the head whose rows are most like this one's")
+        self.like.setToolTip(tr("Go to the head whose rows are most like this one's"))
         self.like.clicked.connect(self._go)
         self._nearest: HeadId | None = None
         top = QHBoxLayout()
@@ -81,7 +84,7 @@ class Deeds(QWidget):
         self.examples.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.examples.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.examples.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.examples.setAccessibleName("Where this head does it most")
+        self.examples.setAccessibleName(tr("Where this head does it most"))
         self.examples.clicked.connect(self._open)
         self.examples.activated.connect(self._open)
         inside = QWidget()
@@ -113,17 +116,19 @@ class Deeds(QWidget):
         for one in (self.shown, self.title, self.examples, self.like):
             one.setVisible(facts is not None)
         if facts is None:
-            self.sentence.say("Not measured: this head's layer is not captured")
+            self.sentence.say(tr("Not measured: this head's layer is not captured"))
             return
-        self.sentence.say(f"{facts.head}: {facts.sentence}")
-        told = [f"{one.words}: {one.evidence}" for one in facts.named] or [facts.evidence]
-        self.shown.setText("\n".join(told))
+        self.sentence.say(f"{facts.head}: {tr(facts.sentence)}")
+        told = [f"{tr(one.words)}: {tr(one.evidence)}" for one in facts.named]
+        self.shown.setText("\n".join(told or [tr(facts.evidence)]))
         self._nearest = facts.nearest
         self.like.setVisible(facts.nearest is not None)
-        apart = words.weight(facts.metrics["nearest"]) if facts.nearest is not None else ""
-        self.like.setText(f"Most like {facts.nearest}, {apart} apart")
+        if facts.nearest is not None:
+            apart = words.weight(facts.metrics["nearest"])
+            said = tr("Most like {head}, {distance} apart", head=facts.nearest, distance=apart)
+            self.like.setText(said)
         self.title.setVisible(bool(facts.examples))
-        self.title.say("Where it does so most" if facts.finder else "Where it is most focused")
+        self.title.say(tr("Where it does so most" if facts.finder else "Where it is most focused"))
         self.rows.take(facts.examples, many)
         self.examples.setFixedHeight(ROW * len(facts.examples))
 
@@ -168,10 +173,11 @@ class Rows(QAbstractListModel):
         """A sentence, for screen readers and as a tooltip; the example for the painter."""
         one = self.examples[index.row()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            where = f"Text {one.text + 1:,}: " if self.many else ""
-            share = words.weight(one.share)
-            looks = naming.shown(one.to[1]) if one.key is not None else "no token"
-            return f"{where}{naming.shown(one.at[1])} looks at {looks}, share {share}"
+            looks = naming.shown(one.to[1]) if one.key is not None else tr("no token")
+            return tr(
+                LOOKS_IN if self.many else LOOKS, n=one.text + 1, query=naming.shown(one.at[1]),
+                key=looks, share=words.weight(one.share),
+            )  # fmt: skip
         return one if role == Qt.ItemDataRole.UserRole else None
 
 
@@ -201,7 +207,7 @@ class RowPainter(QStyledItemDelegate):
         painter.setFont(theme.font(0.85))
         painter.setPen(now.secondary)
         if model.many:
-            painter.drawText(box, LEFT, f"text {one.text + 1:,}")
+            painter.drawText(box, LEFT, tr("text {n:,}", n=one.text + 1))
             box.setLeft(box.left() + TEXT)
         painter.setFont(theme.font(0.92, 600))
         painter.setPen(now.text)
@@ -214,7 +220,7 @@ class RowPainter(QStyledItemDelegate):
         painter.setPen(now.secondary)
         middle = QRect(box.left() + half, box.top(), arrow, box.height())
         painter.drawText(middle, Qt.AlignmentFlag.AlignCenter, "→")
-        to = one.to if one.key is not None else ("", "no token", "")
+        to = one.to if one.key is not None else ("", tr("no token"), "")
         _quote(painter, QRect(middle.right(), box.top(), half, box.height()), to)
         painter.restore()
 

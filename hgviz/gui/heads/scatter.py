@@ -22,9 +22,11 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.prune.chart import LEFT, RIGHT, Axes, frame, ticks
 from hgviz.gui.rows import walks
-from hgviz.gui.views.ink import faint
+from hgviz.gui.views import words
+from hgviz.gui.views.ink import faint, focus_ring
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 
 LEFT_OF, RIGHT_OF, ABOVE, UNDER = 60, 20, 30, 42  # px around the picture
@@ -76,7 +78,7 @@ class Scatter(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumSize(200, 150)
-        self.setAccessibleName("Heads over two metrics")
+        self.setAccessibleName(tr("Heads over two metrics"))
 
     def sizeHint(self) -> QSize:
         """About as large as it reads well."""
@@ -85,23 +87,31 @@ class Scatter(QWidget):
     def show_cloud(self, cloud: Cloud) -> None:
         """Show other points."""
         self.cloud = cloud
-        self.setAccessibleDescription(self.sentence())
+        self.setAccessibleDescription(self.said())
         self.update()
 
     def mark(self, chosen: HeadId | None, ringed: HeadId | None) -> None:
         """Which head is chosen, and which is pointed at in any pane."""
         if (chosen, ringed) != (self.chosen, self.ringed):
             self.chosen, self.ringed = chosen, ringed
+            self.setAccessibleDescription(self.said())
             self.update()
 
     def sentence(self) -> str:
         """The picture in words."""
         if not self.cloud.points:
-            return "No head has both numbers"
-        return (
-            f"{len(self.cloud.points)} heads; {self.cloud.across} {_range(self._xs)} across, "
-            f"{self.cloud.up} {_range(self._ys)} up"
-        )
+            return tr("No head has both numbers")
+        return tr(
+            "{heads}; across: {across}, {xs}; up: {up}, {ys}",
+            heads=words.counted(len(self.cloud.points), "head"), across=self.cloud.across,
+            up=self.cloud.up, xs=_range(self._xs), ys=_range(self._ys),
+        )  # fmt: skip
+
+    def said(self) -> str:
+        """The picture in words, and the head that is chosen in it."""
+        mine = next((one for one in self.cloud.points if one.head == self.chosen), None)
+        own = "" if mine is None else mine.said.replace("\n", ", ")
+        return ". ".join(filter(None, (self.sentence(), own)))
 
     # --- where things are -------------------------------------------------------------------------
 
@@ -221,16 +231,14 @@ class Scatter(QWidget):
                 painter.setFont(theme.font(0.85))
                 painter.setPen(now.secondary)
                 under = QRectF(0, axes.box.bottom() + 21, axes.box.right(), 16)
-                painter.drawText(under, RIGHT, f"{self.cloud.missing} without")
+                painter.drawText(under, RIGHT, tr("{n:,} without", n=self.cloud.missing))
             places = {p.head: QPointF(axes.x(p.x), axes.y(p.y)) for p in self.cloud.points}
             for one in self.cloud.points:
                 self._mark(painter, places[one.head], one.level, one.stays)
             self._rings(painter, places)
             self._names(painter, places)
             if self.hasFocus():
-                painter.setPen(QPen(now.press, 1.5))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+                focus_ring(painter, QRectF(self.rect()))
 
     def _mark(self, painter: QPainter, at: QPointF, level: int, stays: bool) -> None:
         ink = colour(level)
@@ -304,7 +312,7 @@ class Scatter(QWidget):
 
     def _level(self, level: int, stays: bool) -> str:
         name = self.cloud.levels[level] if level < len(self.cloud.levels) else str(level)
-        return name if stays else f"to {name}"
+        return name if stays else tr("to {level}", level=name)
 
 
 def _apart(places: dict[HeadId, QPointF]) -> list[HeadId]:
@@ -348,7 +356,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _range(values: Sequence[float]) -> str:
-    return f"{_number(min(values))} to {_number(max(values))}"
+    return tr("{low} to {high}", low=_number(min(values)), high=_number(max(values)))
 
 
 def _number(value: float) -> str:

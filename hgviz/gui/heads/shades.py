@@ -11,10 +11,12 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.heads import METRICS, HeadFacts, applying
+from hgviz.analysis.heads import HeadFacts, applying
 from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
 from hgviz.gui.controls import Picker
+from hgviz.gui.heads.metrics import explained, named
+from hgviz.gui.language import tr
 from hgviz.gui.panels.heads import measured
 
 MAPS = "Maps"
@@ -57,8 +59,10 @@ class Shades:
     def sentence(self, ends: bool = True) -> str:
         """Such as "0.09 to 1.00; clear: 24 without it"; ends False: the range is seen beside it."""
         low, high = (measured(self.metric, one) for one in self.ends)
-        said = [f"{low} to {high}"] if ends else []
-        return "; ".join([*said, *([f"clear: {self.missing} without it"] if self.missing else [])])
+        said = [tr("{low} to {high}", low=low, high=high)] if ends else []
+        if self.missing:
+            said.append(tr("clear: {n:,} without it", n=self.missing))
+        return "; ".join(said)
 
 
 def shades_of(facts: Mapping[HeadId, HeadFacts], metric: str, unit: str) -> Shades | None:
@@ -66,7 +70,7 @@ def shades_of(facts: Mapping[HeadId, HeadFacts], metric: str, unit: str) -> Shad
     values = {head: one.metrics[metric] for head, one in facts.items() if metric in one.metrics}
     if not values:
         return None
-    return Shades(metric, METRICS[metric].named(unit), values, len(facts) - len(values))
+    return Shades(metric, named(metric, unit), values, len(facts) - len(values))
 
 
 class ShadeBar(QWidget):
@@ -77,9 +81,9 @@ class ShadeBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.picker = Picker()
-        self.picker.setAccessibleName(TITLE)
-        self.picker.setToolTip(TITLE)
-        self.picker.addItem(MAPS, "")
+        self.picker.setAccessibleName(tr(TITLE))
+        self.picker.setToolTip(tr(TITLE))
+        self.picker.addItem(tr(MAPS), "")
         self.picker.activated.connect(self._activated)
         self.ramp = Ramp()
         row = QHBoxLayout(self)
@@ -87,7 +91,7 @@ class ShadeBar(QWidget):
         row.setSpacing(8)
         row.addWidget(self.ramp)
         row.addWidget(self.picker)
-        self._offered: tuple[tuple[str, str], ...] = (("", MAPS),)
+        self._offered: tuple[tuple[str, str], ...] = (("", tr(MAPS)),)
         self.hide()
 
     @property
@@ -100,17 +104,24 @@ class ShadeBar(QWidget):
     ) -> None:
         """Offer what says something of these heads; mark what colours them."""
         names = applying(one.metrics for one in facts.values())
-        offered = (("", MAPS), *((name, METRICS[name].named(unit)) for name in names))
+        offered = (("", tr(MAPS)), *((name, named(name, unit)) for name in names))
         with QSignalBlocker(self.picker):
             if offered != self._offered:
                 self._offered = offered
                 self.picker.clear()
                 for name, title in offered:
                     self.picker.addItem(title, name)
+                    why = explained(name, unit) if name else ""
+                    self.picker.setItemData(
+                        self.picker.count() - 1, why, Qt.ItemDataRole.ToolTipRole
+                    )
             at = self.picker.findData(now.metric if now is not None else "")
             self.picker.setCurrentIndex(max(0, at))
-        told = f": {now.label}, {now.sentence()}" if now is not None else ""
-        self.picker.setToolTip(f"{TITLE}{told}")
+        told = tr(TITLE)
+        if now is not None:
+            chosen = tr("Colour heads by: {metric}", metric=f"{now.label}, {now.sentence()}")
+            told = "\n".join([chosen, explained(now.metric, unit)])
+        self.picker.setToolTip(told)
         said = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
         self.picker.setFixedWidth(min(WIDEST, said + 46))
         self.ramp.show_shades(now, palette)

@@ -10,6 +10,8 @@ from PySide6.QtCore import QAbstractTableModel, Qt, Signal
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
+from hgviz.gui.heads.metrics import Cited, explained, explanation, named
+from hgviz.gui.language import tr
 from hgviz.gui.panels.heads import measured
 from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.views import words
@@ -19,6 +21,26 @@ if TYPE_CHECKING:
 
 KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
 FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
+MEANT = {  # of FIXED: what it means, its formula
+    "Role": (
+        "What the head does: the keys whose share of its weight stands out most against chance",
+        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
+    ),
+    "Score": (
+        "The share of its weight on the keys of its role, averaged over rows",
+        Cited(
+            "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; what-heads-do.md"
+        ),
+    ),
+    "Shows also": (
+        "Up to three more roles that stand out against chance, and what goes by position alone",
+        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
+    ),
+    "Nearest": (
+        "The head of the same kind whose rows are most like this one's",
+        Cited(METRICS["nearest"].formula, METRICS["nearest"].source),
+    ),
+}  # fmt: skip
 WIDEST = 200  # px
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -30,7 +52,7 @@ class HeadsTable(SortedTable):
 
     def __init__(self) -> None:
         self.rows = Heads()
-        super().__init__(self.rows, "All heads", by=0)
+        super().__init__(self.rows, tr("All heads"), by=0)
         self._fitted: tuple[str, ...] = ()
         self.walked.connect(self._walked)
 
@@ -58,11 +80,11 @@ class HeadsTable(SortedTable):
         if head in self.rows.heads:
             self.go_to(self.rows.heads.index(head))
 
-    def lines(self) -> list[str]:
-        """The titles, then every number in full, tab-separated, in the order that is shown."""
+    def cells(self) -> list[list[str]]:
+        """The titles, then every number in full, in the order that is shown."""
         columns = range(self.rows.columnCount())
-        rows = ("\t".join(self.rows.full(at, one) for one in columns) for at in self.order)
-        return ["\t".join(self.rows.titles), *rows]
+        rows = ([self.rows.full(at, one) for one in columns] for at in self.order)
+        return [list(self.rows.titles), *rows]
 
     def _walked(self, number: int) -> None:
         self.picked.emit(self.rows.heads[number])
@@ -74,7 +96,7 @@ class Heads(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.heads: list[HeadId] = []
-        self.titles: tuple[str, ...] = FIXED
+        self.titles: tuple[str, ...] = tuple(map(tr, FIXED))
         self._facts: Mapping[HeadId, HeadFacts] = {}
         self._levels: list[str] = []
         self._unit = "letter"
@@ -86,7 +108,7 @@ class Heads(QAbstractTableModel):
         self._facts, self.heads, self._unit = facts, sorted(facts), unit
         self._levels = [words.level(spec, number) for number in range(len(spec.levels))]
         self._shown = applying(one.metrics for one in facts.values())
-        self.titles = (*FIXED, *(METRICS[name].named(unit) for name in self._shown))
+        self.titles = (*map(tr, FIXED), *(named(name, unit) for name in self._shown))
         self.endResetModel()
 
     def rowCount(self, parent: Any = None) -> int:
@@ -103,12 +125,19 @@ class Heads(QAbstractTableModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             return self.titles[section]
-        if role == Qt.ItemDataRole.ToolTipRole and section >= len(FIXED):
-            described = METRICS[self._shown[section - len(FIXED)]].description
-            return described.format(unit=self._unit)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._meant(section)
         if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(section):
             return RIGHT
         return None
+
+    def _meant(self, section: int) -> str | None:
+        if section >= len(FIXED):
+            return explained(self._shown[section - len(FIXED)], self._unit)
+        if FIXED[section] not in MEANT:
+            return None
+        meaning, cited = MEANT[FIXED[section]]
+        return explanation(tr(meaning), cited)
 
     def data(self, index: Any, role: int = 0) -> Any:
         """A fact as text, as a value to sort by, with its evidence as a tooltip."""
@@ -122,7 +151,7 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(self._value(facts, column), column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return facts.evidence
+            return tr(facts.evidence)
         if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(column):
             return RIGHT
         if role == Qt.ItemDataRole.FontRole and column == 0:
@@ -151,14 +180,14 @@ class Heads(QAbstractTableModel):
     def _value(self, facts: HeadFacts, column: int) -> Any:
         if column >= len(FIXED):
             return float(facts.metrics[self._shown[column - len(FIXED)]])
-        named = [one.words for one in facts.named if one.words != facts.role]
+        others = [tr(one.words) for one in facts.named if one.words != facts.role]
         level = facts.level
         return (
             facts.head,
             self._levels[level] if level < len(self._levels) else str(level),
-            KINDS.get(facts.kind, facts.kind),
-            facts.role or "—",
+            tr(KINDS.get(facts.kind, facts.kind)),
+            tr(facts.role) or "—",
             float(facts.score) if facts.role else float("nan"),
-            ", ".join(named) or "—",
+            ", ".join(others) or "—",
             facts.nearest or HeadId(-1, 0),
         )[column]

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.habits import Habits
-from hgviz.analysis.heads import METRICS, HeadFacts, applying
+from hgviz.analysis.heads import HeadFacts, applying
 from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Segments, label
+from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Segments, label, splitter
 from hgviz.gui.heads.deeds import Deeds
+from hgviz.gui.heads.metrics import explained, named
 from hgviz.gui.heads.scatter import Cloud, Point, Scatter
 from hgviz.gui.heads.table import HeadsTable
+from hgviz.gui.language import tr
 from hgviz.gui.panels.heads import measured
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
@@ -55,6 +57,7 @@ class HeadsView(View):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
     name: ClassVar[str] = "heads"
+    topic: ClassVar[str] = "heads"
     figureless = "It is drawn of one text: choose This text first"
     title: ClassVar[str] = "All heads"
     icon: ClassVar[str] = "table"
@@ -74,21 +77,23 @@ class HeadsView(View):
         super().__init__(parent)
         self.known: Known | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
-        self.head = PaneHead(self.title)
-        self.parts = Segments(PARTS)
+        self.head = PaneHead(tr(self.title))
+        self.parts = Segments([(name, tr(said), icon) for name, said, icon in PARTS])
+        self.parts.setAccessibleName(tr("Which part is shown"))
         self.parts.chosen.connect(self._arrange)
-        self.scope = Segments(((ONE, "This text", ""), (ALL, "All texts", "")))
+        self.scope = Segments(((ONE, tr("This text"), ""), (ALL, tr("All texts"), "")))
+        self.scope.setAccessibleName(tr("Over which texts heads are measured"))
         self.scope.chosen.connect(self._rescoped)
-        self.more = Button("Measure in depth", "table")
-        self.more.setToolTip("Also find kernels of distance and the heads most like each other")
+        self.more = Button(tr("Measure in depth"), "table")
+        self.more.setToolTip(tr("Also find kernels of distance and the heads most like each other"))
         self.more.clicked.connect(self._deepen)
-        self.copy_button = IconButton("copy", "Copy every number as a table")
+        self.copy_button = IconButton("copy", tr("Copy every number as a table"))
         self.copy_button.clicked.connect(self.copy_table)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add(self.more, self.scope, self.parts, self.copy_button, self.export)
         self.across, self.up = Picker(), Picker()
-        for one, said in ((self.across, "What is across"), (self.up, "What is up")):
+        for one, said in ((self.across, tr("What is across")), (self.up, tr("What is up"))):
             one.setAccessibleName(said)
             one.setToolTip(said)
             one.setMinimumWidth(90)
@@ -96,7 +101,7 @@ class HeadsView(View):
         bar = QHBoxLayout()
         bar.setContentsMargins(16, 0, 16, 0)
         bar.setSpacing(8)
-        for said, one in (("Across", self.across), ("Up", self.up)):
+        for said, one in ((tr("Across"), self.across), (tr("Up"), self.up)):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
         self.picture, self.table, self.deeds = Scatter(), HeadsTable(), Deeds()
@@ -106,8 +111,8 @@ class HeadsView(View):
         column.setSpacing(2)
         column.addLayout(bar)
         column.addWidget(self.picture, 1)
-        self.beside = _splitter(Qt.Orientation.Vertical, self.table, self.deeds)
-        self.whole = _splitter(Qt.Orientation.Vertical, self.plot, self.beside)
+        self.beside = splitter(Qt.Orientation.Vertical, self.table, self.deeds)
+        self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
         self.whole.setSizes([320, 330])
         self.beside.setSizes([180, 170])
         self.note = label(factor=0.85, kind="secondary")
@@ -125,7 +130,7 @@ class HeadsView(View):
             part.entered.connect(self._enter)
         self.picture.hovered.connect(self._hover)
         self.deeds.opened.connect(self._open)
-        self.setFocusProxy(self.picture)
+        self.start_at(self.picture)
         self._arrange()
 
     # --- the view ---------------------------------------------------------------------------------
@@ -157,11 +162,8 @@ class HeadsView(View):
         self._fill(habits)
         self.table.show_heads(habits.facts, spec, self._unit)
         self._redraw()
-        heads = words.counted(len(habits.facts), "head")
-        on = "this text" if habits.texts == 1 else words.counted(habits.texts, "text")
-        so_far = "" if result.whole or result.scope == ONE else ", so far"
-        self.head.note.say(f"{heads} on {on}{so_far}")
-        notes = "; ".join(habits.notes)
+        self.head.note.say(_noted(result))
+        notes = "; ".join(map(tr, habits.notes))
         self.note.setText(f"{notes[:1].upper()}{notes[1:]}")
         self.note.setVisible(bool(notes))
         capture = self.session.capture
@@ -192,13 +194,17 @@ class HeadsView(View):
 
     def as_text(self) -> str:
         """The table, in full."""
-        return "\n".join(self.table.lines()) if self.known is not None else ""
+        return "\n".join(map("\t".join, self.as_table() or ()))
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of every head in full, in the order of the table."""
+        return self.table.cells() if self.known is not None else None
 
     def copy_table(self) -> None:
-        """Every number of every head in full, tab-separated, in the order of the table."""
-        lines = self.table.lines()
-        QGuiApplication.clipboard().setText("\n".join(lines))
-        self.head.note.say(f"{words.counted(len(lines) - 1, 'head')} copied as a table")
+        """The table alone, for a spreadsheet."""
+        QGuiApplication.clipboard().setText(self.as_text())
+        heads = words.counted(len(self.table.rows.heads), "head")
+        self.head.note.say(tr("{things} copied as a table", things=heads))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other sizes have room for other parts."""
@@ -217,15 +223,15 @@ class HeadsView(View):
         names = applying(one.metrics for one in habits.facts.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             now = picker.currentData() or first
-            titles = [METRICS[name].named(self._unit) for name in names]
+            titles = [named(name, self._unit) for name in names]
             if [picker.itemText(at) for at in range(picker.count())] == titles:
                 continue
             with QSignalBlocker(picker):
                 picker.clear()
                 for name, title in zip(names, titles, strict=True):
                     picker.addItem(title, name)
-                    described = METRICS[name].description.format(unit=self._unit)
-                    picker.setItemData(picker.count() - 1, described, Qt.ItemDataRole.ToolTipRole)
+                    why = explained(name, self._unit)
+                    picker.setItemData(picker.count() - 1, why, Qt.ItemDataRole.ToolTipRole)
                 picker.setCurrentIndex(max(0, picker.findData(now)))
 
     def _redraw(self) -> None:
@@ -247,16 +253,19 @@ class HeadsView(View):
         levels = tuple(words.level(spec, number) for number in range(len(spec.levels)))
         missing = len(self.known.habits.facts) - len(points)
         names = self.across.currentText(), self.up.currentText()
+        for picker, metric in ((self.across, across), (self.up, up)):
+            picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         self.picture.show_cloud(Cloud(points, *names, levels, missing))
 
     def _said(self, facts: HeadFacts, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
-            f"{METRICS[name].named(self._unit)}: {measured(name, facts.metrics[name])}"
+            f"{named(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
         ]
-        level = words.ends(spec, facts.head.layer)
-        name = f"Head {facts.head}, {level}" if level else f"Head {facts.head}"
-        return "\n".join([name, facts.role or "no single role", *numbers])
+        ends = filter(
+            None, [tr("Head {head}", head=facts.head), words.ends(spec, facts.head.layer)]
+        )
+        return "\n".join([", ".join(ends), tr(facts.role or "no single role"), *numbers])
 
     def _arrange(self, *_: object) -> None:
         """All parts where there is room; else the one that is chosen."""
@@ -301,13 +310,14 @@ class HeadsView(View):
             self.example.emit(self.session.selection.head_id, example)
 
 
-def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
-    out = QSplitter(way)
-    out.setHandleWidth(1)
-    out.setChildrenCollapsible(False)
-    for one in widgets:
-        out.addWidget(one)
-    return out
+def _noted(known: Known) -> str:
+    """How many heads are shown, measured on what."""
+    heads, texts = words.counted(len(known.habits.facts), "head"), known.habits.texts
+    if texts == 1 and (known.whole or known.scope == ONE):
+        return tr("{heads} on this text", heads=heads)
+    so_far = not known.whole and known.scope == ALL
+    said = "{heads} on {texts}, so far" if so_far else "{heads} on {texts}"
+    return tr(said, heads=heads, texts=words.counted(texts, "text"))
 
 
 def _again(known: Known) -> Task[Known]:

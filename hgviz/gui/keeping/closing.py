@@ -9,15 +9,17 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from hgviz.gui.compare.comparing import BESIDE
 from hgviz.gui.controls import Button, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
-from hgviz.gui.working import GOING
+from hgviz.gui.views.words import counted, percent
+from hgviz.gui.working import GOING, within
 
 if TYPE_CHECKING:
     from hgviz.gui.working import Working
     from hgviz.session import Session
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
-AGAIN = ("open", "find model", "measure", BESIDE, "capture")
+AGAIN = ("open", "find-model", "measure", BESIDE, "capture")
 
 
 def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, ...]:
@@ -25,43 +27,50 @@ def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, .
     next start."""
     found = []
     if session.study is not None and session.unsaved:
-        found.append("What was measured of the heads is not saved.")
+        found.append(tr("What was measured of the heads is not saved."))
     for one in session.work:
         goes = one.state in GOING and not working.lasts(one.key)
         if goes and (one.key not in AGAIN or one.title == "Writing"):
-            part = f" ({one.done / one.total:.0%})".replace("%", "\u202f%") if one.total else ""
-            found.append(f"Not done yet: {one.title[:1].lower()}{one.title[1:]}{part}.")
+            job = within(one.title)
+            if one.total:
+                part = percent(f"{100 * one.done / one.total:.0f}")
+                found.append(tr("Not done yet: {job} ({percent}).", job=job, percent=part))
+            else:
+                found.append(tr("Not done yet: {job}.", job=job))
     if session.masks and not comes_back and not (session.study and not session.unsaved):
-        count = len(session.masks)
-        found.append(f"{count} mask{'' if count == 1 else 's'} with a name.")
+        masks = counted(len(session.masks), "mask")
+        found.append(tr("{masks} with a name.", masks=masks))
     return tuple(found)
 
 
 class ClosingDialog(Overlay):
-    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first."""
+    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first;
+    again: the window only opens again."""
 
     confirmed = Signal()
     save_wanted = Signal()
     wide = 480
 
-    def __init__(self, over: QWidget, lost: tuple[str, ...], unsaved: bool) -> None:
+    def __init__(
+        self, over: QWidget, lost: tuple[str, ...], unsaved: bool, again: bool = False
+    ) -> None:
         super().__init__(over)
-        self.body.addWidget(label("Something would be lost", factor=1.15, weight=600))
+        self.body.addWidget(label(tr("Something would be lost"), factor=1.15, weight=600))
         for words in lost:
             said = label(words)
             said.setWordWrap(True)
             self.body.addWidget(said)
         self.body.addSpacing(12)
         row = QHBoxLayout()
-        close = Button("Close all the same")
+        close = Button(tr("Open again all the same") if again else tr("Close all the same"))
         close.clicked.connect(self._confirm)
         row.addWidget(close)
         row.addStretch(1)
         if unsaved:
-            save = Button("Save what was measured…")
+            save = Button(tr("Save what was measured…"))
             save.clicked.connect(self._save)
             row.addWidget(save)
-        self.default = Button("Stay", kind="filled")
+        self.default = Button(tr("Stay"), kind="filled")
         self.default.clicked.connect(self.finish)
         row.addWidget(self.default)
         self.body.addLayout(row)

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
 from hgviz.core import HeadId, HgvizError, replace
-from hgviz.gui import opening
-from hgviz.gui.app import wants_dark
+from hgviz.gui import language, motion, opening
+from hgviz.gui.app import spoken, wants_dark
 from hgviz.gui.asking import ask_where
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.finder import Finder
-from hgviz.gui.jobchip import JobsDialog
-from hgviz.gui.keeping.closing import ClosingDialog, losses
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
-from hgviz.gui.keeping.preferences import Preferences
+from hgviz.gui.language import tr
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
@@ -48,6 +45,7 @@ class KeepingCommands:
     say: Callable[[str], None]
     open_path: Callable[[str], None]
     use_data: Callable[[str], None]
+    speak: Callable[[], None]  # opens the window again in the language that is chosen
     _keep: Callable[..., None]
     _remember: Callable[[str], None]
     _looked: Callable[[Any], None]
@@ -57,6 +55,8 @@ class KeepingCommands:
 
     def find(self) -> None:
         """The command palette."""
+        from hgviz.gui.finder import Finder
+
         self.recent.look()
         finder = Finder(self.window, self.session, settings.load().used)
         finder.chosen.connect(self._run_found)
@@ -95,7 +95,7 @@ class KeepingCommands:
             f"It was at {path}, and was moved or deleted, or its disk is not connected",
             "Remove it from the files opened last, or open it where it is now",
         )
-        dialog = ErrorDialog(self.window, said, ("remove", "Remove from the list"))
+        dialog = ErrorDialog(self.window, said, ("remove", tr("Remove from the list")))
         dialog.asked.connect(partial(self._forget, path))
         dialog.open()
 
@@ -106,6 +106,8 @@ class KeepingCommands:
 
     def preferences(self) -> None:
         """What is kept of how hgviz looks and works; a change acts at once."""
+        from hgviz.gui.keeping.preferences import Preferences
+
         dialog = Preferences(self.window)
         dialog.changed.connect(self._prefer)
         dialog.open()
@@ -114,6 +116,10 @@ class KeepingCommands:
         self._keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
+        elif name == "motion":
+            motion.allow(bool(value))
+        elif name == "language" and spoken(value) != language.code():
+            self.speak()
         elif name == "side":
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
@@ -123,6 +129,8 @@ class KeepingCommands:
 
     def jobs(self) -> None:
         """All jobs, on every page."""
+        from hgviz.gui.jobchip import JobsDialog
+
         dialog = JobsDialog(self.window)
         dialog.dropped.connect(self.drop)
 
@@ -135,13 +143,16 @@ class KeepingCommands:
         dialog.open()
         show("work")
 
-    def may_close(self, closing: Callable[[], None]) -> bool:
-        """Whether the window may close at once; else somebody is asked, and closing does it."""
-        session, comes_back = self.session, settings.load().restore
+    def may_close(self, closing: Callable[[], None], again: bool = False) -> bool:
+        """Whether the window may close at once; else somebody is asked, and closing does it.
+        again: it is to open again."""
+        from hgviz.gui.keeping.closing import ClosingDialog, losses
+
+        session, comes_back = self.session, again or settings.load().restore
         lost = losses(session, self.working, comes_back)
         if lost:
             unsaved = session.study is not None and session.unsaved and bool(session.score)
-            dialog = ClosingDialog(self.window, lost, unsaved)
+            dialog = ClosingDialog(self.window, lost, unsaved, again)
             dialog.confirmed.connect(closing)
             dialog.save_wanted.connect(partial(self.run, "save_study"))
             dialog.open()
@@ -203,7 +214,8 @@ class KeepingCommands:
         name = Path(self.sessions.file).name
         spec = self.session.spec
         name = name or f"{(spec.name if spec else '') or 'session'}{SUFFIX}"
-        ask_where(self.window, "Save session", f"Sessions (*{SUFFIX})", name, self._save_session)
+        kinds = tr("Sessions (*{ending})", ending=SUFFIX)
+        ask_where(self.window, tr("Save session"), kinds, name, self._save_session)
 
     def _save_session(self, path: str) -> None:
         self._remember(path)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, Task
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.session.saved import is_session
 
@@ -70,8 +71,8 @@ def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> Plan:
         if kind in by:
             path = by[kind][0]
             if not has_model:
-                said = f"{name_of(path)} needs a model to read it: open or drop one with it"
-                return Plan("nothing", {}, said=said)
+                said = "{file} needs a model to read it: open or drop one with it"
+                return Plan("nothing", {}, said=tr(said, file=name_of(path)))
             return Plan(deed, {"file": path}, said=_aside(found, {path}))  # type: ignore[arg-type]
     return Plan("nothing", {}, said=_nothing(found))
 
@@ -102,13 +103,22 @@ def _aside(found: list[tuple[str, Kind]], used: set[str]) -> str:
     left = [path for path, _ in found if path not in used]
     if not left:
         return ""
-    names = ", ".join(name_of(one) for one in left[:3]) + (" and others" if len(left) > 3 else "")
-    return f"Left aside: {names}"
+    names = ", ".join(name_of(one) for one in left[:3])
+    if len(left) > 3:
+        return tr("Left aside: {files} and others", files=names)
+    return tr("Left aside: {files}", files=names)
 
 
 def _nothing(found: list[tuple[str, Kind]]) -> str:
-    names = name_of(found[0][0]) if len(found) == 1 else "None of these"
-    return f"{names} is nothing that hgviz opens: it takes models, captures, studies and sessions"
+    if len(found) == 1:
+        return tr(
+            "{file} is nothing that hgviz opens: it takes models, captures, studies and sessions",
+            file=name_of(found[0][0]),
+        )
+    return tr(
+        "None of these is something that hgviz opens: it takes models, captures, studies and "
+        "sessions"
+    )
 
 
 __all__ = ["Plan", "planned", "sorted_out"]

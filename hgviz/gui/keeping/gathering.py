@@ -60,6 +60,7 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
         beside=beside,
         score=session.score,
         per=session.per,
+        cell=session.cell,
         chosen=Chosen(
             chosen.layer, chosen.head, chosen.query, chosen.key,
             "" if chosen.beside is None else str(chosen.beside),

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.keeping.recent import place_of
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class RecentMenu:
             name = name_of(path)
             name += f"   {place_of(path)}" if names[name] > 1 else ""
             name = name.replace("&", "&&")
-            gone = f"   ({GONE})" if path in self._session.gone else ""
+            gone = f"   ({tr(GONE)})" if path in self._session.gone else ""
             action = QAction(f"{f'&{number}   ' if number < 10 else ''}{name}{gone}", self._menu)
             action.setToolTip(tip(path))
             action.triggered.connect(partial(self._chosen, path))
@@ -86,20 +87,20 @@ class RecentList(QWidget):
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().hide()
             item.widget().deleteLater()
-        self._grid.addWidget(label("Opened last", weight=600), 0, 0, 1, 3)
+        self._grid.addWidget(label(tr("Opened last"), weight=600), 0, 0, 1, 3)
         for row, path in enumerate(recent[:FEW], 1):
             name = name_of(path)
             link = Button(name, "open", kind="link")
             link.setText(link.fontMetrics().elidedText(name, ELIDED, NAME))
-            link.setAccessibleName(f"Open {name}")
+            link.setAccessibleName(tr("Open {name}", name=name))
             link.setToolTip(tip(path))
             link.clicked.connect(partial(self.chosen.emit, path))
             self._grid.addWidget(link, row, 0)
             lost = path in gone
-            words = Words(GONE if lost else place_of(path), kind="secondary")
+            words = Words(tr(GONE) if lost else place_of(path), kind="secondary")
             self._grid.addWidget(words, row, 1)
             if lost:
-                cross = IconButton("close", f"Remove {name} from the list")
+                cross = IconButton("close", tr("Remove {name} from the list", name=name))
                 cross.clicked.connect(partial(self.removed.emit, path))
                 self._grid.addWidget(cross, row, 2)
         self.setVisible(bool(recent))

@@ -8,12 +8,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QScrollArea, QWidget
 
 from hgviz import settings
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.gui.controls import Button, Check, Picker, label
-from hgviz.gui.overlay import Overlay
+from hgviz.gui.language import LANGUAGES, tr
+from hgviz.gui.overlay import MARGIN, Overlay
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.settings import Settings
 
@@ -23,13 +24,16 @@ SOURCES: dict[str, Callable[[], dict[str, str]]] = {
     "devices": lambda: {
         "auto": "Auto", "cpu": "CPU", "cuda": "GPU (CUDA)", "mps": "GPU (Apple)",
     },
-    "widths": lambda: {name: f"{words}: {long}" for name, (long, words) in WIDTHS.items()},
+    "widths": lambda: {name: f"{tr(words)}: {long}" for name, (long, words) in WIDTHS.items()},
     "formats": lambda: dict(FORMATS),
 }  # fmt: skip
 WORDS = SCALES | {  # of values in types
-    "auto": "Auto", "light": "Light", "dark": "Dark",
+    **LANGUAGES, "auto": "Auto", "light": "Light", "dark": "Dark",
     "right": "At the right", "left": "At the left", "hidden": "Hidden",
 }  # fmt: skip
+
+
+EDGE, FRAME = 24, 170  # px: at the sides of the rows, and above and below them in a window
 
 
 class Preferences(Overlay):
@@ -41,18 +45,25 @@ class Preferences(Overlay):
     def __init__(self, over: QWidget) -> None:
         super().__init__(over)
         self.controls: dict[str, QWidget] = {}
-        self.body.addWidget(label("Preferences", factor=1.15, weight=600))
-        self._grid = grid = QGridLayout()
-        grid.setContentsMargins(0, 8, 0, 0)
+        self.body.addWidget(label(tr("Preferences"), factor=1.15, weight=600))
+        inside = QWidget()
+        self._grid = grid = QGridLayout(inside)
+        grid.setContentsMargins(0, 8, 8, 0)
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         grid.setColumnStretch(1, 1)
         kept = settings.load()
         for name, kind, meta in offered():
             self._add(name, kind, meta, getattr(kept, name))
-        self.body.addLayout(grid)
+        self._scroll = QScrollArea()
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._scroll.setWidget(inside)
+        for one in (inside, self._scroll.viewport()):
+            one.setAutoFillBackground(False)
+        self.body.addWidget(self._scroll, 1)
         self.body.addSpacing(8)
-        close, back = Button("Close"), Button("Back to the defaults", kind="link")
+        close, back = Button(tr("Close")), Button(tr("Back to the defaults"), kind="link")
         close.clicked.connect(self.finish)
         back.clicked.connect(self._reset)
         self.default = close
@@ -62,22 +73,30 @@ class Preferences(Overlay):
         row.addWidget(close)
         self.body.addLayout(row)
 
+    def place(self) -> None:
+        """All settings where there is room, else as many, to be scrolled."""
+        wide = min(self.wide, self.width() - 2 * MARGIN) - 2 * EDGE
+        need = self._grid.totalHeightForWidth(wide) + 2
+        self._scroll.setMinimumHeight(max(0, min(self.height() - FRAME, need)))
+        super().place()
+
     def _add(self, name: str, kind: Any, meta: Meta, value: Any) -> None:
         row = self._grid.rowCount()
         control = _control(kind, meta, value, partial(self.changed.emit, name))
-        control.setAccessibleName(meta.title or name)
-        control.setAccessibleDescription(meta.description or "")
+        title, description = tr(meta.title or name), tr(meta.description or "")
+        control.setAccessibleName(title)
+        control.setAccessibleDescription(description)
         self.controls[name] = control
         if isinstance(control, Check):
-            control.setText(meta.title or name)
+            control.setText(title)
             self._grid.addWidget(control, row, 0, 1, 2)
         else:
-            title = label(meta.title or name)
-            title.setBuddy(control)
-            self._grid.addWidget(title, row, 0)
+            shown = label(title)
+            shown.setBuddy(control)
+            self._grid.addWidget(shown, row, 0)
             self._grid.addWidget(control, row, 1)
-        if meta.description:
-            said = label(meta.description, factor=0.92, kind="secondary")
+        if description:
+            said = label(description, factor=0.92, kind="secondary")
             said.setWordWrap(True)
             indent = 22 if isinstance(control, Check) else 0
             said.setContentsMargins(indent, 0, 0, 4)
@@ -118,7 +137,7 @@ def _control(kind: Any, meta: Meta, value: Any, chosen: Callable[[Any], None]) -
     values.setdefault(str(value), str(value))  # one that was chosen elsewhere, such as 3.25in
     out = Picker()
     for one, words in values.items():
-        out.addItem(words, one)
+        out.addItem(tr(words), one)
     out.setCurrentIndex(out.findData(value))
     out.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     out.currentIndexChanged.connect(lambda at: chosen(out.itemData(at)))

@@ -14,7 +14,7 @@ from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Selection
 from hgviz.gui import opening
 from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
-from hgviz.gui.keeping.missing import MissingDialog
+from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS
 from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
@@ -56,7 +56,7 @@ class Sessions:
     def _saved(self, file: str) -> None:
         self.file = file
         self.commands.recent.add(file)
-        self.commands.say(f"Saved {file}")
+        self.commands.say(tr("Saved {path}", path=file))
 
     def keep_last(self) -> None:
         """Keep what is open for the next start. Without digests: they would take a while."""
@@ -89,6 +89,8 @@ class Sessions:
 
     def show(self, checked: Checked) -> None:
         """Open a session, once somebody said what becomes of what is missing or has changed."""
+        from hgviz.gui.keeping.missing import MissingDialog
+
         if not checked.missing and not checked.changed:
             self._open(checked, checked.paths)
             return
@@ -206,7 +208,7 @@ class Restoring:
                 shown.palette if shown.palette in PALETTES else session.display.palette,
                 shown.limits, shown.scale, shown.shared,
             ),
-            look=shown.look if any(one.name == shown.look for one in LOOKS) else "map",
+            look=shown.look if shown.look in LOOKS else "map",
         )  # fmt: skip
         if chosen is not None:
             beside = next(iter(_heads((chosen.beside,))), None) if chosen.beside else None
@@ -272,7 +274,11 @@ class Restoring:
         """A study of many runs lies beside all else; the page is the one that was shown."""
         if found.sweep is not None:
             self.commands.show_sweep(found.sweep, found.path)
-            self.session.put(mode="sweep" if self.wanted.shown.mode == "sweep" else mode)
+            keys = {one.cell.key for one in found.sweep.standings}
+            self.session.put(
+                mode="sweep" if self.wanted.shown.mode == "sweep" else mode,
+                cell=self.wanted.cell if self.wanted.cell in keys else "",
+            )
 
     def _off(self, names: tuple[str, ...]) -> Off:
         """These heads, as far as the model has them."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QToolButton, QWidget
 
 from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, replace
 from hgviz.gui.controls import Picker
+from hgviz.gui.heads.metrics import Cited, explanation
+from hgviz.gui.language import tr
 from hgviz.gui.links.flow import Flow
 from hgviz.gui.views import words
 from hgviz.maps.linking import Linking, alike
@@ -21,6 +23,7 @@ FUSES = (
     ("max", "Largest of heads", "For every key the weight of largest magnitude"),
 )
 CAP = 200  # links of a query and head, however they are chosen
+DRAWN = "Which links of each query and head are drawn, {most} at most"
 LIMITS = (
     ("The strongest", {"most": 1}), ("3 strongest", {"most": 3}), ("5 strongest", {"most": 5}),
     ("10 strongest", {"most": 10}), ("20 strongest", {"most": 20}),
@@ -31,10 +34,12 @@ LIMITS = (
     ("0.01 or more", {"most": CAP, "least": 0.01}),
 )  # fmt: skip
 USUAL = 2
+VALUED = "Weigh by what a key has to give: weight × |v·W_O|"
+NORM = Cited("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
 TOGGLES = (
     ("words", "Words", "Merge pieces into words: rows averaged, columns added"),
     ("special", "Special", "Show special tokens, padding and the zeros of a shift"),
-    ("values", "Values", "Weigh by what a key has to give: weight × |v·W_O|"),
+    ("values", "Values", VALUED),
     ("across", "Across", "Let the texts run across, one above the other"),
 )
 NO_NORMS = "This capture has no norms of values: capture the text again to weigh by them"
@@ -51,21 +56,22 @@ class Bar(QWidget):
         self.named = QLineEdit()
         self.named.setPlaceholderText("12.5, 11.*")
         self.named.setFixedWidth(120)
-        self.named.setToolTip("Heads by their numbers, such as 12.5, 11.*")
-        self.named.setAccessibleName("Heads by their numbers")
+        self.named.setToolTip(tr("Heads by their numbers, such as 12.5, 11.*"))
+        self.named.setAccessibleName(tr("Heads by their numbers"))
         self.named.hide()
         for name in (HERE, LAYER, LEVEL, NAMED):
             self.heads.addItem(name, name)
-        for name, said, _ in FUSES:
-            self.fuse.addItem(said, name)
+        for at, (name, said, why) in enumerate(FUSES):
+            self.fuse.addItem(tr(said), name)
+            self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
         for said, limits in LIMITS:
-            self.limit.addItem(said, limits)
+            self.limit.addItem(tr(said), limits)
         self.limit.setCurrentIndex(USUAL)
         self.fuse.hide()
         for box, name, tip in (
-            (self.heads, "Heads", "Which heads have links"),
-            (self.fuse, "Heads together", "How several heads are put together"),
-            (self.limit, "Links", f"Which links of each query and head are drawn, {CAP} at most"),
+            (self.heads, tr("Heads"), tr("Which heads have links")),
+            (self.fuse, tr("Heads together"), tr("How several heads are put together")),
+            (self.limit, tr("Links"), tr(DRAWN, most=CAP)),
         ):
             box.setAccessibleName(name)
             box.setToolTip(tip)
@@ -80,8 +86,9 @@ class Bar(QWidget):
         self.toggles: dict[str, QToolButton] = {}
         for name, said, tip in TOGGLES:
             button = QToolButton()
-            button.setText(said)
-            button.setToolTip(tip)
+            button.setText(tr(said))
+            button.setToolTip(tr(tip))
+            button.setAccessibleDescription(tr(tip))
             button.setCheckable(True)
             button.setFixedHeight(28)
             button.setChecked(name == "special")
@@ -106,10 +113,10 @@ class Bar(QWidget):
         level = words.ends(capture.spec, chosen.layer)
         layers = alike(capture, chosen.layer)
         named = {
-            HERE: f"Head {chosen.head_id}",
-            LAYER: f"Layer {chosen.layer}: all heads",
-            LEVEL: f"All heads at {level}" if level else "All heads",
-            NAMED: "Heads by number…",
+            HERE: tr("Head {head}", head=chosen.head_id),
+            LAYER: tr("Layer {layer}: all heads", layer=chosen.layer),
+            LEVEL: tr("All heads at {level}", level=level) if level else tr("All heads"),
+            NAMED: tr("Heads by number…"),
         }
         self.heads.blockSignals(True)
         for at, said in enumerate(named.values()):
@@ -118,7 +125,7 @@ class Bar(QWidget):
         kept = all(getattr(capture.maps[one], "value_norms", None) is not None for one in layers)
         values = self.toggles["values"]
         values.setEnabled(kept)
-        values.setToolTip(TOGGLES[2][2] if kept else NO_NORMS)
+        values.setToolTip(explanation(tr(VALUED), NORM) if kept else tr(NO_NORMS))
         self.fuse.setVisible(len(self._several(capture, chosen)) > 1)
 
     def _several(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.links.curve import between, in_view, moved
 from hgviz.gui.links.inks import Strands
 from hgviz.gui.links.plan import HEAD, LINE, MORE, PAD, Plan
@@ -256,10 +257,13 @@ class Brush:
                      one.signed, one.values)  # fmt: skip
 
     def _into(self) -> None:
-        """Beside the queries, what each gives the key under the pointer."""
-        if self.hot is None or self.hot[0] != 1 or len(self.scene.strands) != 1:
+        """Beside the queries, what each gives the key under the pointer, or the one chosen where
+        the keyboard is here."""
+        chosen = (1, self.scene.key) if self.focused and self.scene.key is not None else None
+        hot = self.hot or chosen
+        if hot is None or hot[0] != 1 or len(self.scene.strands) != 1:
             return
-        painter, plan, key = self.painter, self.plan, self.hot[1]
+        painter, plan, key = self.painter, self.plan, hot[1]
         painter.setFont(theme.font(0.85))
         for place, (strand, *_) in self.scene.links.strands.items():
             at = np.flatnonzero(strand.keys == key)
@@ -349,7 +353,7 @@ class Brush:
 
 
 def _named(strand: Strands) -> str:
-    return f"{strand.name} off" if strand.off else strand.name
+    return tr("{head} off", head=strand.name) if strand.off else strand.name
 
 
 __all__ = ["Brush"]

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor
 
 from hgviz import palettes
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.maps.linking import Links
 
 RED, BLUE = 215, 40  # of the 256 colours of signed weights
@@ -29,7 +30,7 @@ def strands_of(links: Links, off: frozenset[object]) -> list[Strands]:
     hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
     if links.single:
         alone = len(links.heads) == 1
-        name = str(links.heads[0]) if alone else links.fuse
+        name = str(links.heads[0]) if alone else tr(links.fuse)
         table = palettes.colours("blue-red", dark)
         plain = QColor(hues[0])
         above = QColor(*table[RED].tolist()) if links.signed else plain

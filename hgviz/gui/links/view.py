@@ -12,10 +12,11 @@ from hgviz.core import Capture, HgvizError, Selection, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Words, label, line
+from hgviz.gui.language import tr
 from hgviz.gui.links.bar import Bar
 from hgviz.gui.links.inks import strands_of
 from hgviz.gui.links.scene import Scene
-from hgviz.gui.links.telling import told
+from hgviz.gui.links.telling import table_of, told
 from hgviz.gui.links.track import Track
 from hgviz.gui.links.web import QUERY, Spot, Web
 from hgviz.gui.views import words
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
+TOGETHER = {"mean": "{n:,} heads: mean", "sum": "{n:,} heads: sum", "max": "{n:,} heads: largest"}
 FIRST = 60  # of all, before anybody knows what is in view
 NOTHING = ("No links to show yet", "Capture a text, and its strongest weights appear here.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
@@ -52,6 +54,7 @@ class LinksView(View):
     """Queries on one side, keys on the other; click, Ctrl+click or drag chooses queries."""
 
     name, title = "links", "Links"
+    topic = "links"
     figureless = "No links are drawn yet"
     lane = "map"
     icon: ClassVar[str] = "follow"
@@ -64,15 +67,15 @@ class LinksView(View):
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
         self._failed: Notice | None = None
-        self.head = PaneHead("Links")
+        self.head = PaneHead(tr(self.title))
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.before = label("text before", factor=0.92, weight=500, kind="chip")
-        self.before.setToolTip("The text was edited since this was captured")
+        self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
+        self.before.setToolTip(tr("The text was edited since this was captured"))
         self.level.hide()
         self.before.hide()
-        self.everything = IconButton("text", "Show the links of every query in view (Esc)")
+        self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(self._ask_export)
         self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export)
@@ -95,7 +98,7 @@ class LinksView(View):
         self._column.addWidget(self.web, 1)
         self._column.addWidget(line())
         self._column.addWidget(self.sentence)
-        self.setFocusProxy(self.web)
+        self.start_at(self.web)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -111,9 +114,9 @@ class LinksView(View):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
         if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
-            reached = "They appear here as soon as the capture has reached it."
-            self.empty = f"Layer {chosen.layer} is not captured yet", reached
-            self.empty_actions = ()
+            reached = tr("They appear here as soon as the capture has reached it.")
+            self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
+            self.empty_actions = () if session.at_work else CAPTURE[:1]
             return None
         self.bar.fit(capture, chosen)
         hover = session.hover
@@ -147,6 +150,7 @@ class LinksView(View):
         )  # fmt: skip
         self.web.show_scene(scene)
         self.sentence.say(told(result.links, result.hot, result.linking, capture))
+        self.web.setAccessibleDescription(self.sentence.full)
 
     def noticed(self, name: str) -> None:
         """Another text: nothing chosen in the one before is in it."""
@@ -168,6 +172,11 @@ class LinksView(View):
     def as_text(self) -> str:
         """The sentence beneath the links."""
         return self.sentence.full
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every link that is drawn, of all queries that have some."""
+        links = None if self.found is None or self.found.error is not None else self.found.links
+        return None if links is None else table_of(links)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -239,28 +248,25 @@ class LinksView(View):
     def _entitle(self, result: Found) -> None:
         assert self.session is not None
         heads, linking = result.linking.heads, result.linking
-        title = f"Head {heads[0] if heads else result.selection.head_id}"
+        title = tr("Head {head}", head=heads[0] if heads else result.selection.head_id)
         if len(heads) > 1:
-            title = f"{len(heads)} heads"
-            title += {"mean": ": mean", "sum": ": sum", "max": ": largest"}.get(linking.fuse, "")
+            title = tr(TOGETHER.get(linking.fuse, "{n:,} heads"), n=len(heads))
         self.head.title.setText(title)
         self.level.setText(words.ends(result.capture.spec, result.selection.layer))
         self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
         many = len(result.chosen)
         noun = "word" if linking.words else result.capture.query_prompt(result.selection.layer).unit
-        self.head.note.say(
-            "every query in view" if not linking.queries
-            else f"{many} {noun}s" if many > 1 else ""
-        )  # fmt: skip
+        note = words.counted(many, noun) if many > 1 else ""
+        self.head.note.say(note if linking.queries else tr("every query in view"))
         self.everything.setEnabled(bool(linking.queries))
 
     def _titles(self, capture: Capture, layer: int) -> tuple[str, str]:
         one, levels = capture.spec.layers[layer], capture.spec.levels
         sides = levels[one.level].sequence, levels[one.key_level].sequence
         if sides[0] == sides[1]:
-            return "Query", "Key"
-        return sides[0].capitalize(), sides[1].capitalize()
+            return tr("Query"), tr("Key")
+        return tr(sides[0].capitalize()), tr(sides[1].capitalize())
 
     def _fail(self, error: HgvizError | None) -> None:
         """In place of the links, what is wrong; the controls stay, to mend it."""

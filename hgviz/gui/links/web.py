@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
@@ -16,10 +16,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.links.brush import STRAND, Brush
 from hgviz.gui.links.plan import Plan
 from hgviz.gui.links.scene import Scene
 from hgviz.gui.links.track import Track
+from hgviz.gui.views import ink
 from hgviz.gui.views.pointer import turns_along
 
 TURN = 66  # px for one
@@ -56,7 +58,7 @@ class Web(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
         self.setMinimumSize(160, 80)
-        self.setAccessibleName("Links between queries and keys")
+        self.setAccessibleName(tr("Links between queries and keys"))
         for bar in (self.verticalScrollBar(), self.horizontalScrollBar()):
             bar.valueChanged.connect(self._scrolled)
 
@@ -150,6 +152,8 @@ class Web(QAbstractScrollArea):
             if self.scene is not None and self.plan is not None:
                 hot = None if self.hot is None else (self.hot.side, self.hot.place)
                 Brush(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay out again; other units may be in view."""

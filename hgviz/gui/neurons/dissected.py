@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, Integers, Task
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names
 from hgviz.gui.views.grid import Words
 from hgviz.maps import LazyMap
 from hgviz.maps.anatomy import Anatomy, dissect
 
+ADDED = "{query} with {key}: {products} of {q} and {k} add up to {total}"
+SQUARED = (
+    "{query} with {key}: {products} of {q} and {k}, less half the square of k’s length, "
+    "add up to {total}"
+)
+FAR = "those with the distance add up to {amount}"
+CENTRE = "the distance from the centre adds {amount}"
+CENTRE_ALONE = "{query} with {key}: the distance from the centre adds {amount}"
+OVER = "over the sum of the row, {total}, it is {weight}, the weight"
+SQUARES = "its square over the sum of squares of the row, {total}, is {weight}, the weight"
 MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
 
 
@@ -51,62 +63,79 @@ class Dissected:
 
     def sentence(self, column: int) -> str:
         """The way of one key: "64 products add up to 12.310; times 0.125 that is 1.539; …"."""
-        one = self.anatomy
-        name, act = _quoted(self.columns.glyph(column)), ACTIVATIONS[one.activation]
-
-        def at(kind: str) -> str:
-            found = one.stage(kind)
-            return "" if found is None else number(float(found[column]))
-
+        one, key = self.anatomy, _quoted(self.columns.glyph(column))
         if one.filled:
-            return (
-                f"{self._asking} sees no key; its row is filled evenly, with {at('weight')} "
-                f"on {name}."
-            )
-        asks, meets = ("φ(q)", "φ(k)") if act.features else ("q", "k")
-        more = ", less half the square of k’s length," if act.of_keys else ""
-        said = (
-            f"{self._asking} with {name}: {words.counted(one.keys.shape[1], 'product')} of "
-            f"{asks} and {meets}{more} add up to {at('product')}"
-        )
-        if (far := one.query.far) is not None and len(far) > 1:
-            said += f", those with the distance to {at('position')}"
-        elif far is not None:
-            there = f"{said}, and" if one.keys.any() else f"{self._asking} with {name}:"
-            said = f"{there} the distance from the centre adds {at('position')}"
-        if score := at("score"):
-            said += f"; times {one.query.rule.scale:.4g} that is {score}"
+            weight = self._at("weight", column)
+            filled = "{query} sees no key; its row is filled evenly, with {weight} on {key}."
+            return tr(filled, query=self._asking, weight=weight, key=key)
+        said = [*self._scored(column, key), *self._weighed(column)]
+        return tr("{steps}.", steps="; ".join(said))
+
+    def _at(self, kind: str, column: int) -> str:
+        """A number on the way of a key; "" where there is none."""
+        found = self.anatomy.stage(kind)
+        return "" if found is None else number(float(found[column]))
+
+    def _scored(self, column: int, key: str) -> Iterator[str]:
+        """What is multiplied and added up: a clause for each step as far as the score."""
+        one = self.anatomy
+        act, far = ACTIVATIONS[one.activation], one.query.far
+        position = self._at("position", column)
+        if one.keys.any() or far is None or len(far) > 1:
+            q, k = ("φ(q)", "φ(k)") if act.features else ("q", "k")
+            yield tr(
+                SQUARED if act.of_keys else ADDED, query=self._asking, key=key, q=q, k=k,
+                products=words.counted(one.keys.shape[1], "product"),
+                total=self._at("product", column),
+            )  # fmt: skip
+            if far is not None:
+                yield tr(FAR if len(far) > 1 else CENTRE, amount=position)
+        else:
+            yield tr(CENTRE_ALONE, query=self._asking, key=key, amount=position)
+        if score := self._at("score", column):
+            scale = f"{one.query.rule.scale:.4g}"
+            yield tr("times {scale} that is {score}", scale=scale, score=score)
+
+    def _weighed(self, column: int) -> Iterator[str]:
+        """What becomes of a score: a clause for each step as far as the weight."""
+        one, weight = self.anatomy, self._at("weight", column)
+        act, kept = ACTIVATIONS[one.activation], one.stage("kept")
         if not one.seen[column]:
-            return f"{said}. The query does not see this key, and the weight is 0."
-        kept = one.stage("kept")
+            yield tr("the query does not see this key, and the weight is 0")
+            return
         if kept is not None and np.isnan(kept[column]):
-            return f"{said}. That is not among the {one.query.rule.top_k} largest: the weight is 0."
+            least = "that is not among the {n:,} largest, and the weight is 0"
+            yield tr(least, n=one.query.rule.top_k)
+            return
         if one.length is not None:
-            said += f"; over the length of the row, {number(one.length)}, it is {at('normed')}"
-        if exponent := at("exponent"):
+            normed = "over the length of the row, {length}, it is {amount}"
+            yield tr(normed, length=number(one.length), amount=self._at("normed", column))
+        if exponent := self._at("exponent", column):
             total = number(one.statistic or 0.0)
-            said += f"; less the log-sum-exp of the row, {total}, it is {exponent}"
-            return f"{said}, and e to that power is {at('weight')}, the weight."
-        if one.statistic is not None:
-            square = "its square over the sum of squares" if act.power == 2 else "over the sum"
-            said += f"; {square} of the row, {number(one.statistic)}"
-            return f"{said}, it is {at('weight')}, the weight."
-        return f"{said}; {act.label} of that is {at('weight')}, the weight."
+            less = "less the log-sum-exp of the row, {total}, it is {amount}"
+            yield tr(less, total=total, amount=exponent)
+            yield tr("e to that power is {weight}, the weight", weight=weight)
+        elif one.statistic is not None:
+            over = SQUARES if act.power == 2 else OVER
+            yield tr(over, total=number(one.statistic), weight=weight)
+        else:
+            yield tr("{activation} of that is {weight}, the weight",
+                     activation=act.label, weight=weight)  # fmt: skip
 
     @property
     def _asking(self) -> str:
         return _quoted(self.rows.glyph(self.row))
 
-    def table(self, order: Integers) -> str:
-        """Tab-separated, every number in full: the columns, then the products one by one where
-        they are not too many; nothing where there is no number.
+    def table(self, order: Integers) -> list[list[str]]:
+        """Every number in full: the columns, then the products one by one where they are not too
+        many; nothing where there is no number.
         """
         one = self.anatomy
         width = len(one.query.left)
         elements = np.zeros((len(order), 0))
         if one.keys.size <= MOST_ELEMENTS:
             elements = one.elements(range(len(one.keys))).products[order]
-        titles = ["column", "key", "where", *(stage.title for stage in one.stages)]
+        titles = [tr("column"), tr("key"), tr("where"), *(tr(stage.title) for stage in one.stages)]
         titles += [f"q·k {at}" for at in range(width if elements.size else 0)]
         lines = [titles]
         columns = [stage.values[order] for stage in one.stages]
@@ -116,7 +145,7 @@ class Dissected:
                 str(column), self.columns.glyph(column), self.columns.place(column),
                 *("" if value != value else repr(value) for value in numbers),
             ])  # fmt: skip
-        return "\n".join("\t".join(line) for line in lines) + "\n"
+        return lines
 
 
 def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Task[Dissected]:
@@ -147,7 +176,7 @@ def _reach(one: Anatomy) -> tuple[float, float]:
 
 
 def _quoted(glyph: str) -> str:
-    return naming.quoted(glyph) if glyph else "a place before the text"
+    return naming.quoted(glyph) if glyph else tr("a place before the text")
 
 
 def number(value: float) -> str:

@@ -6,17 +6,32 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
 
 from hgviz.core import Integers
 from hgviz.gui import theme
+from hgviz.gui.heads.metrics import Cited, explanation
+from hgviz.gui.language import tr
 from hgviz.gui.neurons.dissected import Dissected, number
 from hgviz.gui.neurons.paint import image_of
 from hgviz.gui.views import ink
 from hgviz.gui.views.keylist import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
+from hgviz.maps.anatomy import Stage
 
 NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar; at least
 STRIP_LEAST = 56  # px: fewer show nothing
+
+# the formula of a column by its kind, and where it comes from
+FORMULAS = {
+    "product": Cited("q_i · k_j = Σ_e q_ie k_je", "Vaswani et al. 2017"),
+    "position": Cited("r_ij", "mechanisms.md"),
+    "score": Cited("s_ij = c (q_i · k_j + r_ij), c = 1 / √d", "Vaswani et al. 2017"),
+    "seen": Cited("s_ij, j ∈ V_i", "Vaswani et al. 2017"),
+    "kept": Cited("s_ij, s_ij ≥ t_i", "activations.md"),
+    "normed": Cited("s_ij / √(Σ_k s_ik²)", "activations.md"),
+    "exponent": Cited("s_ij − ln Σ_k exp s_ik", "activations.md"),
+    "weight": Cited("a_ij = f(s_ij)", "activations.md"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,7 @@ class KeyTable(KeyList):
         self.found: Dissected | None = None
         self._under: int | None = None
         self.viewport().setMouseTracking(True)
-        self.setAccessibleName("Every key of this query")
+        self.setAccessibleName(tr("Every key of this query"))
 
     # --- what it shows ----------------------------------------------------------------------------
 
@@ -53,14 +68,19 @@ class KeyTable(KeyList):
         super().choose(column)
         if self.found is not None and column is not None:
             weight = number(float(self.found.anatomy.weights[column]))
-            self.setAccessibleDescription(f"{self.found.columns.place(column)}: weight {weight}")
+            place = self.found.columns.place(column)
+            said = tr("{place}: weight {weight}", place=place, weight=weight)
+            self.setAccessibleDescription(said)
 
     def room(self) -> Room:
         """How the width is shared: numbers first, the strip has what is left."""
         assert self.found is not None
         bold = QFontMetricsF(theme.font(0.85, 600))
         each = [
-            max(WEIGHT if one.kind == "weight" else NUMBER, bold.horizontalAdvance(one.title) + 12)
+            max(
+                WEIGHT if one.kind == "weight" else NUMBER,
+                bold.horizontalAdvance(tr(one.title)) + 12,
+            )
             for one in self.found.anatomy.stages
         ]
         numbers = sum(each)
@@ -90,19 +110,24 @@ class KeyTable(KeyList):
                 self._row(painter, room, column, QRectF(0, top, self.viewport().width(), HIGH))
             painter.setClipping(False)
             self._titles(painter, room)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def _titles(self, painter: QPainter, room: Room) -> None:
         assert self.found is not None
         now = theme.current()
         painter.setFont(theme.font(0.85, 600))
         painter.setPen(now.secondary)
-        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), ink.TO_LEFT, "Key")
+        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), ink.TO_LEFT, tr("Key"))
         left, wide = room.strip
         if wide:
-            painter.drawText(QRectF(left, 0, wide, HEAD), ink.TO_LEFT, "Element by element")
+            said = painter.fontMetrics().elidedText(
+                tr("Element by element"), Qt.TextElideMode.ElideRight, int(wide)
+            )
+            painter.drawText(QRectF(left, 0, wide, HEAD), ink.TO_LEFT, said)
         for stage, (x, across) in zip(self.found.anatomy.stages, room.columns, strict=True):
             said = painter.fontMetrics().elidedText(
-                stage.title, Qt.TextElideMode.ElideRight, int(across) - 2
+                tr(stage.title), Qt.TextElideMode.ElideRight, int(across) - 2
             )
             painter.drawText(QRectF(x, 0, across - 4, HEAD), ink.TO_RIGHT, said)
         painter.fillRect(QRectF(0, HEAD - 1, self.viewport().width(), 1), now.line)
@@ -180,9 +205,6 @@ class KeyTable(KeyList):
         painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), colour)
         painter.setPen(now.text if value else now.secondary)
         painter.drawText(area, ink.TO_RIGHT, number(value))
-        if column == self.chosen and self.hasFocus():
-            painter.setPen(QPen(now.press, 1.5))
-            painter.drawLine(QPointF(8, area.top()), QPointF(8, area.bottom()))
 
     # --- what people do ---------------------------------------------------------------------------
 
@@ -205,12 +227,12 @@ class KeyTable(KeyList):
             return "" if column is None else self.found.sentence(column)
         left, wide = self.room().strip
         if wide and left <= place.x() < left + wide:
-            return "Query times key in every element: blue takes away, red adds"
+            return tr("Query times key in every element: blue takes away, red adds")
         for stage, (x, across) in zip(
             self.found.anatomy.stages, self.room().columns, strict=True
         ):  # fmt: skip
             if x <= place.x() < x + across:
-                return stage.says
+                return explained(stage)
         return ""
 
     def _point(self, column: int | None) -> None:
@@ -218,3 +240,8 @@ class KeyTable(KeyList):
             self._under = column
             self.pointed.emit(column)
             self.viewport().update()
+
+
+def explained(stage: Stage) -> str:
+    """What a column is, its formula, and where that comes from."""
+    return explanation(tr(stage.says), FORMULAS[stage.kind])

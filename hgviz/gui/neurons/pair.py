@@ -11,6 +11,7 @@ from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.neurons.dissected import Dissected, number
 from hgviz.gui.neurons.paint import cells
 from hgviz.gui.views import ink
@@ -45,7 +46,7 @@ class Pair(QWidget):
         self.lanes = () if found is None or column is None else tuple(_lanes(found, column))
         self.setFixedHeight(self._high())
         named = ", ".join(f"{one.name} {number(float(one.values.sum()))}" for one in self._summed)
-        self.setAccessibleName(f"Element by element: {named}")
+        self.setAccessibleName(tr("Element by element: {sums}", sums=named))
         self.update()
 
     def set_low(self, low: bool) -> None:
@@ -108,7 +109,7 @@ class Pair(QWidget):
         if not (0 <= at < count and place.x() >= first.left()):
             return ""
         rows = (f"{lane.name}: {number(float(lane.values[at]))}" for lane, _ in boxes)
-        return f"Element {at} of {count}\n" + "\n".join(rows)
+        return "\n".join([tr("Element {n} of {total}", n=at, total=count), *rows])
 
 
 def _lanes(found: Dissected, column: int) -> list[Lane]:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from hgviz.core import Integers, Prompt, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, Segments, label, line, tip
+from hgviz.gui.language import tr
 from hgviz.gui.neurons.dissected import Dissected, dissected
 from hgviz.gui.neurons.keys import KeyTable
 from hgviz.gui.neurons.pair import Pair
@@ -28,6 +29,7 @@ LOW = 320  # px of height
 ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
 NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+OPEN = (("open_folder", "Open a checkpoint…"),)
 NO_QUERY = ("No query is chosen", "Choose one in the text below; all its keys are listed here.")
 MIXED = (
     "Queries meet slots here",
@@ -44,6 +46,7 @@ class NeuronView(View):
     """Every number between a query, its keys and their weights; a click chooses the key."""
 
     name, title = "neurons", "Neurons"
+    topic = "neurons"
     lane = "map"
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover")
@@ -53,16 +56,17 @@ class NeuronView(View):
         self.found: Dissected | None = None
         self._texts = Texts()
         self._of: tuple[Prompt, Prompt | None] | None = None
-        self.head = PaneHead("Head")
+        self.head = PaneHead(tr("Head"))
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.level.hide()
-        self.order = Segments(ORDERS)
-        self.order.setToolTip("How the keys are listed")
+        self.order = Segments([(name, tr(said), icon) for name, said, icon in ORDERS])
+        self.order.setToolTip(tr("How the keys are listed"))
+        self.order.setAccessibleName(tr("How the keys are listed"))
         self.order.chosen.connect(self._reorder)
-        self.copy_button = IconButton("copy", "Copy every number as a table")
+        self.copy_button = IconButton("copy", tr("Copy every number as a table"))
         self.copy_button.clicked.connect(self.copy_table)
         self.head.add_beside_title(self.level)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add(self.order, self.copy_button, self.export)
         self.pair, self.keys = Pair(), KeyTable()
@@ -84,7 +88,7 @@ class NeuronView(View):
         column.addWidget(self.keys, 1)
         column.addWidget(self._foot)
         column.addWidget(self.sentence)
-        self.setFocusProxy(self.keys)
+        self.start_at(self.keys)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -97,18 +101,19 @@ class NeuronView(View):
             return None
         one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
         if one is None:
-            reached = "It appears here as soon as the capture has reached it."
-            self.empty = f"Layer {chosen.layer} is not captured yet", reached
+            reached = tr("It appears here as soon as the capture has reached it.")
+            self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
+            self.empty_actions = () if session.at_work else CAPTURE[:1]
             return None
         if isinstance(one, Mixed):
             self.empty, self.empty_actions = MIXED, (("tokens", "Show the slots"),)
             return None
         if not isinstance(one, LazyMap):
             self.empty = DENSE
-            self.empty_actions = CAPTURE[:1] if session.checkpoint else ()
+            self.empty_actions = CAPTURE[:1] if session.checkpoint else OPEN
             return None
         if query is None or query >= len(capture.query_prompt(chosen.layer)):
-            self.empty = NO_QUERY
+            self.empty, self.empty_actions = NO_QUERY, (("next_query", "Choose a query"),)
             return None
         return dissected(capture, chosen.head_id, query, self._named(capture))
 
@@ -118,11 +123,11 @@ class NeuronView(View):
             return
         self.found = result
         spec, head = result.capture.spec, result.head
-        self.head.title.setText(f"Head {head}")
+        self.head.title.setText(tr("Head {head}", head=head))
         self.level.setText(words.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         glyph, place = result.rows.glyph(result.row), result.rows.place(result.row)
-        self.head.note.say(f"query {glyph} {place}")
+        self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
         self.keys.show_keys(result, self._ordered(), self._column())
         self._follow()
 
@@ -141,14 +146,18 @@ class NeuronView(View):
 
     def as_text(self) -> str:
         """Every number of the row, in full, tab-separated."""
-        return "" if self.found is None else self.found.table(self._ordered())
+        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of the row, in full."""
+        return None if self.found is None else self.found.table(self._ordered())
 
     def copy_table(self) -> None:
-        """The same alone, for a spreadsheet."""
+        """The table, for a spreadsheet."""
         if self.found is not None:
             QGuiApplication.clipboard().setText(self.as_text())
             count = words.counted(len(self.found.anatomy.weights), "key")
-            self.head.note.say(f"{count} copied as a table")
+            self.head.note.say(tr("{things} copied as a table", things=count))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the keys have it, with their sentences as tooltips."""
@@ -197,7 +206,8 @@ class NeuronView(View):
         """The elements and the sentence of the key looked at."""
         column = self._column()
         self.pair.show_pair(self.found, column)
-        said = "This query has no keys." if column is None else self.found.sentence(column)
+        none = tr("This query has no keys.")
+        said = none if column is None else self.found.sentence(column)
         self.sentence.setText(said)
         self.sentence.setToolTip(tip(said))
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from hgviz.core import Item
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming, words
 
 ROW, HIGH_ROW = 30, 46  # px: of one line, and of two where a list is narrow
@@ -139,8 +140,8 @@ class Texts(QAbstractListModel):
 
     def _tip(self, at: int, item: Item) -> str:
         text = item.text if len(item.text) <= TOLD else item.text[: TOLD - 1] + "…"
-        head = f"Text {at + 1:,} of {len(self.items):,}, {self._told(item)}"
-        said = f"{head} (--item {item.number})\n\n{text}"
+        place = tr("Text {number:,} of {total:,}", number=at + 1, total=len(self.items))
+        said = f"{place}, {self._told(item)} (--item {item.number})\n\n{text}"
         return TextQt.convertFromPlainText(said, Qt.WhiteSpaceMode.WhiteSpaceNormal)  # it wraps
 
     def _row(self, at: int, item: Item) -> Row:

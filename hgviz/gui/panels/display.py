@@ -14,9 +14,10 @@ from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 from hgviz import palettes
 from hgviz.core import Display, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import Check, Picker, Segments, label
+from hgviz.gui.controls import Check, Picker, label
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
-from hgviz.gui.views.choosing import SCALES
+from hgviz.gui.views.choosing import scale_choice
 from hgviz.session import Session
 
 SWATCH = QSize(48, 12)
@@ -26,6 +27,7 @@ class DisplayPanel(View):
     """Writes session.display. Signed weights always have their own palette, about zero."""
 
     title: ClassVar[str] = "Display"
+    topic: ClassVar[str] = "display"
     icon: ClassVar[str] = "palette"
     figureless = "It sets the colours of the others"
     needs: ClassVar[tuple[str, ...]] = ("display", "dark")
@@ -35,18 +37,18 @@ class DisplayPanel(View):
         super().__init__(parent)
         self.palettes = Picker()
         self.palettes.setIconSize(SWATCH)
-        self.palettes.setAccessibleName("Palette")
+        self.palettes.setAccessibleName(tr("Palette"))
         for row in palettes.PALETTES.values():
             if not row.signed:
-                self.palettes.addItem(row.label, row.name)
+                self.palettes.addItem(tr(row.label), row.name)
         self.palettes.activated.connect(self._choose_palette)
-        self.scale = Segments(SCALES, wide=42)
+        self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.shared = Check("One scale for all heads")
+        self.shared = Check(tr("One scale for all heads"))
         self.shared.toggled.connect(self._choose_shared)
         self.top = QLineEdit()
-        self.top.setPlaceholderText("from the data")
-        self.top.setAccessibleName("Top of the scale")
+        self.top.setPlaceholderText(tr("from the data"))
+        self.top.setAccessibleName(tr("Top of the scale"))
         numbers = QDoubleValidator(0.0, 1e9, 6, self.top)
         numbers.setLocale(QLocale.c())
         self.top.setValidator(numbers)
@@ -58,7 +60,7 @@ class DisplayPanel(View):
         for row, (words, widget) in enumerate(
             (("Palette", self.palettes), ("Scale", self.scale), ("Top", self.top))
         ):
-            grid.addWidget(label(words, kind="secondary"), row, 0)
+            grid.addWidget(label(tr(words), kind="secondary"), row, 0)
             grid.addWidget(widget, row, 1)
         grid.addWidget(self.shared, 3, 0, 1, 2)
         grid.setColumnStretch(1, 1)
@@ -79,6 +81,15 @@ class DisplayPanel(View):
         self.shared.blockSignals(False)
         self.shared.setEnabled(result.limits is None)
         self.top.setText("" if result.limits is None else f"{result.limits[1]:g}")
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every setting with its value."""
+        names = [tr(one) for one in ("Palette", "Scale", "Top", "One scale for all heads")]
+        scale = tr(palettes.SCALES[self.scale.choice])
+        top = self.top.text() or tr("from the data")
+        shared = tr("on") if self.shared.isChecked() else tr("off")
+        values = [self.palettes.currentText(), scale, top, shared]
+        return [[tr("Setting"), tr("Value")], *map(list, zip(names, values, strict=True))]
 
     def _swatches(self) -> None:
         dark = theme.current().dark

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import METRICS, HeadFacts, peers, place
 from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
+from hgviz.gui.heads import metrics
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
-from hgviz.gui.views.ink import faint
+from hgviz.gui.views.choosing import CAPTURE
+from hgviz.gui.views.ink import faint, focus_ring
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -27,6 +30,7 @@ PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
 ROW = 18  # px: a line of ticks
+MEASURING = (("jobs", "All jobs…"),)  # heads are measured by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class HeadPanel(View):
     """The chosen head's role in words with its evidence, and each metric among all heads."""
 
     title = "This head"
+    topic = "head"
     icon = "eye"
     figureless = "It is a list of numbers: All heads draws them for every head"
     needs = ("selection", "facts", "capture")
@@ -55,6 +60,7 @@ class HeadPanel(View):
         self.evidence = label(factor=0.92, kind="secondary")
         for one in (self.sentence, self.evidence):
             one.setWordWrap(True)
+        self._told: Told | None = None
         self.lines: dict[str, tuple[Words, Ticks, QLabel]] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
@@ -65,10 +71,13 @@ class HeadPanel(View):
             named, ticks, value = Words(), Ticks(), label(weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            ticks.told.connect(self._explain_number)
             self.lines[name] = (named, ticks, value)
             for column, one in enumerate((named, ticks, value)):
                 grid.addWidget(one, row, column)
         self.count = label(factor=0.85, kind="secondary")
+        self.count.setWordWrap(True)
+        self._counted = ""
         column = QVBoxLayout(self.content)
         column.setContentsMargins(PAD, 10, PAD, 8)
         column.setSpacing(4)
@@ -82,31 +91,55 @@ class HeadPanel(View):
     def request(self, session: Session) -> Task[Told] | None:
         """What is known of the chosen head."""
         facts = session.facts.get(session.selection.head_id)
+        self.empty_actions = CAPTURE if session.capture is None else MEASURING
         if facts is None or session.capture is None:
             return None
         return _told(session.capture, facts, session.facts)
 
     def draw(self, result: Told) -> None:
         """Say it."""
-        facts = result.facts
-        self.sentence.setText(facts.sentence)
-        self.evidence.setText(facts.evidence.replace(" -", " −"))
+        self._told, facts = result, result.facts
+        self.sentence.setText(tr(facts.sentence))
+        self.evidence.setText(tr(facts.evidence).replace(" -", " −"))
         for name, line in zip_longest([*facts.metrics][: len(self.lines)], self.lines.values()):
             named, ticks, value = line
             for one in line:
                 one.setVisible(name is not None)
             if name is None:  # such a head has fewer numbers
                 continue
-            named.say(METRICS[name].named(result.unit))
-            described = METRICS[name].description.format(unit=result.unit)
-            tip = f"{described}\n{result.ranks[name]}"
+            named.say(metrics.named(name, result.unit))
+            tip = f"{metrics.explained(name, result.unit)}\n{result.ranks[name]}"
             ticks.show_values(result.others[name], facts.metrics[name], tip)
             value.setText(measured(name, facts.metrics[name]))
             value.setToolTip(tip)
-        kind = "cross-attention" if facts.kind == "cross" else "self-attention"
-        many = words.counted(len(result.others["focus"]), f"{kind} head")
-        self.count.setText(f"Each line: all {many}" if result.others["focus"] else "")
+            value.setAccessibleName(f"{named.full}: {value.text()}, {result.ranks[name]}")
+        kind = "cross-attention head" if facts.kind == "cross" else "self-attention head"
+        many = words.counted(len(result.others["focus"]), kind)
+        self._counted = tr("Each line: all {many}", many=many) if result.others["focus"] else ""
+        self.count.setText(self._counted)
         self._fit()
+
+    def _explain_number(self, said: str) -> None:
+        """Say beneath the numbers what one of them means, or what all of them are."""
+        self.count.setText(said or self._counted)
+        self._fit()
+
+    def as_text(self) -> str:
+        """The role and its evidence."""
+        return f"{self.sentence.text()}\n{self.evidence.text()}" if self._told is not None else ""
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of the head, and its place among all heads."""
+        if self._told is None:
+            return None
+        told, unit = self._told, self._told.unit
+        return [
+            [tr("Metric"), tr("Value"), tr("Place")],
+            *(
+                [metrics.named(name, unit), repr(float(value)), told.ranks[name]]
+                for name, value in told.facts.metrics.items()
+            ),
+        ]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other widths wrap the words otherwise."""
@@ -122,10 +155,13 @@ class HeadPanel(View):
 class Ticks(QWidget):
     """Where one value stands among many: a line of ticks with an orange dot."""
 
+    told = Signal(str)  # what is said of it while it has the keyboard, "" when that goes
+
     def __init__(self) -> None:
         super().__init__()
         self.setFixedHeight(ROW)
         self.setMinimumWidth(40)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._values: Sequence[float] = ()
         self._mine = 0.0
 
@@ -135,6 +171,16 @@ class Ticks(QWidget):
         self.setToolTip(said)
         self.setAccessibleName(said)
         self.update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """What pointing at it says is said to the keyboard, too."""
+        super().focusInEvent(event)
+        self.told.emit(self.toolTip())
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """No longer."""
+        super().focusOutEvent(event)
+        self.told.emit("")
 
     def place(self, value: float) -> float:
         """The x of a value; the smallest stands at the left end, the largest at the right."""
@@ -157,6 +203,8 @@ class Ticks(QWidget):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(now.mark)
             painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
+            if self.hasFocus():
+                focus_ring(painter, QRectF(self.rect()))
 
 
 def measured(metric: str, value: float) -> str:
@@ -180,5 +228,5 @@ def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts])
     ranks = {}
     for name in facts.metrics:
         rank, total = place(name, facts.head, known)
-        ranks[name] = f"place {rank:,} of {total:,}, from the largest"
+        ranks[name] = tr("place {rank:,} of {total:,}, from the largest", rank=rank, total=total)
     return Told(facts, others, ranks, capture.key_prompt(facts.head.layer).unit)

@@ -7,9 +7,10 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.core import Step, Task
 from hgviz.gui.controls import Button, IconButton, PaneHead, Progress, Words, label, line
+from hgviz.gui.language import tr
+from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.busy import time_left
-from hgviz.gui.views.words import number
 from hgviz.session import Session, Work
 
 ORDINALS = (
@@ -23,11 +24,13 @@ class JobsPanel(View):
     """Every job with how far it is; a cross stops it."""
 
     title = "Jobs"
+    topic = "jobs"
     icon = "clock"
     figureless = "It lists what runs"
     needs = ("work",)
     lane = "here"
     empty = ("Nothing is running", "Captures and exports are listed here.")
+    empty_actions = (("capture", "Capture this text"),)
 
     dropped = Signal(str)  # the key of a job to stop
 
@@ -48,11 +51,16 @@ class JobsPanel(View):
         """Show them, the newest last."""
         self._list.show_work(result)
 
+    def as_table(self) -> list[list[str]] | None:
+        """Every job and how far it is."""
+        return _table(self.session)
+
 
 class CapturingView(View):
     """A capture under way, where its map will be: layer, per cent, time left, Stop."""
 
     title = "Capturing"
+    topic = "jobs"
     icon = "capture"
     figureless = "A map is drawn once its layer is captured"
     needs = ("work",)
@@ -62,12 +70,12 @@ class CapturingView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self._title = label("Capturing", factor=1.55, weight=600)
+        self._title = label(tr("Capturing"), factor=1.55, weight=600)
         self._layer = Words(kind="secondary")
         self._bar = Progress(8)
-        self._part = label("0 %", weight=600)
+        self._part = label(words.percent("0"), weight=600)
         self._left = label("", kind="secondary")
-        self._stop = Button("Stop", "stop")
+        self._stop = Button(tr("Stop"), "stop")
         self._stop.clicked.connect(self._stopped)
         self._keeps = Words(factor=0.92, kind="secondary")
         self._list = JobList()
@@ -92,7 +100,7 @@ class CapturingView(View):
         column.addSpacing(10)
         column.addWidget(line())
         column.addSpacing(2)
-        column.addWidget(label("Jobs", weight=600))
+        column.addWidget(label(tr("Jobs"), weight=600))
         column.addWidget(self._list)
         column.addStretch(1)
         middle = QHBoxLayout()
@@ -100,9 +108,9 @@ class CapturingView(View):
         middle.addStretch(1)
         middle.addWidget(inside, 6)
         middle.addStretch(1)
-        self._head = PaneHead("Head")
+        self._head = PaneHead(tr("Head"))
         foot = label(
-            "Finished layers can be opened now; the rest appear as they are done.",
+            tr("Finished layers can be opened now; the rest appear as they are done."),
             factor=0.92,
             kind="secondary",
         )
@@ -125,14 +133,20 @@ class CapturingView(View):
         one = next((work for work in reversed(result) if work.keeps), None)
         if one is not None:
             part = one.done / one.total if one.total else 0.0
-            self._head.note.say(one.title[0].lower() + one.title[1:])
-            self._layer.say(one.note)
+            title = tr(one.title)
+            self._head.note.say(title[:1].lower() + title[1:])
+            self._layer.say(tr(one.note))
             self._bar.show_part(part, one.state == "done")
-            self._part.setText(f"{part:.0%}".replace("%", "\u202f%"))
+            self._part.setText(words.percent(f"{100 * part:.0f}"))
+            self._bar.setAccessibleName(f"{title}: {self._part.text()}")
             self._left.setText(time_left(one.left))
-            self._keeps.say(one.keeps)
+            self._keeps.say(tr(one.keeps))
             self._stop.setEnabled(one.state in ("waiting", "running"))
         self._list.show_work(result)
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every job and how far it is."""
+        return _table(self.session)
 
     def _stopped(self) -> None:
         self.asked.emit("stop")
@@ -161,14 +175,18 @@ class JobList(QWidget):
             self._lay(keys)
         for one in works:
             title, bar, state, cross, note = self._rows[one.key]
-            title.say(one.title)
+            job = tr(one.title)
+            title.say(job)
+            cross.setAccessibleName(tr("Stop: {job}", job=job))
             running = one.state in ("waiting", "running")
             part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
             bar.show_part(part, one.state == "done")
-            left = time_left(one.left).removeprefix("about ").removesuffix(" left")
-            state.say(left if one.state == "running" else one.state)
+            bar.setAccessibleName(f"{job}: {words.percent(f'{100 * part:.0f}')}")
+            running_now = one.state == "running"
+            state.say(time_left(one.left, short=True) if running_now else tr(one.state))
             cross.setVisible(running)
-            note.say(one.note[:1].upper() + one.note[1:])
+            told = tr(one.note)
+            note.say(told[:1].upper() + told[1:])
             note.setVisible(self._notes and bool(one.keeps and one.note) and running)
 
     def _lay(self, keys: list[str]) -> None:
@@ -181,7 +199,7 @@ class JobList(QWidget):
             bar, state = Progress(), Words(factor=0.92, kind="secondary")
             bar.setFixedWidth(72)
             state.setFixedWidth(STATE)
-            cross = IconButton("close", "Stop this job")
+            cross = IconButton("close", tr("Stop this job"))
             cross.setFixedSize(22, 22)
             policy = cross.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
@@ -201,8 +219,8 @@ class JobList(QWidget):
 
 def layer_words(done: int, total: int) -> str:
     """Layer 6, the seventh of 13."""
-    place = ORDINALS[done] if done < len(ORDINALS) else f"{done + 1}th"
-    return f"Layer {done}, the {place} of {total}"
+    place = tr(ORDINALS[done]) if done < len(ORDINALS) else tr("{n}th", n=done + 1)
+    return tr("Layer {layer}, the {place} of {total}", layer=done, place=place, total=total)
 
 
 KEEPS_TEXTS = "keeps the texts already captured"
@@ -211,8 +229,21 @@ KEEPS_TEXTS = "keeps the texts already captured"
 def keeps_words(done: int) -> str:
     """What Stop keeps."""
     if not done:
-        return "keeps nothing yet"
-    return f"keeps the {number(done)} layer{'' if done == 1 else 's'} already done"
+        return tr("keeps nothing yet")
+    if done == 1:
+        return tr("keeps the one layer already done")
+    return tr("keeps the {many} layers already done", many=words.number(done))
+
+
+def _table(session: Session | None) -> list[list[str]] | None:
+    """Every job of a session: what, its state, how much of how much is done, how far it is."""
+    if session is None or not session.work:
+        return None
+    heads = [tr(one) for one in ("Job", "State", "Done", "Of", "Note")]
+    return [heads] + [
+        [tr(one.title), tr(one.state), repr(one.done), repr(one.total), tr(one.note)]
+        for one in session.work
+    ]
 
 
 def _now(works: tuple[Work, ...]) -> Task[tuple[Work, ...]]:

@@ -6,22 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import top_keys
 from hgviz.core import Capture, Integers, Prompt, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink, naming, signs, words
 from hgviz.gui.views.base import View
+from hgviz.gui.views.choosing import CAPTURE
+from hgviz.gui.views.map import NOTHING
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
 TOP = 5  # keys that are listed
+NONE_CHOSEN = ("Nothing chosen", "Choose a query in the map or in the text.")
+CHOOSE = (("next_query", "Choose a query"),)
 PAD = 16
 HIGH = 20  # px: a row
+STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+TAKE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 GLYPH, WORD, VALUE = 28, 108, 44  # px: the columns beside the bar
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -58,10 +65,10 @@ class LooksPanel(View):
     """The five keys that the chosen query looks at most in the chosen head."""
 
     title = "Where it looks"
+    topic = "looks"
     icon = "eye"
     figureless = "It is a list of keys: Links draws them"
     needs = ("selection", "capture", "dark")
-    empty = ("Nothing chosen", "Choose a query in the map or in the text.")
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +91,11 @@ class LooksPanel(View):
     def request(self, session: Session) -> Task[Looked] | None:
         """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
-        if capture is None or chosen.query is None:
+        self.empty, self.empty_actions = NOTHING, CAPTURE
+        if capture is None:
+            return None
+        self.empty, self.empty_actions = NONE_CHOSEN, CHOOSE
+        if chosen.query is None:
             return None
         if chosen.query >= len(capture.query_prompt(chosen.layer)):
             return None
@@ -95,8 +106,17 @@ class LooksPanel(View):
     def draw(self, result: Looked) -> None:
         """List them."""
         self.letter.setText(result.glyph)
-        self.where.say(result.where + (f", in the {result.side}:" if result.side else ""))
+        side = tr("in the {text}:", text=result.side) if result.side else ""
+        self.where.say(", ".join(filter(None, (result.where, side))))
         self.keys.show_keys(result.keys, result.signed)
+
+    def as_table(self) -> list[list[str]] | None:
+        """The keys that are listed, with their weights."""
+        heads = [tr("Key"), tr("Key token"), tr("Weight")]
+        return [heads] + [
+            ["" if one.token is None else str(one.token), one.glyph, repr(one.weight)]
+            for one in self.keys.keys
+        ] if self.keys.keys else None  # fmt: skip
 
     def _pick(self, token: int) -> None:
         if self.session is not None:
@@ -114,20 +134,45 @@ class KeyList(QWidget):
         self.signed = False
         self.setFixedHeight(TOP * HIGH)
         self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._under = -1
 
     def show_keys(self, keys: tuple[Key, ...], signed: bool = False) -> None:
         """Show other keys; the height stays."""
         self.keys, self.signed = keys, signed
         said = (f"{one.glyph} {words.weight(one.weight)}" for one in keys)
-        self.setAccessibleName("Looks at " + ", ".join(said))
+        self.setAccessibleName(tr("Looks at {keys}", keys=", ".join(said)))
         self.update()
+
+    def event(self, event: QEvent) -> bool:
+        """With the keyboard here, Up and Down walk this list, not the keys of the map."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() in (*STEPS, *TAKE)
+            and not event.modifiers()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Up and Down go through the rows, Enter or Space chooses the key of one."""
+        key = Qt.Key(event.key())
+        if key in STEPS and self.keys:
+            self._hover(max(0, min(self._under + STEPS[key], len(self.keys) - 1)))
+        elif key in TAKE and 0 <= self._under < len(self.keys):
+            self._take(self._under)
+        else:
+            super().keyPressEvent(event)
+
+    def _take(self, row: int) -> None:
+        if 0 <= row < len(self.keys) and (token := self.keys[row].token) is not None:
+            self.picked.emit(token)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose the key under the pointer."""
-        row = int(event.position().y()) // HIGH
-        if 0 <= row < len(self.keys) and (token := self.keys[row].token) is not None:
-            self.picked.emit(token)
+        self._take(int(event.position().y()) // HIGH)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Show which row a click would choose."""
@@ -140,7 +185,12 @@ class KeyList(QWidget):
     def _hover(self, row: int) -> None:
         if row != self._under:
             self._under = row
+            self.setAccessibleDescription(self._said(row) if 0 <= row < len(self.keys) else "")
             self.update()
+
+    def _said(self, row: int) -> str:
+        one = self.keys[row]
+        return f"{one.glyph} {one.before}{one.inside}{one.after} {words.weight(one.weight)}"
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw every row."""
@@ -153,6 +203,8 @@ class KeyList(QWidget):
                 if row == self._under:
                     painter.fillRect(area.adjusted(-4, 0, 4, 0), theme.current().hover)
                 self._row(painter, area, key, abs(key.weight) / whole, first=row == 0)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.rect()).adjusted(-2, 0, 2, 0))
 
     def _row(self, painter: QPainter, area: QRectF, key: Key, share: float, *, first: bool) -> None:
         now = theme.current()
@@ -218,7 +270,7 @@ def _looked(capture: Capture, session: Session) -> Task[Looked]:
         for token, column, weight in found
     )
     own = spans if same else naming.word_spans(asking)
-    where = naming.NULL if null else naming.place(asking, own, int(start), int(end))
+    where = tr(naming.NULL) if null else naming.place(asking, own, int(start), int(end))
     glyph = "∅" if null else naming.glyph(asking, int(start), int(end))
     side = "" if same else words.level(capture.spec, one.key_level)
     return Looked(glyph, where, keys, signs.signed(capture, chosen.head_id), side)
@@ -234,11 +286,12 @@ def _key(
 ) -> Key:
     start, end = behind
     if token is None or start < 0:
-        return Key(None, "∅", naming.NULL if segments else "before the text", "", "", weight)
+        place = tr(naming.NULL) if segments else tr("before the text")
+        return Key(None, "∅", place, "", "", weight)
     around = naming.word_at(spans, end - 1) or naming.word_at(spans, start)
     if around is None:
-        near = naming.place(prompt, spans, end - 1, end).split(",")[0]
-        after = near if near.startswith("after") else ""
+        way, _ = naming.beside(prompt, spans, end - 1)
+        after = naming.near(prompt, spans, end - 1) if way == "after" else ""
         return Key(token, naming.glyph(prompt, start, end), after, "", "", weight)
     if prompt.spans[start, 0] < 0:  # a special token is its own word
         return Key(token, naming.glyph(prompt, start, end), "", "", "", weight)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from hgviz.core import Item, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.panels.corpus import NARROW, ROW, RowPainter, Search, Texts
 from hgviz.gui.views.base import View
 
@@ -34,9 +35,12 @@ class TextsPanel(View):
     """Lists the texts of the corpus; Enter or a click opens one. Absent for a text alone."""
 
     title = "Texts"
+    topic = "texts"
     icon = "text"
     figureless = "It is a list of texts"
     needs = ("capture",)
+    empty = ("One text alone", "Capture a file of texts to search them and step through them.")
+    empty_actions = (("corpus", "Capture a file of texts…"),)
     lane = "here"
 
     picked = Signal(int)  # the number of an item
@@ -45,9 +49,11 @@ class TextsPanel(View):
     def __init__(self) -> None:
         super().__init__()
         self.field = QLineEdit()
-        self.field.setPlaceholderText("Find a text")
-        self.field.setAccessibleName("Find a text")
-        self.field.setToolTip("Words of a text, or label:positive (Ctrl+F). Enter opens the first")
+        self.field.setPlaceholderText(tr("Find a text"))
+        self.field.setAccessibleName(tr("Find a text"))
+        self.field.setToolTip(
+            tr("Words of a text, or label:positive (Ctrl+F). Enter opens the first")
+        )
         self.field.setClearButtonEnabled(False)
         self.field.textChanged.connect(self._narrow)
         self.count = Words(factor=0.92, kind="secondary")
@@ -60,7 +66,7 @@ class TextsPanel(View):
         for one in (self.field, self.list):
             one.installEventFilter(self)
         self.none = Words(kind="secondary")
-        self.clear = Button("Clear the search", kind="link")
+        self.clear = Button(tr("Clear the search"), kind="link")
         self.clear.clicked.connect(self._clear)
         nothing = QWidget()
         said = QVBoxLayout(nothing)
@@ -85,7 +91,7 @@ class TextsPanel(View):
         column.addLayout(above)
         column.addLayout(heads)
         column.addWidget(self.stack, 1)
-        self.setFocusProxy(self.field)
+        self.start_at(self.field)
 
     def request(self, session: Session) -> Task[Told] | None:
         """The texts, and which of them is open."""
@@ -99,11 +105,22 @@ class TextsPanel(View):
         items, now, unit = result
         moved = now != self.model.open or items != self.model.items
         self.model.show_items(items, now, unit)
-        self.unit.setText(f"{unit}s")
+        self.unit.setText(tr(f"{unit}s"))
         self._say()
         row = self.model.row_of(now)
         if moved and row >= 0:
             self.list.setCurrentIndex(self.model.index(row))
+
+    def as_table(self) -> list[list[str]] | None:
+        """The texts that are listed, whole, with their labels and sizes."""
+        if not self.model.shown:
+            return None
+        heads = [tr(one) for one in ("Text number", "Text", "Label", "Tokens")]
+        found = ((at, self.model.items[at]) for at in self.model.shown)
+        return [heads] + [
+            [str(at + 1), " ".join(one.text.split()), one.label, str(one.tokens)]
+            for at, one in found
+        ]
 
     def search(self) -> None:
         """Take the keyboard for a new search."""
@@ -145,10 +162,14 @@ class TextsPanel(View):
     def _say(self) -> None:
         found, every = self.model.rowCount(), len(self.model.items)
         narrowed = bool(self.field.text().strip())
-        self.count.say(f"{found:,} of {every:,} texts" if narrowed else f"{every:,} texts")
-        self.none.say(f"No text has “{self.field.text().strip()}”")
+        self.count.say(
+            tr("{found:,} of {every:,} texts", found=found, every=every)
+            if narrowed
+            else tr("{n:,} texts", n=every)
+        )
+        self.none.say(tr("No text has “{words}”", words=self.field.text().strip()))
         self.stack.setCurrentIndex(0 if found else 1)
-        self.list.setAccessibleName(f"Texts: {self.count.full}")
+        self.list.setAccessibleName(tr("Texts: {count}", count=self.count.full))
 
     def _clear(self) -> None:
         self.field.clear()
@@ -171,8 +192,10 @@ class TextList(QListView):
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFont(theme.font())
-        self.setAccessibleName("Texts")
-        self.setToolTip("Enter or a click opens a text; Ctrl+PgUp and Ctrl+PgDown step through all")
+        self.setAccessibleName(tr("Texts"))
+        self.setToolTip(
+            tr("Enter or a click opens a text; Ctrl+PgUp and Ctrl+PgDown step through all")
+        )
 
     def sizeHint(self) -> QSize:
         """A few rows."""

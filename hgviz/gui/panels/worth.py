@@ -15,8 +15,12 @@ from hgviz.analysis.heads import HeadFacts, worth_a_look
 from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, tip
+from hgviz.gui.heads.metrics import Cited, explanation
+from hgviz.gui.language import tr
+from hgviz.gui.panels.heads import MEASURING
 from hgviz.gui.views import atlas, words
 from hgviz.gui.views.base import View
+from hgviz.gui.views.choosing import CAPTURE
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 WORTH = 4
 THUMB = 36  # px
 VALUE = 44  # px: the score
+SCORE = "The number is the share of a row's weight where the role says, averaged over rows"
+SHARE = Cited("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class WorthPanel(View):
     """The clearest heads of different roles; a click opens one, a table holds them all."""
 
     title = "Heads worth a look"
+    topic = "worth"
     icon = "table"
     figureless = "It is a list of heads: Hourglass draws all of them"
     needs = ("facts", "capture", "display", "dark", "selection")
@@ -50,7 +57,7 @@ class WorthPanel(View):
         self._column = QVBoxLayout(self.content)
         self._column.setContentsMargins(8, 6, 8, 6)
         self._column.setSpacing(1)
-        self._all = Button("All heads in a table", "table", kind="link", weight=400)
+        self._all = Button(tr("All heads in a table"), "table", kind="link", weight=400)
         self._all.clicked.connect(self._ask_for_table)
         for _ in range(WORTH):
             row = WorthRow()
@@ -64,6 +71,7 @@ class WorthPanel(View):
 
     def request(self, session: Session) -> Task[tuple[Worth, ...]] | None:
         """The heads and their small maps."""
+        self.empty_actions = CAPTURE if session.capture is None else MEASURING
         if session.capture is None or not session.facts:
             return None
         size = round(THUMB * self.devicePixelRatioF())
@@ -83,6 +91,15 @@ class WorthPanel(View):
                 row.show_head(one)
         self.noticed("selection")
 
+    def as_table(self) -> list[list[str]] | None:
+        """The heads that are listed: level, role, and the share of weight that goes there."""
+        known = [one.worth for one in self.rows if one.worth is not None and not one.isHidden()]
+        heads = [tr(one) for one in ("Head", "Level", "Role", "Share")]
+        return [heads] + [
+            [str(one.facts.head), one.level, tr(one.facts.role), repr(float(one.facts.score))]
+            for one in known
+        ] if known else None  # fmt: skip
+
     def _ask_for_table(self) -> None:
         self.asked.emit("table")
 
@@ -100,24 +117,28 @@ class WorthRow(QAbstractButton):
         self.setFixedHeight(44)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.head: HeadId | None = None
-        self._worth: Worth | None = None
+        self.worth: Worth | None = None
+        self._role = ""
         self._chosen = False
         self._image = QImage()
 
     def show_head(self, worth: Worth) -> None:
         """Show another head."""
-        self._worth, self.head = worth, worth.facts.head
+        self.worth, self.head = worth, worth.facts.head
         if worth.small is not None:
             high, wide = worth.small.shape[:2]
             form = QImage.Format.Format_ARGB32_Premultiplied
             self._image = QImage(worth.small.data, wide, high, 4 * wide, form)
-        self.setAccessibleName(f"Head {self.head}, {worth.facts.role}")
-        self.setToolTip(tip(worth.facts.evidence))
+        self._role = tr(worth.facts.role)
+        name = tr("Head {head}", head=self.head)
+        self.setAccessibleName(f"{name}, {self._role}, {words.weight(worth.facts.score)}")
+        self.setToolTip(tip(f"{tr(worth.facts.evidence)}\n{explanation(tr(SCORE), SHARE)}"))
         self.update()
 
     def mark(self, chosen: HeadId) -> None:
         """Whether it is the chosen head."""
         self._chosen = chosen == self.head
+        self.setAccessibleDescription(tr("chosen") if self._chosen else "")
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -126,9 +147,9 @@ class WorthRow(QAbstractButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the row."""
-        if self._worth is None:
+        if self.worth is None:
             return
-        now, facts = theme.current(), self._worth.facts
+        now, facts = theme.current(), self.worth.facts
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(Qt.PenStyle.NoPen)
@@ -153,7 +174,7 @@ class WorthRow(QAbstractButton):
             self._chip(painter, x + QFontMetricsF(bold).horizontalAdvance(name) + 10)
             room = self.width() - x - VALUE - 12
             small = theme.font(0.92)
-            role = QFontMetricsF(small).elidedText(facts.role, Qt.TextElideMode.ElideRight, room)
+            role = QFontMetricsF(small).elidedText(self._role, Qt.TextElideMode.ElideRight, room)
             painter.setFont(small)
             painter.setPen(now.text if self._chosen else now.secondary)
             painter.drawText(QRectF(x, 22, room, 18), side, role)
@@ -169,18 +190,18 @@ class WorthRow(QAbstractButton):
                 painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
 
     def _chip(self, painter: QPainter, x: float) -> None:
-        assert self._worth is not None
-        if not self._worth.level:
+        assert self.worth is not None
+        if not self.worth.level:
             return
         now, font = theme.current(), theme.font(0.85)
-        wide = QFontMetricsF(font).horizontalAdvance(self._worth.level) + 14
+        wide = QFontMetricsF(font).horizontalAdvance(self.worth.level) + 14
         box = QRectF(x, 4, wide, 17)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.pane if self._chosen else now.hover)
         painter.drawRoundedRect(box, 8.5, 8.5)
         painter.setFont(font)
         painter.setPen(now.secondary)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self._worth.level)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.worth.level)
 
 
 def _worth(

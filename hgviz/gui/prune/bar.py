@@ -7,6 +7,8 @@ from PySide6.QtGui import QLinearGradient, QPainter, QPaintEvent, QPen, QResizeE
 from PySide6.QtWidgets import QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.controls import tip
+from hgviz.gui.language import tr
 from hgviz.gui.prune.shades import Shades, colour, written
 from hgviz.gui.views.ink import faint, hatching
 
@@ -35,10 +37,13 @@ class ShadeBar(QWidget):
     def show_shades(self, shades: Shades) -> None:
         """Another scale."""
         self.shades = shades
-        self.setToolTip(f"{shades.label}: {shades.unit}" if shades.label else "")
+        self.setToolTip(tip(shades.told))
         self.setAccessibleName(
-            f"Colours: {written(-shades.limit)} is harmful, {written(shades.limit)} needed, "
-            f"{shades.unit}" if shades.label else "Colours: nothing is measured yet"
+            tr(
+                "Colours: {low} is harmful, {high} needed; {unit}",
+                low=written(-shades.limit), high=written(shades.limit), unit=shades.unit,
+            )
+            if shades.label else tr("Colours: nothing is measured yet")
         )  # fmt: skip
         self.update()
 
@@ -49,14 +54,15 @@ class ShadeBar(QWidget):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setFont(theme.font(0.92))
             measure = painter.fontMetrics().horizontalAdvance
-            before, after, off = measure("harmful"), measure("needed"), measure("switched off")
+            ends = tr("harmful"), tr("needed"), tr("switched off")
+            before, after, off = map(measure, ends)
             legend = self.width() > before + after + off + 240
             right = self.width() - 16 - (off + 52 if legend else 0)
             bar = QRectF(16 + before + 10, 3, 0, 14)
             bar.setRight(max(bar.left() + 60, min(bar.left() + 300, right - after - 10)))
             painter.setPen(now.secondary)
-            painter.drawText(QRectF(16, 0, before + 4, 20), LEFT, "harmful")
-            painter.drawText(QRectF(bar.right() + 10, 0, after + 4, 20), LEFT, "needed")
+            painter.drawText(QRectF(16, 0, before + 4, 20), LEFT, ends[0])
+            painter.drawText(QRectF(bar.right() + 10, 0, after + 4, 20), LEFT, ends[1])
             self._bar(painter, bar)
             if legend:
                 box = QRectF(bar.right() + after + 34, 2, 20, 16)
@@ -67,7 +73,7 @@ class ShadeBar(QWidget):
                 painter.drawRoundedRect(box, 4, 4)
                 painter.setPen(now.secondary)
                 painter.setFont(theme.font(0.92))
-                painter.drawText(QRectF(box.right() + 8, 0, off + 4, 20), LEFT, "switched off")
+                painter.drawText(QRectF(box.right() + 8, 0, off + 4, 20), LEFT, ends[2])
             self._numbers(painter, bar)
 
     def _bar(self, painter: QPainter, bar: QRectF) -> None:
@@ -88,7 +94,7 @@ class ShadeBar(QWidget):
         painter.setFont(theme.font(0.85))
         painter.setPen(now.secondary)
         if not one.label:
-            painter.drawText(QRectF(bar.left(), 22, bar.width(), 18), LEFT, "not measured yet")
+            painter.drawText(QRectF(bar.left(), 22, bar.width(), 18), LEFT, tr("not measured yet"))
             return
         end = 0.0
         for part in (-1.0, 0.0, 1.0):

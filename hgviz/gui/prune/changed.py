@@ -12,15 +12,26 @@ from hgviz.analysis.trial import Which
 from hgviz.core import Task
 from hgviz.gui import theme
 from hgviz.gui.controls import PaneHead, Segments
-from hgviz.gui.prune.changes import Change, Changes, ChangeTable, cell_words, changes
+from hgviz.gui.language import tr
+from hgviz.gui.prune.changes import (
+    Change,
+    Changes,
+    ChangeTable,
+    cell_words,
+    changes,
+    row_cells,
+    verdict,
+)
 from hgviz.gui.prune.rows import ENTER, LEFT, RIGHT, ROW, Index, RowTable, ground
+from hgviz.gui.prune.studied import DATA, possible
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-WIDE = (0, 100, 130, 130, 84, 110)  # px of each column; the text takes the rest
+WIDE = (0, 100, 130, 130, 104, 110)  # px of each column; the text takes the rest
 HINT = "Enter opens one in Inspect; B shows it before and after"
+KEEP = (("keep_mask", "Keep this mask"), ("remove_heads", "Remove for good…"))
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
 NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
 
@@ -34,12 +45,17 @@ class ChangedView(View):
     needs = ("trial", "dark")
     empty = ("No prediction changed yet", "Switch heads off: what they change is listed here.")
 
+    empty_actions: tuple[tuple[str, str], ...] = (("switch_head", "Switch this head off"),)
+    topic = "prune-changed"
+
     opened = Signal(str)  # a text
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title, HINT)
-        self.which = Segments(tuple((name, f"{words} 8,888", "") for name, words in KINDS), wide=72)
+        self.head = PaneHead(tr(self.title), tr(HINT))
+        self.which = Segments(
+            tuple((name, f"{tr(words)} 8,888", "") for name, words in KINDS), wide=72
+        )
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
         self.model = ChangeTable(self)
@@ -52,22 +68,29 @@ class ChangedView(View):
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.table, 1)
-        self.setFocusProxy(self.table)
+        self.start_at(self.table)
 
     def request(self, session: Session) -> Task[Changes] | None:
         """The rows, once every place was seen."""
         trial = session.trial
-        if trial is None or not trial.off:
-            self.empty = type(self).empty
+        self.empty_actions = ()
+        if trial is None:
+            self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
+            self.empty_actions = possible(session, *DATA)[:1]
+            return None
+        if not trial.off:
+            self.empty, self.empty_actions = type(self).empty, type(self).empty_actions
             return None
         if not trial.done:
             if trial.stopped:
                 self.empty = ("The score was stopped", "Go on to see which predictions changed.")
+                self.empty_actions = (("resume_score", "Go on"),)
                 return None
             self.empty = ("On its way", "The list comes when every text was seen.")
             return None
         if not len(trial.changed("all")):
             self.empty = ("No prediction changed", "The model gives the same answers everywhere.")
+            self.empty_actions = possible(session, *KEEP)
             return None
         kind: Which = self.which.choice  # type: ignore[assignment]
         return changes(trial, kind, session.model)
@@ -76,18 +99,25 @@ class ChangedView(View):
         """List them."""
         for number, (name, words) in enumerate(KINDS):
             button = self.which._group.button(number)
-            button.setText(f"{words} {result.counts[name]:,}")
+            button.setText(f"{tr(words)} {result.counts[name]:,}")
         self.model.show_changes(result)
         self.table.fit()
         shown = len(result.rows)
         more = result.counts.get(self.which.choice, shown) - shown  # type: ignore[call-overload]
-        self.head.note.say(
-            f"the {shown:,} with most loss" if more > 0
-            else HINT
-        )  # fmt: skip
-        self.table.setAccessibleName(f"Predictions that changed: {shown:,}")
+        self.head.note.say(tr("the {n:,} with most loss", n=shown) if more > 0 else tr(HINT))
+        self.table.setAccessibleName(tr("Predictions that changed: {n:,}", n=shown))
         if shown and not self.table.currentIndex().isValid():
             self.table.setCurrentIndex(self.model.index(0, 0))
+
+    def as_table(self) -> list[list[str]] | None:
+        """The rows that are listed, texts as long as they are shown."""
+        found = self.model.found
+        if not found.rows or self._stack.currentWidget() is not self.content:
+            return None
+        was, now = found.columns[2:4]
+        names = (*found.columns[:2], was, tr("right"), now, tr("right"), tr("bits whole"),
+                 tr("bits masked"))  # fmt: skip
+        return [list(names), *map(row_cells, found.rows)]
 
     def _again(self, name: str) -> None:
         self.refresh()
@@ -137,7 +167,7 @@ class ChangePainter(QStyledItemDelegate):
         ground(painter, box, option.state)
         inner = box.adjusted(16 if index.column() == 0 else 8, 0, -8, 0)
         if index.column() == 0:
-            self._text(painter, inner, row, model.found.columns[0] == "Text before", chosen)
+            self._text(painter, inner, row, model.found.ends, chosen)
         elif index.column() in (2, 3):
             right = row.was_right if index.column() == 2 else row.is_right
             self._answer(painter, inner, row.whole if index.column() == 2 else row.now, right)
@@ -170,7 +200,7 @@ class ChangePainter(QStyledItemDelegate):
 
     def _answer(self, painter: QPainter, box: QRect, said: str, right: bool) -> None:
         now = theme.current()
-        word = "right" if right else "wrong"
+        word = verdict(right)
         small = theme.font(0.92)
         room = box.width() - QFontMetrics(small).horizontalAdvance(word) - 8
         painter.setFont(theme.mono(0.92, 600))
@@ -183,9 +213,14 @@ class ChangePainter(QStyledItemDelegate):
         painter.drawText(box.adjusted(metrics.horizontalAdvance(said) + 8, 0, 0, 0), LEFT, word)
 
     def _bar(self, painter: QPainter, box: QRect, row: Change, most: float) -> None:
+        """The number with its sign, and as a bar before it."""
         now = theme.current()
-        part = min(1.0, abs(row.more) / most)
+        said = cell_words(row, 4)
+        painter.setFont(theme.font(0.85))
+        painter.setPen(now.text)
+        painter.drawText(box, RIGHT, said)
+        room = box.width() - painter.fontMetrics().horizontalAdvance("+00.00") - 6
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.bad if row.more > 0 else now.good)
-        wide = max(2.0, part * (box.width() - 8))
+        wide = max(2.0, min(1.0, abs(row.more) / most) * room)
         painter.drawRoundedRect(QRectF(box.left(), box.center().y() - 3, wide, 7), 2, 2)

@@ -12,6 +12,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from hgviz.analysis.trial import Trial, Which
 from hgviz.core import Step, Task
+from hgviz.gui.controls import tip
+from hgviz.gui.language import tr
+from hgviz.gui.prune.explained import told
 from hgviz.gui.views import naming
 
 if TYPE_CHECKING:
@@ -22,8 +25,9 @@ SHOWN = 200  # characters of a text that are drawn
 BITS = 1 / np.log(2)
 
 Index = QModelIndex | QPersistentModelIndex
-HEADS = {"classes": "Label", "next": "Next {}", "masked": "Hidden {}"}
+HEADS = {"classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}"}
 UNITS = {"byte": "letter"}
+WORTH = ("", "", "", "", "more", "loss")  # which number of explained each column is
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows of one kind, how many of each there are, and what the columns are called."""
+    """Rows of one kind, how many of each there are, and what the columns are called; ends: whether
+    a text ends where the answer is."""
 
     rows: tuple[Change, ...]
     counts: dict[Which, int]
     columns: tuple[str, ...]
     most: float = 1.0
+    ends: bool = False
 
 
 def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
@@ -62,22 +68,29 @@ def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     examples = trial.examples
     unit = _unit(model)
-    heads = ("Text" if examples.asked == "classes" else "Text before",
-             HEADS[examples.asked].format(unit), "Whole model", off_words(len(trial.off)),
-             "More loss", "Loss, bits")  # fmt: skip
+    ends = examples.asked != "classes"
+    heads = (tr("Context") if ends else tr("Text"),
+             tr(HEADS[examples.asked], unit=tr(unit)), tr("Whole model"),
+             off_words(len(trial.off)), tr("More loss"), tr("Loss, bits"))  # fmt: skip
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
-        return Changes((), counts, heads)
+        return Changes((), counts, heads, ends=ends)
     more = trial.now.loss[found] - trial.before.loss[found]
     found = found[np.argsort(-more if which != "won" else more, kind="stable")][:MOST]
     say = _sayer(trial, model)
     rows = tuple(_row(trial, int(place), say) for place in found)
-    return Changes(rows, counts, heads, max((abs(one.more) for one in rows), default=1.0) or 1.0)
+    most = max((abs(one.more) for one in rows), default=1.0) or 1.0
+    return Changes(rows, counts, heads, most, ends)
 
 
 def off_words(count: int) -> str:
     """12 heads off."""
-    return f"{count} head{'s' * (count != 1)} off"
+    return tr("1 head off") if count == 1 else tr("{n:,} heads off", n=count)
+
+
+def verdict(right: bool) -> str:
+    """right, or wrong."""
+    return tr("right") if right else tr("wrong")
 
 
 def _unit(model: Model | None) -> str:
@@ -99,7 +112,7 @@ def _sayer(trial: Trial, model: Model | None) -> Callable[[int], str]:
             return str(number)
         prompt = model.tokenizer.decode(np.array([number], np.int64))
         said = naming.name(prompt, 0)
-        return "space" if said in (naming.SPACE, " ") else said
+        return tr("space") if said in (naming.SPACE, " ") else said
 
     return token
 
@@ -129,9 +142,7 @@ class ChangeTable(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.found = Changes(
-            (), {}, ("Text", "Label", "Whole model", "", "More loss", "Loss, bits")
-        )
+        self.found = Changes((), {}, ("",) * len(WORTH))
 
     def show_changes(self, found: Changes) -> None:
         """Other rows."""
@@ -153,8 +164,10 @@ class ChangeTable(QAbstractTableModel):
         """The names of the columns."""
         if way == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return self.found.columns[section]
+        if way == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
+            return tip(told(WORTH[section])) if WORTH[section] else None
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            right = section == 5 or (section == 0 and self.found.columns[0] == "Text before")
+            right = section == 5 or (section == 0 and self.found.ends)
             side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
             return side | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -166,19 +179,29 @@ class ChangeTable(QAbstractTableModel):
             return row
         if role == Qt.ItemDataRole.DisplayRole:
             return cell_words(row, index.column())
-        if role == Qt.ItemDataRole.ToolTipRole and index.column() == 0:
-            return naming.shown(row.before, 600).replace(naming.SPACE, " ")
+        if index.column() == 0 and role in (
+            Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole
+        ):  # fmt: skip
+            said = naming.shown(row.before, 600).replace(naming.SPACE, " ")
+            return tip(said) if role == Qt.ItemDataRole.ToolTipRole else said
         return None
+
+
+def row_cells(row: Change) -> list[str]:
+    """A row for a spreadsheet: answers, whether they are right, bits of loss before and now."""
+    return [
+        cell_words(row, 0), row.wanted, row.whole, f"{int(row.was_right)}", row.now,
+        f"{int(row.is_right)}", f"{row.loss[0]:.6g}", f"{row.loss[1]:.6g}",
+    ]  # fmt: skip
 
 
 def cell_words(row: Change, column: int) -> str:
     """What a cell says."""
-    right = ("wrong", "right")
     return (
         naming.shown(row.before, SHOWN).replace(naming.SPACE, " "),
         row.wanted,
-        f"{row.whole} {right[row.was_right]}",
-        f"{row.now} {right[row.is_right]}",
+        f"{row.whole} {verdict(row.was_right)}",
+        f"{row.now} {verdict(row.is_right)}",
         f"{row.more:+.2f}".replace("-", "−"),
         f"{row.loss[0]:.2f} → {row.loss[1]:.2f}",
     )[column]

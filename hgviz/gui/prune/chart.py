@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.theme import faint
 from hgviz.palettes import even_ticks
 
@@ -133,4 +134,4 @@ def count(value: float) -> str:
 
 def percent(value: float) -> str:
     """58 %, 57.5 %: a share on an axis."""
-    return f"{100 * value:.4g} %"
+    return tr("{part} %", part=f"{100 * value:.4g}")

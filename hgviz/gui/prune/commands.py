@@ -12,8 +12,7 @@ from hgviz import tasks
 from hgviz.gui import opening
 from hgviz.gui.asking import TEXTS, ask_for, ask_where
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.prune import studied
-from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
+from hgviz.gui.language import tr
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 REVIEWS = "sample/reviews.tsv"
+FIND = "find-model"  # a job
 
 
 class PruneCommands:
@@ -60,8 +60,8 @@ class PruneCommands:
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
-        title = "Choose texts with labels" if self._classifies else "Choose a text"
-        ask_for(self.window, title, file, self.use_data, TEXTS)
+        title = tr("Choose texts with labels") if self._classifies else tr("Choose a text")
+        ask_for(self.window, title, file, self.use_data, tr(TEXTS))
 
     def use_data(self, path: str) -> None:
         """Score the model on a file."""
@@ -74,8 +74,14 @@ class PruneCommands:
         self.pruning.use(str(resource(REVIEWS)))
         self.session.put(mode="prune")
 
+    def resume_score(self) -> None:
+        """Go on with the score that was stopped."""
+        self.pruning.resume()
+
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
+        from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
+
         study = self.pruning.known
         there = frozenset(
             name for names, *_ in CHOICES for name in names
@@ -96,16 +102,19 @@ class PruneCommands:
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"
-        ask_where(self.window, "Save what was measured", "Studies (*.h5)", name, self._save_study)
+        title, kinds = tr("Save what was measured"), tr("Studies (*.h5)")
+        ask_where(self.window, title, kinds, name, self._save_study)
 
     def _save_study(self, path: str) -> None:
         self._remember(path)
-        self.pruning.save(path, lambda written: self.say(f"Saved {written}"))
+        self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
 
     # --- studies that are opened ------------------------------------------------------------------
 
     def show_study(self, study: Study) -> None:
         """Show a study that was opened; where another model is open, ask first."""
+        from hgviz.gui.prune import studied
+
         session = self.session
         self.opened_before[study.path] = opening.name_of(study.path)
         nothing = session.model is None and session.capture is None and not session.checkpoint
@@ -116,11 +125,13 @@ class PruneCommands:
             self.say(studied.about(study))
         else:
             error = studied.another_model(study, session.spec)
-            dialog = ErrorDialog(self.window, error, ("alone", "Show the study"))
+            dialog = ErrorDialog(self.window, error, ("alone", tr("Show the study")))
             dialog.asked.connect(partial(self._show_alone, study))
             dialog.open()
 
     def _show_alone(self, study: Study, _: str = "") -> None:
+        from hgviz.gui.prune import studied
+
         self.pruning.open_study(study, alone=True)
         self.say(studied.about(study))
 
@@ -128,7 +139,7 @@ class PruneCommands:
         """Open the model that a study is of: one opened before, or one that is asked for."""
         task = tasks.model_of(self.session.study, [*self.opened_before])
         self.working.start(
-            self.lanes.engine, "find model", "Looking for its model", task, self._model_found
+            self.lanes.engine, FIND, "Looking for its model", task, self._model_found
         )
 
     def _model_found(self, path: str) -> None:
@@ -137,9 +148,13 @@ class PruneCommands:
             return
         if self.session.study is None:  # something else was opened meanwhile
             return
-        name = self.session.study.spec.name or "the model of this study"
-        folder = QFileDialog.FileMode.Directory
-        ask_for(self.window, f"Choose the checkpoint of {name}", folder, self._model_chosen)
+        name = self.session.study.spec.name
+        title = (
+            tr("Choose the checkpoint of {name}", name=name)
+            if name
+            else tr("Choose the checkpoint of the model of this study")
+        )
+        ask_for(self.window, title, QFileDialog.FileMode.Directory, self._model_chosen)
 
     def _model_chosen(self, path: str) -> None:
         self._remember(path)
@@ -147,12 +162,12 @@ class PruneCommands:
             return
         task = tasks.require_model_of(self.session.study, path)
         self.working.start(
-            self.lanes.engine, "find model", f"Looking at {opening.name_of(path)}", task,
+            self.lanes.engine, FIND, f"Looking at {opening.name_of(path)}", task,
             self.open_path, self._not_its_model,
         )  # fmt: skip
 
     def _not_its_model(self, error: BaseException) -> None:
-        again = ("open_studied", "Choose another…")
+        again = ("open_studied", tr("Choose another…"))
         dialog = ErrorDialog(self.window, opening.shown_error(error), again)
         dialog.asked.connect(self.run)
         dialog.open()
@@ -177,7 +192,7 @@ class PruneCommands:
         said = self.pruning.turn()
         if said:
             self.capturing.measure()
-        self.say(said or "Open a prediction that changed on the Prune page first")
+        self.say(said or tr("Open a prediction that changed on the Prune page first"))
 
     @property
     def _classifies(self) -> bool:

@@ -11,19 +11,35 @@ from hgviz.analysis.importance import METHODS
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.actions import by_name
-from hgviz.gui.controls import IconButton, PaneHead, Segments
-from hgviz.gui.prune.line import Line, curve_of, line_of
+from hgviz.gui.controls import IconButton, PaneHead, Segments, tip
+from hgviz.gui.language import tr
+from hgviz.gui.prune.explained import told
+from hgviz.gui.prune.line import Line, curve_of, line_of, point_rows
 from hgviz.gui.prune.pruning import TIMES
 from hgviz.gui.prune.slider import CurveChart
+from hgviz.gui.prune.studied import possible
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
+COLUMNS = (
+    "order", "heads off", "x", "share right", "low", "high", "change", "low", "high", "ms whole",
+    "ms without them",
+)  # fmt: skip
 AXES = (
     ("heads", "Heads", ""), ("parameters", "Parameters", ""), ("flops", "FLOPs", ""),
     ("time", "Time", ""),
+)  # fmt: skip
+ONE_BY_ONE = (
+    "Switch heads off one after the other, the cheapest first ({score}), and in 20 random orders "
+    "to compare with."
+)
+STEPS = (  # what leads to a curve; the last of them that was done shows the next
+    ("trace_curve", "Draw the curve"), ("measure_heads", "Measure…"),
+    ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
+    ("open_studied", "Open the model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip
 NOTE = "cheapest first; drag the mark to try more or fewer"
 MEASURED = "Medians of models that really lack the heads, as they were measured"
@@ -42,27 +58,36 @@ class CurveView(View):
     lane = "here"
     empty = ("Measure the heads to see how many can go", "The curve stands beside random orders.")
 
+    topic = "prune-curve"
+
     switched = Signal(object, bool)
     halted = Signal()
+    told = Signal(str)  # what was measured at the mark, or under the pointer
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title, NOTE)
-        self.axis = Segments(AXES, wide=64)
+        self.head = PaneHead(tr(self.title), tr(NOTE))
+        self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
         self.axis.chosen.connect(self._again)
-        self.clock = IconButton("clock", CLOCK)
+        self.clock = IconButton("clock", tr(CLOCK))
         self.clock.clicked.connect(self._time)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add(self.axis, self.clock, self.export)
+        self._timing = False
         self.chart = CurveChart()
         self.chart.switched.connect(self.switched)
+        self.chart.told.connect(self.told)
+        for name, number in zip(self.axis.names, ("heads", "parameters", "flops"), strict=False):
+            self.axis.allow(name, True, tip(told(number)))
+        self.axis.setAccessibleName(tr("What is saved"))
+        self.head.title.setToolTip(tip(told("allowed")))
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.chart, 1)
-        self.setFocusProxy(self.chart)
+        self.start_at(self.chart)
 
     def request(self, session: Session) -> Task[Line] | None:
         """The curve of the chosen score, None where it is not traced."""
@@ -71,16 +96,11 @@ class CurveView(View):
         if found is None:
             study = session.study
             if study is not None and session.score:
-                label = METHODS[session.score].label.lower()
                 self.empty = ("How many heads can go",
-                              f"Switch heads off one after the other by {label}, and in 20 random "
-                              "orders to compare with.")  # fmt: skip
-                can = not by_name("trace_curve").why_off(session)
-                self.empty_actions = (("trace_curve", "Draw the curve"),) if can else ()
+                              tr(ONE_BY_ONE, score=tr(METHODS[session.score].label)))  # fmt: skip
             else:
                 self.empty = type(self).empty
-                ready = session.trial is not None
-                self.empty_actions = (("measure_heads", "Measure…"),) if ready else ()
+            self.empty_actions = possible(session, *STEPS)[:1]
             return None
         return _given(found)
 
@@ -89,6 +109,13 @@ class CurveView(View):
         assert self.session is not None
         self.chart.show_line(result, self.axis.choice)
         self.chart.show_off(self.session.off)
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every point of the curve: what is off, saved and right there; then random orders."""
+        line = self.chart.line
+        if line is None or self._stack.currentWidget() is not self.content:
+            return None
+        return [[tr(one) for one in COLUMNS], *point_rows(line)]
 
     def figure(self, session: Session) -> Spec | None:
         """The same curve on paper, over the same axis."""
@@ -102,6 +129,8 @@ class CurveView(View):
             return
         if name == "off":
             self.chart.show_off(self.session.off)
+            if self.chart.hasFocus():
+                self.told.emit(self.chart.words)
         if name == "work":
             self._show_work(self.session)
 
@@ -116,20 +145,25 @@ class CurveView(View):
             self.axis.choose("time")
         if not has and self.axis.choice == "time":
             self.axis.choose("heads")
-        self.axis.allow("time", has, MEASURED if has else UNTIMED)
+        self.axis.allow("time", has, tr(MEASURED if has else UNTIMED))
         self._show_work(session)
 
     def _show_work(self, session: Session) -> None:
         """A clock to measure with, or what is timed and how far, and how to stop it."""
         job = next((one for one in session.work if one.key == TIMES and one.state in GOING), None)
         reason = by_name("time_curve").why_off(session)
-        self.clock.wear(*("stop", "Stop timing") if job else ("clock", reason or CLOCK))
+        self._timing = job is not None
+        self.clock.wear(*("stop", tr("Stop timing")) if job else ("clock", tr(reason or CLOCK)))
         self.clock.setEnabled(job is not None or not reason)
-        part = f", {job.done / job.total:.0%}".replace("%", " %") if job and job.total else ""
-        self.head.note.say(f"timing{part}{job.note and ' · '}{job.note}" if job else NOTE)
+        if job is None:
+            self.head.note.say(tr(NOTE))
+            return
+        far = 100 * job.done / job.total if job.total else 0.0
+        part = tr("timing, {percent:.0f} %", percent=far) if job.total else tr("timing")
+        self.head.note.say(" · ".join(filter(None, (part, tr(job.note)))))
 
     def _time(self) -> None:
-        if self.clock.accessibleName() == "Stop timing":
+        if self._timing:
             self.halted.emit()
         else:
             self.asked.emit("time_curve")

@@ -12,8 +12,10 @@ from hgviz.analysis.orders import Key
 from hgviz.core import HeadId, Off, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import theme
-from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line
+from hgviz.gui.controls import GAP, Button, IconButton, PaneHead, Picker, Words, label, line, tip
+from hgviz.gui.language import tr
 from hgviz.gui.prune.bar import ShadeBar
+from hgviz.gui.prune.explained import explained
 from hgviz.gui.prune.masks import MaskList
 from hgviz.gui.prune.pruning import LONG, TIMES
 from hgviz.gui.prune.shades import PER, Shades, offered, shades
@@ -40,6 +42,8 @@ class HeadsView(View):
     empty = ("Open a model to switch its heads off", "Every head is one cell here.")
     empty_actions = (("open_sample", "Open the sample"),)
 
+    topic = "prune-heads"
+
     switched = Signal(object, bool)
     coloured = Signal(str, str)  # by which score, per what
     picked = Signal(object)  # a set of heads that was kept
@@ -50,11 +54,11 @@ class HeadsView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead("Heads")
-        self.undo = IconButton("undo", "Undo (Ctrl+Z)")
-        self.redo = IconButton("redo", "Redo (Ctrl+Shift+Z)")
-        self.clear = IconButton("eye", "Switch all heads on")
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.head = PaneHead(tr(self.title))
+        self.undo = IconButton("undo", tr("Undo (Ctrl+Z)"))
+        self.redo = IconButton("redo", tr("Redo (Ctrl+Shift+Z)"))
+        self.clear = IconButton("eye", tr("Switch all heads on (Ctrl+Shift+A)"))
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         for button, action in (
             (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on"),
             (self.export, "export"),
@@ -63,28 +67,28 @@ class HeadsView(View):
             button.clicked.connect(self._asked)
         self.head.add(self.undo, self.redo, self.clear, self.export)
         self.colour, self.per = Picker(), Picker()
-        self.colour.setAccessibleName("Colour")
+        self.colour.setAccessibleName(tr("Colour"))
         self.colour.setSizeAdjustPolicy(
             Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self.colour.setMinimumContentsLength(10)
-        self.per.setAccessibleName("per")
+        self.per.setAccessibleName(tr("Colour: what the score is per"))
         for key, words in PER.items():
-            self.per.addItem(words, key)
+            self.per.addItem(tr(words), key)
         for picker in (self.colour, self.per):
             picker.activated.connect(self._coloured)
-        self.measure = Button("Measure…")
+        self.measure = Button(tr("Measure…"))
         self.measure.setProperty("action", "measure_heads")
         self.measure.clicked.connect(self._measure)
         controls = QHBoxLayout()
         controls.setContentsMargins(16, 4, 16, 4)
         controls.setSpacing(8)
-        self._words = [label(one, factor=0.92, kind="secondary") for one in ("Colour", "per")]
-        controls.addWidget(self._words[0])
+        self._word = label(tr("Colour"), factor=0.92, kind="secondary")
+        controls.addWidget(self._word)
         controls.addWidget(self.colour, 1)
-        controls.addWidget(self._words[1])
         controls.addWidget(self.per)
         controls.addWidget(self.measure)
+        self._measuring = False
         self.wall = HeadWall()
         self._left: tuple[Off, str] = (frozenset(), "")  # off in a new model, and what to say of it
         self.wall.switched.connect(self.switched)
@@ -99,11 +103,12 @@ class HeadsView(View):
         self.room.viewport().setAutoFillBackground(False)
         self.wall.setAutoFillBackground(False)
         self.bar = ShadeBar()
-        self.hint = Words(HINT, factor=0.92, kind="secondary")
+        self.hint = Words(tr(HINT), factor=0.92, kind="secondary")
         self.masks = MaskList()
         self.masks.picked.connect(self.picked)
         self.masks.dropped.connect(self.dropped)
         self.masks.renamed.connect(self.renamed)
+        self.masks.told.connect(self.told)
         self.masks.keep.clicked.connect(self._keep)
         said = QWidget()
         row = QGridLayout(said)
@@ -119,7 +124,7 @@ class HeadsView(View):
         column.addWidget(said)
         column.addWidget(line())
         column.addWidget(self.masks)
-        self.setFocusProxy(self.wall)
+        self.start_at(self.wall)
 
     # --- what it shows ----------------------------------------------------------------------------
 
@@ -142,6 +147,20 @@ class HeadsView(View):
         for name in self.watches:
             self.noticed(name)
 
+    def as_table(self) -> list[list[str]] | None:
+        """Every head: whether it is off, and its score as the wall says it."""
+        session = self.session
+        if session is None or session.spec is None:
+            return None
+        found = self.wall.shades
+        rows = [[tr("head"), tr("switched off"), found.label or tr("score"), tr("low"), tr("high")]]
+        for head in session.spec.heads:
+            one = found.heads.get(head)
+            numbers = (one.value, one.low, one.high) if one is not None else ()
+            cells = [f"{number:.6g}" for number in numbers] or [""] * 3
+            rows.append([f"{head}", f"{int(head in session.off)}", *cells])
+        return rows
+
     def figure(self, session: Session) -> Spec | None:
         """The scores that colour the wall, the most needed head first."""
         if session.study is None or not session.score:
@@ -159,7 +178,8 @@ class HeadsView(View):
             self.wall.show_model(session.spec)
         if name in ("off", "spec"):
             self.wall.show_off(session.off)
-            self.head.note.say(f"{len(session.off)} of {len(session.spec.heads)} switched off")
+            many = {"n": len(session.off), "total": len(session.spec.heads)}
+            self.head.note.say(tr("{n:,} of {total:,} switched off", **many))
             self.clear.setEnabled(bool(session.off))
         if name == "selection":
             self.wall.show_cursor(session.selection.head_id)
@@ -176,37 +196,42 @@ class HeadsView(View):
     def _offer_measuring(self, session: Session) -> None:
         job = next((one for one in session.work if one.key in LONG and one.state in GOING), None)
         ready = session.trial is not None
-        self.measure.setText("Stop" if job else "Measure…")
+        self._measuring = job is not None
+        self.measure.setText(tr("Stop") if job else tr("Measure…"))
         self.measure.setIcon(theme.icon("stop", gap=GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
-        self.measure.setToolTip(
+        self.measure.setToolTip(tr(
             "Milliseconds stay once all points have them" if job and job.key == TIMES
             else "What is measured stays" if job else "Measure what every head is worth"
             if ready else "Choose data first"
-        )  # fmt: skip
+        ))  # fmt: skip
         if job is None:
             off, left = self._left
-            self.hint.say(left if left and off == session.off else HINT)
+            self.hint.say(left if left and off == session.off else tr(HINT))
         else:
-            part = f"{job.done / job.total:.0%}".replace("%", " %") if job.total else ""
-            self.hint.say(" · ".join(filter(None, (job.title, job.note, part))))
+            far = 100 * job.done / job.total if job.total else 0.0
+            part = tr("{percent:.0f} %", percent=far) if job.total else ""
+            self.hint.say(" · ".join(filter(None, (tr(job.title), tr(job.note), part))))
 
     def _offer(self, study: Study | None) -> None:
         session = self.session
         assert session is not None
-        there = [(one.name, one.label) for one in offered(study)]
+        there = [(one.name, tr(one.label)) for one in offered(study)]
         shown = [(self.colour.itemData(n), self.colour.itemText(n))
                  for n in range(self.colour.count())]  # fmt: skip
         if not there:
-            there = [("", "Not measured yet")]
+            there = [("", tr("Not measured yet"))]
         if there != shown:
             self.colour.clear()
-            for name, words in there:
+            for at, (name, words) in enumerate(there):
                 self.colour.addItem(words, name)
+                said = explained(name) if name else ""
+                self.colour.setItemData(at, tip(said), Qt.ItemDataRole.ToolTipRole)
         self.colour.setEnabled(study is not None)
         self.per.setEnabled(study is not None)
         self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
         self.per.setCurrentIndex(max(0, self.per.findData(session.per)))
+        self.colour.setToolTip(tip(explained(session.score)) if session.score else "")
 
     # --- what it asks for -------------------------------------------------------------------------
 
@@ -223,10 +248,10 @@ class HeadsView(View):
             self.told.emit(status_words(self.session, self.wall))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The words before the pickers give way."""
+        """The word before the pickers gives way, and masks in a low window."""
         super().resizeEvent(event)
-        for one in self._words:
-            one.setVisible(self.width() >= NARROW)
+        self._word.setVisible(self.width() >= NARROW)
+        self.masks.fit()
 
     def _choose(self, head: HeadId) -> None:
         assert self.session is not None
@@ -240,7 +265,7 @@ class HeadsView(View):
         self.coloured.emit(self.colour.currentData(), per)
 
     def _measure(self) -> None:
-        if self.measure.text() == "Stop":
+        if self._measuring:
             self.halted.emit()
         else:
             self.asked.emit("measure_heads")
@@ -253,13 +278,16 @@ class HeadsView(View):
 
 
 def left_words(before: Off, session: Session) -> str:
-    """This is another model: all its heads are on; Ctrl+Z switches 6 off as before."""
+    """This is another model: all its heads are on · Ctrl+Z switches off what was off before: 6."""
     if not before or before == session.off:
         return ""
-    count = "it" if len(before) == 1 else f"{len(before)}"
-    again = f"; Ctrl+Z switches {count} off as before" if session.history.past else ""
-    now = f"{len(session.off)} of its heads are off" if session.off else "all its heads are on"
-    return f"This is another model: {now}{again}."
+    now = (
+        tr("This is another model: {n:,} of its heads are off", n=len(session.off))
+        if session.off
+        else tr("This is another model: all its heads are on")
+    )
+    again = tr("Ctrl+Z switches off what was off before: {n:,}", n=len(before))
+    return f"{now} · {again}" if session.history.past else now
 
 
 def status_words(session: Session, wall: HeadWall) -> str:
@@ -268,7 +296,8 @@ def status_words(session: Session, wall: HeadWall) -> str:
     if spec is None:
         return ""
     chosen = wall.words(session.selection.head_id).replace("\n", " · ")
-    return f"{len(session.off)} of {len(spec.heads)} heads off   ·   {chosen}"
+    many = {"n": len(session.off), "total": len(spec.heads)}
+    return f"{tr('{n:,} of {total:,} heads off', **many)}   ·   {chosen}"
 
 
 def _plain() -> Task[Shades]:

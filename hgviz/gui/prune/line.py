@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hgviz.analysis import curves
-from hgviz.gui.prune.shades import PER
+from hgviz.gui.language import tr
 from hgviz.study import Curve, Study
 
 if TYPE_CHECKING:
     from hgviz.session import Session
+
+ORDERS = {
+    "score": "cheapest first",
+    "parameters": "cheapest first, per parameter",
+    "flops": "cheapest first, per FLOP",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +70,9 @@ def line_of(session: Session, axis: str) -> Line | None:
     band_x = band.removed if axis == "heads" else share
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = curves.allowed(one)
-    words = (
-        "cheapest first" if session.per == "score" else f"cheapest first, per {PER[session.per]}"
+    return Line(
+        one, band, x, band_x, each, axis == "time", tr(ORDERS[session.per]), allowed, proven
     )
-    return Line(one, band, x, band_x, each, axis == "time", words, allowed, proven)
 
 
 def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
@@ -85,18 +90,63 @@ def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
 
 def allowed_words(line: Line) -> str:
     """42 can go: less than 1 point lost, at 95 % 36."""
-    if line.proven == line.allowed and line.allowed:
-        return f"{line.allowed} can go: at most 1 point lost, at 95 %"
     if not line.allowed:
-        return "none can go without losing more than 1 point"
-    sure = f"{line.proven} of them" if line.proven else "none"
-    return f"{line.allowed} can go: at most 1 point lost; at 95 % {sure}"
+        return tr("none can go without losing more than 1 point")
+    if line.proven == line.allowed:
+        return tr("{n} can go: at most 1 point lost, at 95 %", n=line.allowed)
+    if not line.proven:
+        return tr("{n} can go: at most 1 point lost; at 95 % none", n=line.allowed)
+    return tr(
+        "{n} can go: at most 1 point lost; at 95 % {sure} of them", n=line.allowed, sure=line.proven
+    )
 
 
 def said(line: Line) -> str:
-    """The picture in a sentence."""
+    """The picture in words."""
+    whole, bare = (100 * float(line.curve.values[at]) for at in (0, -1))
+    return " · ".join((
+        tr("whole model {whole:.1f} % right, without heads {bare:.1f} %", whole=whole, bare=bare),
+        allowed_words(line),
+    ))  # fmt: skip
+
+
+def point_words(line: Line, at: int) -> str:
+    """What was measured at a point: 12 heads off: 57.8 % (57.1 to 58.5), and its times."""
     one = line.curve
-    return (
-        f"The whole model has {100 * one.values[0]:.1f} % right, without its heads "
-        f"{100 * one.values[-1]:.1f} %; {allowed_words(line)}."
+    count = int(one.removed[at])
+    ends = {
+        "value": 100 * float(one.values[at]),
+        "low": 100 * float(one.low[at]),
+        "high": 100 * float(one.high[at]),
+    }
+    said = (
+        tr("1 head off: {value:.1f} % ({low:.1f} to {high:.1f})", **ends)
+        if count == 1
+        else tr("{n:,} heads off: {value:.1f} % ({low:.1f} to {high:.1f})", n=count, **ends)
     )
+    if one.times is None:
+        return said
+    whole, smaller = one.times[at]
+    timed = tr(
+        "{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns",
+        smaller=smaller, whole=whole,
+    )  # fmt: skip
+    return f"{said}\n{timed}"
+
+
+def point_rows(line: Line) -> list[list[str]]:
+    """A row for every point of the curve, then for the middle of random orders and its band."""
+    one, band = line.curve, line.band
+    times = one.times if one.times is not None else np.zeros((len(one.removed), 0))
+    rows = []
+    for at, count in enumerate(one.removed):
+        numbers = (
+            line.x[at], one.values[at], one.low[at], one.high[at], one.change[at],
+            one.change_low[at], one.change_high[at], *times[at],
+        )  # fmt: skip
+        rows.append([line.label, f"{count}", *(f"{number:.6g}" for number in numbers)])
+    for at, count in enumerate(band.removed):
+        numbers = (line.band_x[at], band.middle[at], band.low[at], band.high[at])
+        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
+        rows.append([said, f"{count}", *(f"{number:.6g}" for number in numbers)])
+    return [[*row, *[""] * (11 - len(row))] for row in rows]

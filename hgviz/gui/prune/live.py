@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz.analysis.orders import costs
 from hgviz.analysis.trial import Trial
@@ -15,8 +15,10 @@ from hgviz.core import ModelSpec, Off, Step, Task
 from hgviz.examples import SEED
 from hgviz.gui import theme
 from hgviz.gui.actions import by_name
-from hgviz.gui.controls import Button, PaneHead, Progress, Words, label
+from hgviz.gui.controls import Button, PaneHead, Progress, Words, label, tip
+from hgviz.gui.language import tr
 from hgviz.gui.prune import chart
+from hgviz.gui.prune.explained import told
 from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.prune.studied import wanting
 from hgviz.gui.views.base import View
@@ -24,8 +26,10 @@ from hgviz.gui.views.base import View
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-RIGHT = {"classes": "Accuracy", "next": "Next {} right", "masked": "Hidden {} right"}
-EARLY = "Looking early is not corrected for: the interval holds for a number chosen beforehand."
+RIGHT = {"classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right"}
+COLUMNS = ("seen", "share right", "low", "high")
+WITHOUT = "Write the model without the heads that are off"
+LINES = {"Whole model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
 
 
 class LiveView(View):
@@ -45,33 +49,40 @@ class LiveView(View):
         ("choose_data", "Choose data…"),
     )
 
+    topic = "prune-score"
+
     stopped = Signal()
     resumed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead("Accuracy")
-        self.change = Button("Choose data…")
+        self.head = PaneHead(tr("Accuracy"))
+        self.change = Button(tr("Choose data…"))
         self.change.clicked.connect(self._change)
-        self.remove = Button("Remove for good…")
+        self.remove = Button(tr("Remove for good…"))
         self.remove.clicked.connect(self._remove)
         self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
         self.percent = label("%", factor=1.55, kind="secondary")
         self.interval = label("", factor=1.08, weight=600)
-        self.early = label("95 % interval", factor=0.92, kind="secondary")
-        self.early.setToolTip(EARLY)
+        self.early = label(tr("95 % interval"), factor=0.92, kind="secondary")
+        self.early.setToolTip(tip(told("early")))
+        for one in (self.value, self.percent, self.interval):
+            one.setToolTip(tip(told("right")))
+        self.names: dict[str, QLabel] = {}
         self.lines: dict[str, Words] = {}
         self.grid = grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(3)
-        for row, name in enumerate(("Whole model", "Difference", "Changed", "Saved")):
-            grid.addWidget(label(name, factor=0.92, kind="secondary"), row, 0)
+        for row, (name, number) in enumerate(LINES.items()):
+            self.names[name] = label(tr(name), factor=0.92, kind="secondary")
+            self.names[name].setToolTip(tip(told(number)))
+            grid.addWidget(self.names[name], row, 0)
             self.lines[name] = Words(factor=0.92, weight=500)
             grid.addWidget(self.lines[name], row, 1)
         grid.setColumnStretch(1, 1)
         self.progress = Progress()
-        self.stop = Button("Stop", "stop")
+        self.stop = Button(tr("Stop"), "stop")
         self.stop.setFixedWidth(92)
         self.stop.clicked.connect(self._stop)
         self.told = Words(factor=0.92, kind="secondary")
@@ -123,9 +134,9 @@ class LiveView(View):
         spec = session.spec
         if not session.data:
             if spec is not None and (spec.two_texts or spec.goal == "states"):
-                reads = "It reads two texts" if spec.two_texts else "It gives hidden states only"
-                self.empty = ("This model cannot be scored here", f"{reads}.")
-                self.empty_actions = ()
+                reads = "It reads two texts." if spec.two_texts else "It gives hidden states only."
+                self.empty = ("This model cannot be scored here", reads)
+                self.empty_actions = (("open", "Open another…"), ("open_sample", "Open the sample"))
             elif (said := wanting(session)) is not None:
                 self.empty, self.empty_actions = said
             elif session.model is None and not session.checkpoint:
@@ -145,51 +156,77 @@ class LiveView(View):
         off = len(session.off)
         reason = by_name("remove_heads").why_off(session)
         self.remove.setEnabled(not reason)
-        self.remove.setToolTip(reason or "Write the model without the heads that are off")
-        heads = "1 head" if off == 1 else f"{off} heads"
+        self.remove.setToolTip(tr(reason or WITHOUT))
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
-        metric = RIGHT[asked].format(noun.rpartition(" ")[2])
-        self.head.title.setText(f"{metric} with {heads} off" if off else f"{metric}, whole model")
+        metric = tr(RIGHT[asked], noun=tr(noun.rpartition(" ")[2]))
+        self.head.title.setText(title_words(metric, off))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
-        self.chart.show_trial(result, f"{noun}s evaluated")
-        for line, words in zip(self.sample, sample_words(result), strict=True):
-            line.say(words)
+        self.chart.show_trial(result, tr("{noun}s evaluated", noun=tr(noun)))
+        for line, sampled in zip(self.sample, sample_words(result), strict=True):
+            line.say(sampled)
         found = result.paired if result else None
         if result is None or found is None or not result.seen:
             self.value.setText("–")
             self.interval.setText("")
             for one in self.lines.values():
                 one.say("")
-            self.told.say("Reading the data" if result is None else "Asking the model")
+            self.told.say(tr("Reading the data") if result is None else tr("Asking the model"))
             self.progress.show_part(0.0)
             self.stop.setVisible(False)
             return
         score, whole = found.score, found.whole
         self.value.setText(f"{100 * score.value:.1f}")
-        self.interval.setText(f"{100 * score.low:.1f} to {100 * score.high:.1f} %")
+        ends = {"low": 100 * score.low, "high": 100 * score.high}
+        self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
+        share = 100 * whole.value
         self.lines["Whole model"].say(
-            f"{100 * whole.value:.1f} %" + ("" if result.done else " on the same ones")
+            tr("{share:.1f} %", share=share)
+            if result.done
+            else tr("{share:.1f} % on the same ones", share=share)
         )
         if result.off:
             self.lines["Difference"].say(difference(found.difference, found.low, found.high))
-            self.lines["Changed"].say(
-                f"{found.lost:,} lost, {found.won:,} won; McNemar p {p_words(found.p)}"
-            )
+            self.lines["Changed"].say(tr(
+                "{lost:,} lost, {won:,} won; McNemar p {p}",
+                lost=found.lost, won=found.won, p=p_words(found.p),
+            ))  # fmt: skip
         else:
-            self.lines["Difference"].say("0: no head is off")
-            self.lines["Changed"].say("none")
+            self.lines["Difference"].say(tr("0: no head is off"))
+            self.lines["Changed"].say(tr("none"))
         self.lines["Saved"].say(saved_words(session.spec, result.off))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
-        told = f"{result.seen:,} of {result.total:,} {noun}s"
+        seen = {"seen": result.seen, "total": result.total, "noun": tr(noun)}
+        words = [tr("{seen:,} of {total:,} {noun}s", **seen)]
         self.stop.setVisible(not result.done)
-        self.stop.setText("Go on" if result.stopped else "Stop")
+        self.stop.setText(tr("Go on") if result.stopped else tr("Stop"))
         self.stop.wear("capture" if result.stopped else "stop")
         if not result.done:
-            told += " · stopped" if result.stopped else " · looking early is not corrected for"
-        self.told.say(told)
-        self.setAccessibleDescription(f"{self.head.title.text()}: {100 * score.value:.1f} %")
+            early = tr("looking early is not corrected for")
+            words.append(tr("stopped") if result.stopped else early)
+        self.told.say(" · ".join(words))
+        said = share_words(score.value, score.low, score.high)
+        self.setAccessibleDescription(f"{self.head.title.text()}: {said}")
+
+    def as_table(self) -> list[list[str]] | None:
+        """The score as it grew, in shares, then what the page says of the places seen last."""
+        trial = self.session.trial if self.session is not None else None
+        found = trial.paired if trial is not None else None
+        if trial is None or found is None or not trial.points:
+            return None
+        rows = [[tr(one) for one in COLUMNS]]
+        for one in trial.points:
+            rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
+        whole = found.whole
+        for name, numbers in (
+            ("whole model", (whole.value, whole.low, whole.high)),
+            ("difference", (found.difference, found.low, found.high)),
+            ("lost", (found.lost,)), ("won", (found.won,)), ("McNemar p", (found.p,)),
+        ):  # fmt: skip
+            cells = [repr(one) for one in numbers]
+            rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
+        return rows
 
     def resizeEvent(self, event: object) -> None:
         """The numbers keep their width, the chart takes the rest."""
@@ -219,7 +256,7 @@ class GrowthChart(QWidget):
         self.trial: Trial | None = None
         self.title = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("How the score grew")
+        self.setAccessibleName(tr("How the score grew"))
 
     def sizeHint(self) -> QSize:
         """What it likes."""
@@ -230,10 +267,11 @@ class GrowthChart(QWidget):
         self.trial, self.title = trial, title
         if trial is not None and trial.points:
             last = trial.points[-1]
-            self.setAccessibleDescription(
-                f"{100 * last.value:.1f} %, from {100 * last.low:.1f} to {100 * last.high:.1f} %, "
-                f"after {last.seen:,} of {trial.total:,}"
-            )
+            self.setAccessibleDescription(tr(
+                "{share} after {seen:,} of {total:,}",
+                share=share_words(last.value, last.low, last.high),
+                seen=last.seen, total=trial.total,
+            ))  # fmt: skip
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -272,12 +310,28 @@ class GrowthChart(QWidget):
             painter.drawEllipse(QPointF(x, axes.y(last.value)), 3, 3)
             above = -12 if last.value <= whole else 12
             end = QPointF(box.right() - 130, max(box.top() + 8, min(y + above, box.bottom() - 8)))
-            chart.note(painter, "whole model", now.text, end, box, 500)
+            chart.note(painter, tr("whole model"), now.text, end, box, 500)
 
 
 def difference(value: float, low: float, high: float) -> str:
     """+0.05 points, −0.10 to +0.21."""
-    return f"{points(value)} points, {points(low)} to {points(high)}"
+    ends = {"low": points(low), "high": points(high)}
+    return tr("{value} points, {low} to {high}", value=points(value), **ends)
+
+
+def share_words(value: float, low: float, high: float) -> str:
+    """57.8 % (57.1 to 58.5)."""
+    ends = {"low": 100 * low, "high": 100 * high}
+    return tr("{value:.1f} % ({low:.1f} to {high:.1f})", value=100 * value, **ends)
+
+
+def title_words(metric: str, off: int) -> str:
+    """Accuracy with 2 heads off."""
+    if not off:
+        return tr("{metric}, whole model", metric=metric)
+    if off == 1:
+        return tr("{metric} with 1 head off", metric=metric)
+    return tr("{metric} with {n:,} heads off", metric=metric, n=off)
 
 
 def points(share: float) -> str:
@@ -298,19 +352,25 @@ def sample_words(trial: Trial | None) -> tuple[str, str]:
     if trial is None or not trial.examples.among:
         return "", ""
     examples = trial.examples
-    noun = "texts" if examples.asked == "classes" else "windows"
-    return f"{len(examples):,} of {examples.among:,} {noun},", f"drawn with seed {SEED}"
+    many = {"n": len(examples), "among": examples.among}
+    said = (
+        tr("{n:,} of {among:,} texts,", **many)
+        if examples.asked == "classes"
+        else tr("{n:,} of {among:,} windows,", **many)
+    )
+    return said, tr("drawn with seed {seed}", seed=SEED)
 
 
 def saved_words(spec: ModelSpec | None, off: Off) -> str:
     """295 k parameters (4.7 %) that go with the heads."""
     if spec is None or not off:
-        return "nothing"
+        return tr("nothing")
     parameters, _ = costs(spec, np.ones(1))
     count = float(parameters[[head in off for head in spec.heads]].sum())
     size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
-    share = f" ({100 * count / spec.parameters:.1f} %)" if spec.parameters else ""
-    return f"{size} parameters{share}"
+    if not spec.parameters:
+        return tr("{size} parameters", size=size)
+    return tr("{size} parameters ({share:.1f} %)", size=size, share=100 * count / spec.parameters)
 
 
 def _given(trial: Trial | None) -> Task[Trial | None]:

@@ -29,7 +29,8 @@ from hgviz.analysis.trial import Trial
 from hgviz.core import ModelSpec, Off
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label, tip
-from hgviz.gui.prune.live import difference, saved_words
+from hgviz.gui.language import tr
+from hgviz.gui.prune.live import difference, saved_words, share_words
 from hgviz.study import Mask
 
 Index = QModelIndex | QPersistentModelIndex
@@ -109,11 +110,13 @@ class MaskList(QWidget):
     picked = Signal(object)
     dropped = Signal(str)
     renamed = Signal(str, str)
+    told = Signal(str)  # about the mask that the keyboard is on
 
     def __init__(self) -> None:
         super().__init__()
-        self.keep = Button("Keep this mask", kind="link")
-        self.none = Words("Keep a mask to compare it with others.", factor=0.92, kind="secondary")
+        self.keep = Button(tr("Keep this mask"), kind="link")
+        compare = tr("Keep a mask to compare it with others.")
+        self.none = Words(compare, factor=0.92, kind="secondary")
         self.list = QTreeWidget()
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
@@ -122,24 +125,25 @@ class MaskList(QWidget):
         painter.renamed.connect(self.renamed)
         self.list.setItemDelegate(painter)
         self.list.setUniformRowHeights(True)
-        self.list.setAccessibleName("Masks")
+        self.list.setAccessibleName(tr("Masks"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.list.itemClicked.connect(self._take)
         self.list.itemActivated.connect(self._take)
+        self.list.currentItemChanged.connect(self._tell)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         for words, keys, does in (
             ("Rename this mask", Qt.Key.Key_F2, self._rename),
             ("Forget this mask", Qt.Key.Key_Delete, self._drop),
         ):
-            action = QAction(words, self.list)
+            action = QAction(tr(words), self.list)
             action.setShortcut(QKeySequence(keys))
             action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
             action.triggered.connect(does)
             self.list.addAction(action)
         above = QHBoxLayout()
         above.setContentsMargins(16, 0, 12, 0)
-        above.addWidget(label("Masks", weight=600), 1)
+        above.addWidget(label(tr("Masks"), weight=600), 1)
         above.addWidget(self.keep)
         said = QHBoxLayout()
         said.setContentsMargins(16, 0, 16, 8)
@@ -158,7 +162,7 @@ class MaskList(QWidget):
     ) -> None:
         """List them; the one that is on the wall is marked."""
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
-        shown = (masks, off, going, self._most)
+        shown = (masks, off, going)
         if shown == self._shown:
             return
         self._shown = shown
@@ -172,10 +176,10 @@ class MaskList(QWidget):
             item.setData(0, HERE, here)
             item.setData(0, LINES, lines)
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
-            said = ", ".join(" ".join(filter(None, sides)) for sides in lines)
-            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, said)
-            heads = ", ".join(map(str, sorted(mask.off))) or "no head is off"
-            item.setToolTip(0, tip(f"{mask.name}: {heads}"))
+            said = [" ".join(filter(None, sides)) for sides in lines]
+            said += [tr("on the wall now")] * here
+            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, ", ".join(said))
+            item.setToolTip(0, tip(heads_words(mask)))
             self.list.addTopLevelItem(item)
             if here:
                 self.list.setCurrentItem(item)
@@ -183,8 +187,12 @@ class MaskList(QWidget):
             self.list.setFocus()
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
-        self.list.setFixedHeight(ROW * min(self._most, len(masks)) + 2)
+        self.fit()
         self.keep.setEnabled(all(one.off != off for one in masks))
+
+    def fit(self) -> None:
+        """As many rows as the height of the window has room for."""
+        self.list.setFixedHeight(ROW * min(self._most, self.list.topLevelItemCount()) + 2)
 
     @property
     def _most(self) -> int:
@@ -200,6 +208,10 @@ class MaskList(QWidget):
     def _take(self, item: QTreeWidgetItem) -> None:
         self.picked.emit(item.data(0, MASK).off)
 
+    def _tell(self, item: QTreeWidgetItem | None) -> None:
+        if item is not None and self.list.hasFocus():
+            self.told.emit(heads_words(item.data(0, MASK)))
+
     def _rename(self) -> None:
         item = self.list.currentItem()
         if item is not None:
@@ -214,15 +226,23 @@ class MaskList(QWidget):
 def mask_lines(mask: Mask, spec: ModelSpec | None, going: bool) -> tuple[tuple[str, str], ...]:
     """("12 cheapest", "57.8 % (57.1 to 58.5)"), ("12 off, saves 295 k …", "−0.05 points, …")."""
     count, score, change = len(mask.off), mask.score, mask.change
-    off = f"{count} off, saves {saved_words(spec, mask.off)}" if count else "no head is off"
+    saved = saved_words(spec, mask.off)
+    off = tr("{n:,} off, saves {saved}", n=count, saved=saved) if count else tr("no head is off")
+    name = tr(mask.name)  # which it may have from here: Whole model, 3 off
     if score is None:
-        return (mask.name, "measuring" if going else "not scored"), (off, "")
-    value = f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+        return (name, tr("measuring") if going else tr("not scored")), (off, "")
+    value = share_words(score.value, score.low, score.high)
     beside = difference(*change) if change is not None and count else ""
     if score.seen < score.total:
-        seen = f"{score.seen / max(1, score.total):.0%} seen".replace("%", " %")
-        beside = f"{seen}; {beside}" if beside else seen
-    return (mask.name, value), (off, beside)
+        seen = tr("{percent:.0f} % seen", percent=100 * score.seen / max(1, score.total))
+        beside = " · ".join(filter(None, (seen, beside)))
+    return (name, value), (off, beside)
+
+
+def heads_words(mask: Mask) -> str:
+    """3 off: 0.0, 2.1, 2.2."""
+    heads = ", ".join(map(str, sorted(mask.off))) or tr("no head is off")
+    return f"{tr(mask.name)}: {heads}"
 
 
 __all__ = ["MaskList", "mask_lines"]

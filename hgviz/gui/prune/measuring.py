@@ -5,8 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from hgviz.gui.controls import Button, Check, label
+from hgviz.gui.controls import Button, Check, label, tip
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.prune.explained import explained_all
 
 # arrays of a study, what they are called, what they cost, whether they are measured at first
 CHOICES = (
@@ -17,6 +19,10 @@ CHOICES = (
     (("alone",), "Loss change with one head alone in its layer", "half a scoring a head", False),
     (("shapley",), "Shapley values, 20 random orders", "20 scorings a head", False),
 )  # fmt: skip
+HOW = (
+    "The quickest comes first, and colours the wall while the rest is on its way. Stop keeps what "
+    "is measured."
+)
 
 
 class MeasureDialog(Overlay):
@@ -27,11 +33,8 @@ class MeasureDialog(Overlay):
 
     def __init__(self, over: QWidget, there: frozenset[str]) -> None:
         super().__init__(over)
-        self.body.addWidget(label("Measure what every head is worth", factor=1.15, weight=600))
-        said = label(
-            "The quickest comes first, and colours the wall while the rest is on its way. Stop "
-            "keeps what is measured.", kind="secondary",
-        )  # fmt: skip
+        self.body.addWidget(label(tr("Measure what every head is worth"), factor=1.15, weight=600))
+        said = label(tr(HOW), kind="secondary")
         said.setWordWrap(True)
         self.body.addWidget(said)
         grid = QGridLayout()
@@ -40,22 +43,24 @@ class MeasureDialog(Overlay):
         grid.setVerticalSpacing(6)
         self.boxes: list[Check] = []
         for row, (names, words, cost, first) in enumerate(CHOICES):
-            box = Check(words)
+            box = Check(tr(words))
+            box.setToolTip(tip(explained_all(names)))
             known = set(names) <= there
             box.setChecked(first or known)
             grid.addWidget(box, row, 0)
-            told = "measured" if known else cost
+            told = tr("measured") if known else tr(cost)
+            box.setAccessibleDescription(f"{told}\n{explained_all(names)}")
             grid.addWidget(label(told, factor=0.92, kind="secondary"), row, 1)
             box.toggled.connect(self._fit)
             self.boxes.append(box)
-        self.curve = Check("Then draw how many heads can go")
+        self.curve = Check(tr("Then draw how many heads can go"))
         self.curve.setChecked(True)
         grid.addWidget(self.curve, len(CHOICES), 0)
-        grid.addWidget(label("21 orders", factor=0.92, kind="secondary"), len(CHOICES), 1)
+        grid.addWidget(label(tr("21 orders"), factor=0.92, kind="secondary"), len(CHOICES), 1)
         self.body.addSpacing(8)
         self.body.addLayout(grid)
         self.body.addSpacing(8)
-        self.go = Button("Measure", kind="filled")
+        self.go = Button(tr("Measure"), kind="filled")
         self.go.clicked.connect(self._accept)
         self.offer(self.go)
 

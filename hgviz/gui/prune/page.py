@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.controls import Segments
+from hgviz.gui.language import tr
 from hgviz.gui.prune.changed import ChangedView
 from hgviz.gui.prune.curve import CurveView
 from hgviz.gui.prune.heads import HeadsView
@@ -44,13 +45,15 @@ class PrunePage(QWidget):
             "changed": self.changed,
             "slices": self.slices,
         }
-        self.tabs = tuple(Segments(TABLES) for _ in self.tables)  # the same on both
-        for table, tabs in zip(self.tables.values(), self.tabs, strict=True):
-            table.head.add_beside_title(tabs)
-            tabs.chosen.connect(self.show_table)
+        tabs = tuple((name, tr(words), icon) for name, words, icon in TABLES)
+        self.tabs = tuple(Segments(tabs) for _ in self.tables)  # the same on both
+        for table, row in zip(self.tables.values(), self.tabs, strict=True):
+            table.head.add_beside_title(row)
+            table.head.title.hide()  # the tabs say it, or the bar
+            row.chosen.connect(self.show_table)
         self.across = QSplitter(Qt.Orientation.Horizontal)
         self.down = QSplitter(Qt.Orientation.Vertical)
-        self.which = Segments((("curve", "How many can go", ""), *TABLES))
+        self.which = Segments((("curve", tr("How many can go"), ""), *tabs))
         self.which.chosen.connect(self._choose)
         self.bar = QWidget()
         self.bar.setProperty("kind", "pane")
@@ -85,7 +88,6 @@ class PrunePage(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.across)
-        self.setFocusProxy(self.heads)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -102,11 +104,17 @@ class PrunePage(QWidget):
         self.heads.dropped.connect(pruning.drop)
         self.heads.renamed.connect(pruning.rename)
         self.heads.told.connect(commands.say)
+        for one in (self.curve, self.changed.table, self.slices.table):
+            one.told.connect(commands.say)
         for view in (self.heads, self.curve):
             view.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)
         self.live.resumed.connect(pruning.resume)
         self.changed.opened.connect(commands.open_changed)
+
+    def take_focus(self) -> bool:
+        """The keyboard goes to what the page is about."""
+        return self.heads.take_focus()
 
     def respond(self, width: int, height: int) -> None:
         """The wall gives way in narrow windows."""
@@ -131,10 +139,10 @@ class PrunePage(QWidget):
     def _choose(self, name: str) -> None:
         """In a low window one of three panes, with a bar to choose it."""
         self.bar.setVisible(self._low)
+        self.curve.head.title.setVisible(not self._low)  # the bar says it
         self.curve.setVisible(not self._low or name == "curve")
         self.below.setVisible(not self._low or name != "curve")
-        for table, tabs in zip(self.tables.values(), self.tabs, strict=True):
-            table.head.title.setVisible(self._low)
+        for tabs in self.tabs:
             tabs.setVisible(not self._low)
         if self._low and name != "curve":
             self.show_table(name)

@@ -9,6 +9,10 @@ from typing import Any, Literal, NamedTuple
 from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 
 from hgviz.analysis.slices import By, Ends, Part
+from hgviz.gui.controls import tip
+from hgviz.gui.language import tr
+from hgviz.gui.prune.explained import told
+from hgviz.gui.prune.live import share_words
 from hgviz.gui.prune.rows import LEFT, RIGHT, Index
 
 Measure = Literal["right", "loss"]
@@ -23,6 +27,13 @@ BY: dict[By, str] = {
     "context": "Before it",
     "level": "Place in group",
 }
+COLUMNS = (
+    "by", "slice", "seen", "of", "right whole", "low", "high", "right masked", "low", "high",
+    "lost", "won", "change", "low", "high", "bits whole", "bits masked", "more bits", "low",
+    "high",
+)  # fmt: skip
+# which number of explained each column is
+WORTH = ("", "", "whole", "right", "change", "ends", "ends")
 PICTURE = 6  # the column with the interval as a line
 
 
@@ -64,10 +75,11 @@ class PartTable(QAbstractTableModel):
     def show_parts(self, parts: Sequence[Part], measure: Measure, noun: str, now: str) -> None:
         """Other numbers; noun: what is counted; now: what the masked model is called."""
         self.measure = measure
-        unit = "points" if measure == "right" else "bits"
+        what = tr("{noun}s", noun=tr(noun))
+        change = tr("Change, points") if measure == "right" else tr("Change, bits")
         self._titles = (
-            "Part", f"{noun[:1].upper()}{noun[1:]}s", "Whole model", now, f"Change, {unit}",
-            "95 % interval", "worse  ·  better",
+            tr("Part"), f"{what[:1].upper()}{what[1:]}", tr("Whole model"), now, change,
+            tr("95 % interval"), tr("worse  ·  better"),
         )  # fmt: skip
         came = tuple(row_of(one, measure) for one in parts)
         if len(came) != len(self._came):
@@ -129,6 +141,8 @@ class PartTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             arrow = "  ↓" if self.falling else "  ↑"
             return self._titles[section] + (arrow if section == self.by and section else "")
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tip(told(WORTH[section])) if WORTH[section] else None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             middle = Qt.AlignmentFlag.AlignCenter
             return middle if section == PICTURE else RIGHT if section else LEFT
@@ -142,7 +156,9 @@ class PartTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return cell_words(row, index.column(), self.measure)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return told(row, self.measure)
+            return tip(said(row, self.measure))
+        if role == Qt.ItemDataRole.AccessibleDescriptionRole:
+            return said(row, self.measure)
         return None
 
 
@@ -150,26 +166,31 @@ def cell_words(row: Row, column: int, measure: Measure) -> str:
     """What a cell says."""
     part = row.part
     if column == 0:
-        return f"{BY[part.by]}  {part.name}".strip()
+        return f"{tr(BY[part.by])}  {name_words(part)}".strip()
     if column == 1:
         return f"{part.n:,}"
     if not part.n:
         return "–"
     if column in (2, 3):
         value = row.whole if column == 2 else row.now
-        return f"{value:.1f} %" if measure == "right" else f"{value:.3f}"
+        return tr("{share:.1f} %", share=value) if measure == "right" else f"{value:.3f}"
     if column == 4:
         return signed(row.change[0], measure)
     low, high = row.change[1:]
     if column == 5:
         if not math.isfinite(low):
-            return "one text says nothing"
-        return f"{signed(low, measure)} to {signed(high, measure)}"
-    return verdict(row, measure)
+            return tr("one text says nothing")
+        return tr("{least} to {most}", least=signed(low, measure), most=signed(high, measure))
+    return tr(verdict(row, measure))
+
+
+def name_words(part: Part) -> str:
+    """What a slice is called; classes have names of their own."""
+    return part.name if part.by == "label" else tr(part.name)
 
 
 def verdict(row: Row, measure: Measure) -> str:
-    """worse, better, or may be nothing."""
+    """worse, better, or may be nothing, for tr."""
     _, low, high = row.change
     if low <= 0 <= high:
         return "may be nothing"
@@ -183,35 +204,30 @@ def signed(value: float, measure: Measure) -> str:
     return ("0" if float(said) == 0 else said).replace("-", "−")
 
 
-def told(row: Row, measure: Measure) -> str:
+def said(row: Row, measure: Measure) -> str:
     """A slice in a sentence or two."""
     part = row.part
     name = cell_words(row, 0, measure)
     if not part.n:
-        return f"{name}: nothing of it was seen yet"
-    before, now = (
-        f"{100 * one[0]:.1f} % right ({100 * one[1]:.1f} to {100 * one[2]:.1f})"
-        for one in (part.before, part.now)
-    )
-    return (
-        f"{name}, {part.n:,} of {part.total:,}\nwhole model {before}\nheads off {now}; "
-        f"{part.lost:,} lost, {part.won:,} won\nloss {BITS * part.loss[0]:.3f} → "
-        f"{BITS * part.loss[1]:.3f} bits"
-    )
+        return tr("{name}: nothing of it was seen yet", name=name)
+    before, now = (share_words(*one) for one in (part.before, part.now))
+    whole, masked = (BITS * one for one in part.loss)
+    return "\n".join((
+        tr("{name}: {n:,} of {total:,}", name=name, n=part.n, total=part.total),
+        tr("right, whole model: {share}", share=before),
+        tr("right, heads off: {share}", share=now),
+        tr("{lost:,} lost, {won:,} won", lost=part.lost, won=part.won),
+        tr("loss: {whole:.3f} → {masked:.3f} bits", whole=whole, masked=masked),
+    ))  # fmt: skip
 
 
-def tsv(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row]) -> list[list[str]]:
     """All there is of every slice, for a spreadsheet: shares of right answers, losses in bits."""
-    names = (
-        "by", "slice", "seen", "of", "right whole", "low", "high", "right masked", "low", "high",
-        "lost", "won", "change", "low", "high", "bits whole", "bits masked", "more bits", "low",
-        "high",
-    )  # fmt: skip
-    lines = ["\t".join(names)]
+    lines = [[tr(one) for one in COLUMNS]]
     for part in (row.part for row in rows):
         bits = [f"{BITS * one:.6g}" for one in (*part.loss, *part.more)]
         shares = [[f"{end:.6g}" for end in one] for one in (part.before, part.now, part.change)]
         counts = [f"{one}" for one in (part.lost, part.won)]
-        words = [BY[part.by], part.name, f"{part.n}", f"{part.total}"]
-        lines.append("\t".join([*words, *shares[0], *shares[1], *counts, *shares[2], *bits]))
-    return "\n".join(lines) + "\n"
+        words = [tr(BY[part.by]), name_words(part), f"{part.n}", f"{part.total}"]
+        lines.append([*words, *shares[0], *shares[1], *counts, *shares[2], *bits])
+    return lines

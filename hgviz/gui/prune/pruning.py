@@ -12,8 +12,8 @@ from hgviz.analysis.orders import Key
 from hgviz.analysis.trial import Trial
 from hgviz.core import Capture, Off, Step
 from hgviz.gui import opening
+from hgviz.gui.language import tr
 from hgviz.gui.prune import trying
-from hgviz.gui.prune.line import curve_of
 from hgviz.session import Session, undoing
 from hgviz.study import Mask, Study
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
 MOST_NAME = 80  # characters of a mask's name
-TRIAL, DATA, MEASURE, CURVE, TIMES = "trial", "data", "measure heads", "curve", "curve times"
+TRIAL, DATA, MEASURE, CURVE, TIMES = "trial", "data", "measure-heads", "curve", "curve-times"
 LONG = (MEASURE, CURVE, TIMES)
 
 
@@ -70,7 +70,7 @@ class Pruning:
         masks, new = self.session.masks, " ".join(new.split())[:MOST_NAME]
         if new and all(one.name != new for one in masks):
             named = (replace(one, name=new) if one.name == old else one for one in masks)
-            undoing.do(self.session, f"calling the mask {old} {new}", masks=tuple(named))
+            undoing.do(self.session, f"renaming the mask {old} to {new}", masks=tuple(named))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
@@ -119,7 +119,10 @@ class Pruning:
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
         session = self.session
         session.put(capture=other, facts={}, off=session.off, selection=session.selection)
-        return f"Without {len(other.off)} heads" if other.off else "With all heads on"
+        if not other.off:
+            return tr("With all heads on")
+        count = len(other.off)
+        return tr("Without 1 head") if count == 1 else tr("Without {n:,} heads", n=count)
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -309,6 +312,8 @@ class Pruning:
 
     def time_curve(self) -> None:
         """The milliseconds of really smaller models along the curve that is shown."""
+        from hgviz.gui.prune.line import curve_of
+
         study, one = self.known, curve_of(self.session)
         if self.trials is None or study is None or one is None:
             return
@@ -373,12 +378,14 @@ class Pruning:
 def _switching(old: Off, new: Off) -> str:
     """What is done to heads, in words."""
     turned = old ^ new
+    count, one = len(turned), next(iter(turned))
     if not new:
         return "switching all heads on"
-    heads = f"{len(turned)} heads" if len(turned) > 1 else f"head {next(iter(turned))}"
-    return (
-        f"switching {heads} {'off' if turned <= new else 'on' if turned <= old else 'off and on'}"
-    )
+    if turned <= new:
+        return f"switching {count} heads off" if count > 1 else f"switching head {one} off"
+    if turned <= old:
+        return f"switching {count} heads on" if count > 1 else f"switching head {one} on"
+    return f"switching {count} heads off and on"
 
 
 def _with_score(mask: Mask, paired: Paired | None) -> Mask:

@@ -27,6 +27,7 @@ from hgviz.core import HgvizError, ModelSpec, Step
 from hgviz.gui import theme
 from hgviz.gui.asking import ask_for
 from hgviz.gui.controls import Button, Picker, Progress, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
 
@@ -44,6 +45,11 @@ COMPENSATIONS = (
     ("mean", "The bias takes over what they give on the mean"),
     ("lsq", "Factors for the heads that stay, by least squares"),
 )
+WRITES = (
+    "Writes a new folder; {name} stays as it is. What was written is opened again and compared "
+    "with this model, before the folder gets its name."
+)
+REVIEWS = "reviews that come with hgviz"
 OPENS = {"smaller": "Open the smaller model", "zeroed": "Open the zeroed model"}
 
 
@@ -61,22 +67,26 @@ class RemoveDialog(Overlay):
         self._wish = wish
         self.running = False
         count, heads = len(wish.off), len(wish.spec.heads)
-        noun = "head" if heads == 1 else "heads"
-        self.title = label(f"Remove {count} of {heads} {noun} for good", factor=1.15, weight=600)
+        title = (
+            tr("Remove {n} of {total} heads for good", n=count, total=heads)
+            if heads > 1
+            else tr("Remove the only head for good")
+        )
+        self.title = label(title, factor=1.15, weight=600)
         self.body.addWidget(self.title)
         self.asking, self.progress_part, self.proof_part = QWidget(), QWidget(), QWidget()
         self._build_asking()
         self._build_progress()
         self.told = _wrapped("", "bad")
-        self.copy = Button("Copy as command", "copy", kind="link")
+        self.copy = Button(tr("Copy as command"), "copy", kind="link")
         self.copy.clicked.connect(self._copy)
-        self.go = Button("Remove", kind="filled")
+        self.go = Button(tr("Remove"), kind="filled")
         self.go.clicked.connect(self._accept)
-        self.stop = Button("Stop", "stop")
+        self.stop = Button(tr("Stop"), "stop")
         self.stop.clicked.connect(self.stopped)
         self.open_it = Button("", kind="filled")
         self.open_it.clicked.connect(self._open_it)
-        self.away = Button("Cancel")
+        self.away = Button(tr("Cancel"))
         self.away.clicked.connect(self.finish)
         for one in (self.asking, self.progress_part, self.proof_part, self.told):
             self.body.addWidget(one)
@@ -104,7 +114,7 @@ class RemoveDialog(Overlay):
     def show_asking(self, told: str = "", bad: bool = False) -> None:
         """The choices, and what came of the last run."""
         self._show(self.asking, (self.go, self.away), told, "bad" if bad else "secondary")
-        self.away.setText("Cancel")
+        self.away.setText(tr("Cancel"))
         self.asking.setEnabled(True)
         self.default = self.go
         self._fit()
@@ -116,40 +126,44 @@ class RemoveDialog(Overlay):
         self.progress_part.show()
         self.asking.setEnabled(False)
         self.stop.setEnabled(True)
-        self.away.setText("Hide")
-        self.away.setToolTip("It goes on, and comes back when it is done")
+        self.away.setText(tr("Hide"))
+        self.away.setToolTip(tr("It goes on, and comes back when it is done"))
         self.default = self.stop
         self.bar.show_part(0.0)
-        self.note.say(f"Waiting for: {other}" if other else "Starting")
+        self.note.say(tr("Waiting for: {job}", job=tr(other)) if other else tr("Starting"))
         self.stop.setFocus()
         self.place()
 
     def show_step(self, step: Step) -> None:
         """How far it is with the part that is under way."""
         part = step.done / step.total if step.total else 0.0
-        words = step.note[:1].upper() + step.note[1:]
-        self.note.say(f"{words} · {100 * part:.0f} %" if step.total > 1 else words)
+        note = tr(step.note)
+        words = note[:1].upper() + note[1:]
+        far = tr("{percent:.0f} %", percent=100 * part)
+        self.note.say(f"{words} · {far}" if step.total > 1 else words)
         self.bar.show_part(part)
 
     def show_stopping(self) -> None:
         """The step that is under way ends first."""
-        self.note.say("Stopping")
+        self.note.say(tr("Stopping"))
         self.stop.setEnabled(False)
 
     def show_error(self, error: HgvizError) -> None:
         """What went wrong in one line, under the choices."""
-        self.show_asking(" ".join(error.lines), bad=True)
+        self.show_asking(" ".join(map(tr, error.lines)), bad=True)
         self.folder.setFocus()
 
     def show_proof(self, proof: Proof) -> None:
         """What the new model proves of itself."""
         self._build_proof(proof)
         opens = OPENS.get(proof.form, "")
-        self.open_it.setText(opens)
+        self.open_it.setText(tr(opens))
         self._show(self.proof_part, (*((self.open_it,) if opens else ()), self.away))
         count = len(proof.off)
-        self.title.setText(f"{count} {'head is' if count == 1 else 'heads are'} removed")
-        self.away.setText("Close")
+        self.title.setText(
+            tr("1 head is removed") if count == 1 else tr("{n} heads are removed", n=count)
+        )
+        self.away.setText(tr("Close"))
         self.default = self.open_it if opens else self.away
         self.default.setFocus()
         self.place()
@@ -183,10 +197,7 @@ class RemoveDialog(Overlay):
         column = QVBoxLayout(self.asking)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
-        column.addWidget(_wrapped(
-            f"Writes a new folder; {name_of(wish.checkpoint)} stays as it is. What was written is "
-            "opened again and compared with this model, before the folder gets its name."
-        ))  # fmt: skip
+        column.addWidget(_wrapped(tr(WRITES, name=name_of(wish.checkpoint))))
         if wish.empty:
             column.addWidget(_wrapped(empty_words(wish.empty, wish.spec), "warning"))
         grid = QGridLayout()
@@ -200,43 +211,45 @@ class RemoveDialog(Overlay):
         rows.setColumnStretch(1, 1)
         for row, (name, words, does) in enumerate(FORMS):
             reason = tasks.why_not(name, wish.spec)
-            one = self.forms[name] = QRadioButton(words)
+            one = self.forms[name] = QRadioButton(tr(words))
             one.setChecked(name == wish.form)
             one.setEnabled(not reason)
-            one.setAccessibleDescription(reason or does)
+            one.setAccessibleDescription(tr(reason or does))
             one.toggled.connect(self._fit)
             group.addButton(one)
             rows.addWidget(one, row, 0)
-            rows.addWidget(Words(reason or does, factor=0.92, kind="secondary"), row, 1)
+            rows.addWidget(Words(tr(reason or does), factor=0.92, kind="secondary"), row, 1)
         self.compensate = Picker()
         for how, words in COMPENSATIONS:
-            self.compensate.addItem(words, how)
+            self.compensate.addItem(tr(words), how)
         self.compensate.currentIndexChanged.connect(self._fit)
         self.folder = QLineEdit(wish.out)
         self.folder.textChanged.connect(self._fit)
-        choose = Button("Choose…")
+        choose = Button(tr("Choose…"))
         choose.clicked.connect(self._choose)
         where = QHBoxLayout()
         where.setSpacing(8)
         where.addWidget(self.folder, 1)
         where.addWidget(choose)
-        on = name_of(wish.data) if wish.data else "reviews that come with hgviz"
+        on = name_of(wish.data) if wish.data else tr(REVIEWS)
         data = Words(on, kind="secondary")
         data.setToolTip(wish.data)
         for row, (words, part) in enumerate((
             ("Form", rows), ("Makes up for them", self.compensate), ("Proved on", data),
             ("New folder", where),
         )):  # fmt: skip
-            name_ = label(words)
+            name_ = label(tr(words))
             if isinstance(part, QWidget):
                 name_.setBuddy(part)
-                part.setAccessibleName(words)
+                part.setAccessibleName(tr(words))
                 grid.addWidget(part, row, 1)
             elif isinstance(part, QLayout):
                 grid.addLayout(part, row, 1)
             top = Qt.AlignmentFlag.AlignTop if row == 0 else Qt.AlignmentFlag.AlignVCenter
             grid.addWidget(name_, row, 0, top)
-        self.folder.setAccessibleName("New folder")
+        self.folder.setAccessibleName(tr("New folder"))
+        name_.setBuddy(self.folder)
+        choose.setAccessibleDescription(tr("New folder"))
         column.addSpacing(4)
         column.addLayout(grid)
 
@@ -274,10 +287,10 @@ class RemoveDialog(Overlay):
                 grid.addWidget(one, row, place, right if 0 < place < 3 else right & ~right)
         column.addSpacing(4)
         column.addLayout(grid)
-        column.addWidget(_wrapped("Times are medians of one pass on one core."))
+        column.addWidget(_wrapped(tr("Times are medians of one pass on one core.")))
         path = Words(str(proof.path), factor=0.92)
         path.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        path.setAccessibleName("New folder")
+        path.setAccessibleName(tr("New folder"))
         column.addWidget(path)
 
     # --- what it asks for -------------------------------------------------------------------------
@@ -285,18 +298,18 @@ class RemoveDialog(Overlay):
     def _fit(self) -> None:
         self.go.setEnabled(bool(self.folder.text().strip()))
         self.copy.setEnabled(self.go.isEnabled())
-        self.copy.setText("Copy as command")
+        self.copy.setText(tr("Copy as command"))
 
     def _accept(self) -> None:
         self.wanted.emit(self.wish)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.wish.command)
-        self.copy.setText("Copied")
+        self.copy.setText(tr("Copied"))
 
     def _choose(self) -> None:
         folder = QFileDialog.FileMode.Directory
-        ask_for(self.parentWidget(), "Choose where the new folder goes", folder, self._placed)
+        ask_for(self.parentWidget(), tr("Choose where the new folder goes"), folder, self._placed)
 
     def _placed(self, path: str) -> None:
         """A folder of its own in the chosen one, unless that is empty."""
@@ -316,26 +329,39 @@ class RemoveDialog(Overlay):
 
 
 def agreement(proof: Proof) -> str:
-    """Its logits are the masked model's: at most 3.8e-07 apart, where 1.0e-05 is the limit, …"""
-    texts = f"{proof.texts:,} text{'' if proof.texts == 1 else 's'}"
-    rough = f" ({proof.rough:.1e} in float32)" if proof.rough is not None else ""
-    if not proof.difference:
-        return f"Its logits are exactly those with the heads off, on {texts} from {proof.source}."
-    return (
-        f"Its logits differ from those with the heads off by at most {proof.difference:.1e} in "
-        f"{proof.dtype}{rough}, where {proof.limit:.1e} is the limit, on {texts} from "
-        f"{proof.source}."
+    """Its logits differ from those with the heads off by at most 3.8e-07 …; compared on …"""
+    source = tr(proof.source) if proof.source == REVIEWS else proof.source
+    compared = (
+        tr("Compared on 1 text from {source}.", source=source)
+        if proof.texts == 1
+        else tr("Compared on {n:,} texts from {source}.", n=proof.texts, source=source)
     )
+    return f"{_differs(proof)} {compared}"
+
+
+def _differs(proof: Proof) -> str:
+    if not proof.difference:
+        return tr("Its logits are exactly those with the heads off.")
+    parts = {"most": proof.difference, "dtype": proof.dtype, "limit": proof.limit}
+    if proof.rough is None:
+        return tr(
+            "Its logits differ from those with the heads off by at most {most:.1e} in {dtype}, "
+            "where {limit:.1e} is the limit.", **parts,
+        )  # fmt: skip
+    return tr(
+        "Its logits differ from those with the heads off by at most {most:.1e} in {dtype} "
+        "({rough:.1e} in float32), where {limit:.1e} is the limit.", rough=proof.rough, **parts,
+    )  # fmt: skip
 
 
 def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
     """What was measured before and after: a row of heads, then a row for each measure."""
-    rows = [("", "Before", "After", "")]
+    rows = [("", tr("Before"), tr("After"), "")]
     for words, (before, after) in (("Parameters", proof.parameters), ("Bytes", proof.size)):
-        rows.append((words, f"{before:,}", f"{after:,}", change(before, after)))
+        rows.append((tr(words), f"{before:,}", f"{after:,}", change(before, after)))
     for one in proof.latency:
-        words = f"{one.batch} text{'' if one.batch == 1 else 's'} at once"
-        speed = f"{one.ratio:.2f} times as fast"
+        words = tr("1 text at once") if one.batch == 1 else tr("{n} texts at once", n=one.batch)
+        speed = tr("{times:.2f} times as fast", times=one.ratio)
         rows.append((words, f"{one.before:.2f} ms", f"{one.after:.2f} ms", speed))
     return rows
 
@@ -343,19 +369,19 @@ def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
 def change(before: int, after: int) -> str:
     """−4.7 %, as before."""
     if before == after:
-        return "as before"
-    return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")
+        return tr("as before")
+    part = f"{100 * (after / before - 1):+.1f}".replace("-", "−")
+    return tr("{part} %", part=part)
 
 
 def empty_words(layers: tuple[int, ...], spec: ModelSpec) -> str:
     """Layers 3 and 5 …: they lose every head, and only add their bias; or all of a model do."""
     if {layer.index for layer in spec.layers if layer.heads} <= set(layers):
-        return "No head is left, so nothing attends any more."
-    noun = "Layer" if len(layers) == 1 else "Layers"
-    verb = (
-        "keeps no head and only adds its" if len(layers) == 1 else "keep no head and only add their"
-    )
-    return f"{noun} {', '.join(map(str, layers))} {verb} bias."
+        return tr("No head is left, so nothing attends any more.")
+    if len(layers) == 1:
+        return tr("Layer {layer} keeps no head and only adds its bias.", layer=layers[0])
+    named = ", ".join(map(str, layers))
+    return tr("Layers {layers} keep no head and only add their bias.", layers=named)
 
 
 def _wrapped(words: str, kind: str = "secondary") -> QLabel:

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING
 
 from hgviz import settings, tasks
 from hgviz.core import HeadId, Layer, ModelSpec, Off, Step, Task
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of, shown_error
-from hgviz.gui.prune.removal import RemoveDialog
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.prune.removal import RemoveDialog
     from hgviz.gui.working import Working
     from hgviz.models.surgery.compensation import Compensation
     from hgviz.models.surgery.proof import Form, Proof
     from hgviz.session import Session
 
-REMOVE = "remove heads"
+REMOVE = "remove-heads"
 STOPPED = "Stopped: nothing was written"
 
 
@@ -112,6 +113,8 @@ class Removing:
 
     def ask(self) -> None:
         """Show the dialog, or the one that is at work already."""
+        from hgviz.gui.prune.removal import RemoveDialog
+
         if self.dialog is None:
             session = self.session
             assert session.spec is not None
@@ -130,7 +133,8 @@ class Removing:
         others = [one.title for one in self.session.work if one.state in GOING]
         self._out = wish.out
         self._show().show_running(others[0] if others else "")
-        title = f"Removing {len(wish.off)} heads for good"
+        count = len(wish.off)
+        title = f"Removing {count} heads for good" if count > 1 else "Removing 1 head for good"
         self.working.start(
             self.lanes.engine, REMOVE, title, wish.task(), self._done, self._failed, self._stepped
         )
@@ -160,8 +164,8 @@ class Removing:
         dialog = self.dialog
         if dialog is None:
             return
-        said = f"It was written to {written} before it could be stopped"
-        dialog.show_asking(said if written else STOPPED)
+        said = tr("It was written to {path} before it could be stopped", path=written)
+        dialog.show_asking(said if written else tr(STOPPED))
         if not dialog.isVisible():  # nobody looks at it: the next one asks anew
             dialog.deleteLater()
             self.dialog = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView
 
 from hgviz.gui import theme
@@ -21,7 +21,10 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class RowTable(QTableView):
-    """A table of rows; a subclass says in `fit` how wide its columns are."""
+    """A table of rows; a subclass says in `fit` how wide its columns are. told: all that is to be
+    said of the row that the keyboard comes to."""
+
+    told = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,6 +51,22 @@ class RowTable(QTableView):
     def fit(self) -> None:
         """Columns for the width there is."""
         raise NotImplementedError
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        """Tell of the row, too."""
+        super().currentChanged(current, previous)
+        if self.hasFocus():
+            self._tell(current)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Tell of the row that is chosen."""
+        super().focusInEvent(event)
+        self._tell(self.currentIndex())
+
+    def _tell(self, index: Index) -> None:
+        said = index.sibling(index.row(), 0).data(Qt.ItemDataRole.AccessibleDescriptionRole)
+        if said:
+            self.told.emit(said.replace("\n", " · "))
 
     def share(self, wide: tuple[int, ...], hidden: frozenset[int], scale: float = 1.0) -> None:
         """So many px for each column that is not hidden; the first takes what they leave."""

@@ -13,11 +13,26 @@ from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance
 from hgviz.analysis.orders import Key
 from hgviz.core import HeadId, ModelSpec, Step, Task
+from hgviz.gui.language import tr
+from hgviz.gui.prune.explained import explained
 from hgviz.study import Study
 
 EXPONENT = 0.7  # of the colour: small scores stay visible
 SCALES = ((1.0, ""), (1e3, "thousandths"), (1e6, "millionths"))
-PER = {"score": "head", "parameters": "parameter", "flops": "FLOP"}
+# a score of bits, or of something else, as many times as SCALES say
+BITS = {
+    "": "bits per {noun}",
+    "thousandths": "thousandths of a bit per {noun}",
+    "millionths": "millionths of a bit per {noun}",
+}
+OTHERS = {
+    "": "{unit}", "thousandths": "thousandths of {unit}", "millionths": "millionths of {unit}",
+}  # fmt: skip
+PER = {"score": "per head", "parameters": "per parameter", "flops": "per FLOP"}
+SAVED = {
+    "parameters": "{unit}, per parameter of a mean head",
+    "flops": "{unit}, per FLOP of a mean head",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +48,14 @@ class Shade:
 
 @dataclass(frozen=True, slots=True)
 class Shades:
-    """The scores of all heads under one colour scale, symmetric about 0 up to limit."""
+    """The scores of all heads under one colour scale, symmetric about 0 up to limit; label, unit
+    and told, which explains the score, in the language of the window."""
 
     label: str = ""
     unit: str = ""
     limit: float = 1.0
     heads: Mapping[HeadId, Shade] = field(default_factory=dict)
+    told: str = ""
 
     def colour(self, head: HeadId, dark: bool) -> QColor | None:
         """The colour of a cell, None where nothing was measured."""
@@ -58,9 +75,14 @@ class Shades:
         """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
         one = self.heads.get(head)
         if one is None or math.isnan(one.value):
-            return "not measured"
-        said = f"{written(one.value)} ({written(one.low)} to {written(one.high)})"
-        return f"{said} {self.unit}" + (": may be nothing" if one.zero else "")
+            return tr("not measured")
+        parts = {
+            "value": written(one.value), "low": written(one.low), "high": written(one.high),
+            "unit": self.unit,
+        }  # fmt: skip
+        if one.zero:
+            return tr("{value} ({low} to {high}) {unit}: may be nothing", **parts)
+        return tr("{value} ({low} to {high}) {unit}", **parts)
 
 
 def colour(part: float, dark: bool) -> QColor:
@@ -118,13 +140,12 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
         ((number, said) for number, said in SCALES if most * number >= 1), SCALES[-1]
     )
     unit = (
-        f"a bit per {place_noun(study.asked, study.spec)}"
+        tr(BITS[name], noun=tr(place_noun(study.asked, study.spec)))
         if bits
-        else one.unit or one.label.lower()
+        else tr(OTHERS[name], unit=one.unit or tr(one.label).lower())
     )
-    unit = f"{name} of {unit}" if name else unit.replace("a bit", "bits")
     if saved is not None:
-        unit += f", per {PER[per]} of a mean head"
+        unit = tr(SAVED[per], unit=unit)
     heads = {
         head: Shade(
             float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
@@ -132,7 +153,7 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
         )
         for at, head in enumerate(study.heads)
     }  # fmt: skip
-    return Shades(one.label, unit, max(most * scale, 1e-12), heads)
+    return Shades(tr(one.label), unit, max(most * scale, 1e-12), heads, explained(method))
 
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:

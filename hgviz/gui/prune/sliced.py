@@ -13,10 +13,12 @@ from hgviz.analysis.trial import Trial
 from hgviz.core import Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import PaneHead, Segments
+from hgviz.gui.language import tr
 from hgviz.gui.prune.changes import off_words
-from hgviz.gui.prune.parts import BY, PICTURE, Measure, PartTable, Row, tsv, verdict
+from hgviz.gui.prune.parts import BY, PICTURE, Measure, PartTable, Row, name_words, table, verdict
 from hgviz.gui.prune.rows import LEFT, RIGHT, ROW, Index, RowTable, ground
 from hgviz.gui.prune.shades import place_noun
+from hgviz.gui.prune.studied import DATA, possible
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
@@ -36,12 +38,13 @@ class SlicesView(View):
     icon = "table"
     needs = ("trial", "dark", "data")
     lane = "here"
+    topic = "prune-slices"
     empty = ("Choose data to see classes and slices", "Every one is a row here, with its interval.")
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title, HINT)
-        self.which = Segments((("right", "Right", ""), ("loss", "Loss", "")), wide=72)
+        self.head = PaneHead(tr(self.title), tr(HINT))
+        self.which = Segments((("right", tr("Right"), ""), ("loss", tr("Loss"), "")), wide=72)
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
         self.model = PartTable(self)
@@ -51,7 +54,7 @@ class SlicesView(View):
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.table, 1)
-        self.setFocusProxy(self.table)
+        self.start_at(self.table)
 
     def request(self, session: Session) -> Task[Trial] | None:
         """The trial so far; nothing without data."""
@@ -63,6 +66,7 @@ class SlicesView(View):
                 if there
                 else (type(self).empty)
             )
+            self.empty_actions = () if there else possible(session, *DATA)[:1]
             return None
         return _given(trial)
 
@@ -71,16 +75,20 @@ class SlicesView(View):
         assert self.session is not None and result.paired is not None
         measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
-        now = off_words(len(result.off)) if result.off else "No head off"
+        now = off_words(len(result.off)) if result.off else tr("No head off")
         self.model.show_parts(result.paired.parts, measure, noun, now)
         self.table.fit()
-        self.table.setAccessibleName(f"Classes and slices: {len(self.model.rows)}")
+        self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(self.model.rows)))
         if self.model.rows and not self.table.currentIndex().isValid():
             self.table.setCurrentIndex(self.model.index(0, 0))
 
     def as_text(self) -> str:
         """All numbers as a table."""
-        return tsv(self.model.rows) if self.model.rows else ""
+        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Everything that is known of every slice, as the rows stand."""
+        return table(self.model.rows) if self.model.rows else None
 
     def _again(self, name: str) -> None:
         self.refresh()
@@ -147,14 +155,13 @@ class SlicePainter(QStyledItemDelegate):
             painter.setFont(theme.font(0.92, 600 if every or column == 4 else 400))
             if column == 0 and not every:
                 painter.setPen(now.secondary)
-                painter.drawText(inner, LEFT, BY[row.part.by])
-                inner.setLeft(
-                    inner.left() + painter.fontMetrics().horizontalAdvance(BY[row.part.by]) + 8
-                )
+                kind = tr(BY[row.part.by])
+                painter.drawText(inner, LEFT, kind)
+                inner.setLeft(inner.left() + painter.fontMetrics().horizontalAdvance(kind) + 8)
                 painter.setPen(now.text)
             if column == 5:
                 painter.setPen(now.secondary)
-            said = row.part.name if column == 0 and not every else index.data()
+            said = name_words(row.part) if column == 0 and not every else index.data()
             said = painter.fontMetrics().elidedText(
                 said, Qt.TextElideMode.ElideRight, inner.width()
             )

@@ -18,8 +18,9 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from hgviz.analysis import curves
 from hgviz.core import Off
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.prune import chart
-from hgviz.gui.prune.line import Line, allowed_words, said
+from hgviz.gui.prune.line import Line, allowed_words, point_words, said
 
 TITLES = {
     "heads": "heads switched off",
@@ -33,6 +34,7 @@ SAID = {
     "flops": chart.percent,
     "time": "{:g}".format,
 }
+ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
 TOP, BOTTOM, LEFT, RIGHT = 34, 42, 56, 20  # px around the chart
 STEPS = {
     Qt.Key.Key_Left: -1,
@@ -49,6 +51,7 @@ class CurveChart(QWidget):
     """The picture; the mark at its top is a slider."""
 
     switched = Signal(object, bool)
+    told = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +62,7 @@ class CurveChart(QWidget):
         self._begun = False
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("How many heads can go")
+        self.setAccessibleName(tr("How many heads can go"))
         self.setMouseTracking(True)
 
     def sizeHint(self) -> QSize:
@@ -69,7 +72,7 @@ class CurveChart(QWidget):
     def show_line(self, line: Line, axis: str) -> None:
         """Another curve, or the same further on."""
         self.line, self.axis = line, axis
-        self.setAccessibleDescription(said(line))
+        self._describe()
         self.update()
 
     def show_off(self, off: Off) -> None:
@@ -77,7 +80,23 @@ class CurveChart(QWidget):
         self.at = None
         if self.line is not None and self.line.curve.off(len(off)) == off:
             self.at = len(off)
+        self._describe()
         self.update()
+
+    @property
+    def words(self) -> str:
+        """Where the mark is, and what was measured nearest to it."""
+        if self.line is None:
+            return ""
+        if self.at is None:
+            return tr(ELSEWHERE)
+        nearest = int(np.abs(self.line.curve.removed - self.at).argmin())
+        mark = tr("The mark: {n} of {total} off", n=self.at, total=len(self.line.curve.order))
+        return f"{mark} · {_one_line(point_words(self.line, nearest))}"
+
+    def _describe(self) -> None:
+        if self.line is not None:
+            self.setAccessibleDescription(f"{said(self.line)} · {self.words}")
 
     # --- the slider -------------------------------------------------------------------------------
 
@@ -113,8 +132,15 @@ class CurveChart(QWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Drag it."""
-        if self._drag and self.line is not None:
+        if self.line is None:
+            return
+        if self._drag:
             self._switch(self._count(event.position().x()))
+        self.told.emit(_one_line(self._tip(round(event.position().x()))))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Tell of the mark again."""
+        self.told.emit(self.words)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let it go."""
@@ -148,19 +174,12 @@ class CurveChart(QWidget):
 
     def _tip(self, x: float) -> str:
         assert self.line is not None
-        one = self.line.curve
         at = int(np.abs(self.line.x - self._axes().value(x)).argmin())
-        share = (
-            f"{100 * one.values[at]:.1f} % ({100 * one.low[at]:.1f} to {100 * one.high[at]:.1f})"
-        )
-        words = f"{int(one.removed[at])} heads off: {share}"
-        if one.times is None:
-            return words
-        whole, smaller = one.times[at]
-        return f"{words}\n{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns"
+        return point_words(self.line, at)
 
     def focusInEvent(self, event: QEvent) -> None:
-        """Show the ring."""
+        """Show the ring, and tell of the mark."""
+        self.told.emit(self.words)
         self.update()
 
     def focusOutEvent(self, event: QEvent) -> None:
@@ -196,7 +215,7 @@ class CurveChart(QWidget):
             painter, axes, xs,
             chart.ticks(axes.y0, axes.y1, max(2, round(box.height() / 30))),
             SAID[self.axis],
-            chart.percent, TITLES[self.axis],
+            chart.percent, tr(TITLES[self.axis]),
         )  # fmt: skip
 
     def _lines(self, painter: QPainter, axes: chart.Axes) -> None:
@@ -232,13 +251,13 @@ class CurveChart(QWidget):
             box,
         )
         side = box.left() if line.timed else box.right()  # the whole model is at the other
-        chart.note(painter, "1 point below the whole model", now.bad,
+        chart.note(painter, tr("1 point below the whole model"), now.bad,
                    QPointF(side, axes.y(floor) - 9), box)  # fmt: skip
         if band.orders and len(line.band_x) > 2:
-            words = f"random order, {band.orders} seed{'s' * (band.orders > 1)} (10 to 90 %)"
+            words = tr("random orders: {n} (10 to 90 %)", n=band.orders)
             chart.note(painter, words, now.secondary, self._beside(axes, words), box, 500)
         if line.timed:
-            chart.note(painter, "random orders are not timed", now.secondary,
+            chart.note(painter, tr("random orders are not timed"), now.secondary,
                        QPointF(box.left(), axes.y(floor) + 11), box, 500)  # fmt: skip
         if len(points) > 2:
             x, y = points[len(points) * 3 // 4]
@@ -273,14 +292,16 @@ class CurveChart(QWidget):
         assert line is not None
         if self.at is None:
             painter.setFont(theme.font(0.85))
+            words = painter.fontMetrics().elidedText(
+                tr(ELSEWHERE), Qt.TextElideMode.ElideRight, round(box.width())
+            )
+            where = QRectF(box.left(), 4, painter.fontMetrics().horizontalAdvance(words) + 2, 20)
             painter.setPen(now.secondary)
-            painter.drawText(
-                QRectF(box.left(), 6, box.width(), 18), Qt.AlignmentFlag.AlignLeft,
-                "The mask is not on this curve; click or press Right to come back to it",
-            )  # fmt: skip
+            painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, words)
+            self._focus(painter, where.adjusted(-6, 0, 6, 0))
             return
         x = axes.x(float(line.each[min(self.at, len(line.each) - 1)]))
-        words = f"‹  {self.at} off  ›"
+        words = tr("‹  {n} off  ›", n=self.at)
         font = theme.font(0.92, 600)
         wide = QFontMetricsF(font).horizontalAdvance(words) + 20
         chip = QRectF(x - wide / 2, 5, wide, 22)
@@ -293,7 +314,15 @@ class CurveChart(QWidget):
         painter.setPen(now.pane)
         painter.setFont(font)
         painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, words)
+        self._focus(painter, chip.adjusted(-2, -2, 2, 2))
+
+    def _focus(self, painter: QPainter, box: QRectF) -> None:
+        """A ring around the words of the mark while the keyboard is here."""
         if self.hasFocus():
-            painter.setPen(QPen(now.press, 1.5))
+            painter.setPen(QPen(theme.current().press, 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(chip.adjusted(-2, -2, 2, 2), 13, 13)
+            painter.drawRoundedRect(box, 13, 13)
+
+
+def _one_line(words: str) -> str:
+    return words.replace("\n", " · ")

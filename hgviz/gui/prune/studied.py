@@ -6,38 +6,49 @@ from typing import TYPE_CHECKING
 
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.gui.actions import by_name
+from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
+from hgviz.gui.views.words import counted
 from hgviz.study import Study
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
+DATA = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+
 Words = tuple[tuple[str, str], tuple[tuple[str, str], ...]]  # title and text, actions
 
 
 def about(study: Study) -> str:
-    """heads.h5: all heads of softmax on reviews.tsv, 800 texts, 98.8 % right with all heads on."""
+    """heads.h5: softmax on reviews.tsv · 800 texts · 98.8 % right with all heads on."""
     seen = study.answered
-    noun = place_noun(study.asked, study.spec)
-    places = f"{len(study.wanted):,} {noun}{'' if len(study.wanted) == 1 else 's'}"
-    right = (
-        f", {100 * study.right[seen].mean():.1f} % right with all heads on" if seen.any() else ""
-    )
-    if study.off:
-        right = right.replace("all heads on", f"only {len(study.off)} off")
-    of = study.spec.name or "a model"
-    return f"{name_of(study.path)}: {of} on {study.data or 'some data'}, {places}{right}"
+    parts = [
+        tr(
+            "{file}: {model} on {data}",
+            file=name_of(study.path), model=study.spec.name or tr("a model"), data=_data(study),
+        ),
+        counted(len(study.wanted), place_noun(study.asked, study.spec)),
+    ]  # fmt: skip
+    if seen.any():
+        share = 100 * float(study.right[seen].mean())
+        parts.append(
+            tr("{share:.1f} % right with only {n:,} off", share=share, n=len(study.off))
+            if study.off
+            else tr("{share:.1f} % right with all heads on", share=share)
+        )
+    return " · ".join(parts)
 
 
 def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     """What is said where the study that is opened is not of the model that is open."""
-    name, here = study.spec.name or "a model", spec.name or "the model that is open"
-    if name == here:
-        name, here = "another of that name", f"{here}, which is open"
-        why = f"it measured {name}, with other weights than {here}"
-    else:
+    name, here = study.spec.name, spec.name
+    if name and name == here:
+        why = f"it measured another model named {name}, with other weights"
+    elif name and here:
         why = f"it measured {name}, and {here} is open"
+    else:
+        why = "it measured another model than the one that is open"
     return HgvizError(
         f"{name_of(study.path)} is a study of another model",
         why,
@@ -51,18 +62,25 @@ def wanting(session: Session) -> Words | None:
     if study is None or not study.path:
         return None
     if session.model is None and not session.checkpoint:
-        title = f"This study is of {study.spec.name or 'a model'}, which is not open"
-        text = f"{about(study)}.\nOpen the model to switch its heads off and see what it scores."
-        return (title, text), (("open_studied", "Open the model…"),)
-    data = study.data or "some data"
-    title = "Choose data to see what the model scores"
-    text = (
-        f"{about(study)}.\nWith {data}, masks and curve go on where they were; other data is "
-        "scored by itself."
+        name = study.spec.name or tr("a model")
+        title = tr("This study is of {name}, which is not open", name=name)
+        text = tr("Open the model to switch its heads off and see what it scores.")
+        return (title, f"{about(study)}\n{text}"), (("open_studied", "Open the model…"),)
+    title = tr("Choose data to see what the model scores")
+    text = tr(
+        "With {data}, masks and curve go on where they were; other data is scored by itself.",
+        data=_data(study),
     )
-    actions = (("choose_data", "Choose data…"), ("bundled_data", "Use the bundled reviews"))
-    can = tuple(one for one in actions if not by_name(one[0]).why_off(session))
-    return (title, text), can
+    return (title, f"{about(study)}\n{text}"), possible(session, *reversed(DATA))
 
 
-__all__ = ["about", "another_model", "wanting"]
+def _data(study: Study) -> str:
+    return study.data or tr("some data")
+
+
+def possible(session: Session, *actions: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those of some actions, (name, words), that can be done now."""
+    return tuple(one for one in actions if not by_name(one[0]).why_off(session))
+
+
+__all__ = ["DATA", "about", "another_model", "possible", "wanting"]

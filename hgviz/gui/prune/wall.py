@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.prune.cells import Row, Wall, lay
 from hgviz.gui.prune.shades import Shades, ink
 from hgviz.gui.views.ink import faint, hatching
@@ -56,7 +57,7 @@ class HeadWall(QWidget):
         self._begun = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Heads")
+        self.setAccessibleName(tr("Heads"))
 
     # --- what it shows ----------------------------------------------------------------------------
 
@@ -93,14 +94,17 @@ class HeadWall(QWidget):
 
     def words(self, head: HeadId) -> str:
         """What is to be said of a head."""
-        parts = [f"Head {head}", "switched off" if head in self.off else "on"]
+        state = tr("switched off") if head in self.off else tr("on")
+        parts = [tr("Head {head}", head=head), state]
         if self.shades.label:
-            parts.append(f"{self.shades.label}: {self.shades.words(head)}")
+            parts.append(
+                tr("{score}: {value}", score=self.shades.label, value=self.shades.words(head))
+            )
         # the model may have changed before the head at hand did
         layers = self.spec.layers if self.spec else ()
         layer = layers[head.layer] if head.layer < len(layers) else None
         if layer is not None and layer.role != "self":
-            parts.insert(1, WAYS[layer.role])
+            parts.insert(1, tr(WAYS[layer.role]))
         return (
             "\n".join((" · ".join(parts[:-1]), parts[-1]))
             if self.shades.label
@@ -237,7 +241,10 @@ class HeadWall(QWidget):
     def _describe(self) -> None:
         heads = len(self.spec.heads) if self.spec else 0
         self.setAccessibleDescription(
-            f"{len(self.off)} of {heads} heads switched off. {self.words(self.at)}"
+            " · ".join((
+                tr("{n:,} of {total:,} heads off", n=len(self.off), total=heads),
+                self.words(self.at),
+            ))
             if self.spec and self.spec.layers else ""
         )  # fmt: skip
 
@@ -274,12 +281,12 @@ class HeadWall(QWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, group.name)
         painter.setPen(now.secondary)
         painter.setFont(theme.font(0.85))
-        said = "head {}" if wall.cell > 46 else "{}"
+        said = tr("head {n}") if wall.cell > 46 else "{n}"
         every = 1 if wall.cell > 17 else 4
         for head, middle in wall.columns:
             if head % every == 0:
                 box = QRectF(middle - 30, 2, 60, 18)
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said.format(head))
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said.format(n=head))
 
     def _side(self, painter: QPainter, row: Row) -> None:
         """The number of a layer, and a funnel where it goes to another level."""
@@ -345,7 +352,8 @@ class HeadWall(QWidget):
         if box.width() > WORDS + edge and box.height() >= 14:
             painter.setFont(theme.font(0.92, 600))
             metrics = painter.fontMetrics()
-            wide = metrics.horizontalAdvance("off") + 12
+            word = tr("off")
+            wide = metrics.horizontalAdvance(word) + 12
             high = min(box.height() - 4, metrics.height() + 2)
             chip = QRectF(0, 0, wide, high)
             chip.moveCenter(QPointF(box.center().x() + edge / 2, box.center().y()))
@@ -353,7 +361,7 @@ class HeadWall(QWidget):
             painter.setBrush(now.pane)
             painter.drawRoundedRect(chip, high / 2, high / 2)
             painter.setPen(now.text)
-            painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, "off")
+            painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, word)
 
     def _ring(self, painter: QPainter, box: QRectF) -> None:
         """Orange: the head at hand; blue outside: the keyboard is here."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from hgviz.gui.views.words import counted
+from hgviz.gui.language import tr
 from hgviz.sweep import Cell, Standing, State
+from hgviz.tasks.plotting import ORDERS, OWN
 
 KINDS = {
     "train": "Train", "score": "Score", "measure": "Measure heads", "curve": "Curves",
@@ -18,12 +20,61 @@ OPENS = {
     "measure": "Open its heads in Prune", "curve": "Open its curves in Prune",
     "compare": "Open both in Compare",
 }  # fmt: skip
+COUNTS: dict[State, str] = {
+    "done": "{n:,} done", "running": "{n:,} running", "waiting": "{n:,} waiting",
+    "failed": "{n:,} failed", "blocked": "{n:,} blocked",
+}  # fmt: skip
+MEANS = {  # what every fact is, and where its formula comes from
+    "Kind": "What the cell does: train a model, score it, measure its heads, draw a curve, or "
+    "compare two models (docs/studies.md).",
+    "Data": "The data it is measured on: a name of [[data]] of the study file.",
+    "Model": "The model: a name of [[models]] of the study file.",
+    "Activation": "What turns scores into weights; own: the model's own (docs/activations.md).",
+    "Seed": "Draws the training, and which examples make an order of heads and which measure it.",
+    "Method": "The score that heads are ordered by, or what is measured of them "
+    "(docs/statistics.md).",
+    "State": "done: its result is there; running: somebody is at it; waiting: its turn will come; "
+    "failed: given up after 3 tries; blocked: it needs a cell that failed.",
+    "Found": "What it measured, with its interval of 95 %.",
+    "Took": "Time of the clock that computing it took, where it was computed.",
+    "On": "The machine that computed it or is at it.",
+    "Took so far": "Time of the clock since it was begun.",
+    "Tries": "How often it was begun; after 3 failures a cell is given up.",
+    "Why": "The last line of what it failed with.",
+    "Now": "What it is doing.",
+}
+FINDS = {  # what is found by each kind of cell
+    "train": "What the model reaches on its held-out data at the end of the training "
+    "(docs/training.md).",
+    "score": "The share k / n of n answers that is right, with Wilson's interval of 95 % (Wilson "
+    "1927): (k + z²/2 ± z √(k (n − k) / n + z²/4)) / (n + z²), z = 1.96. Of language models bits "
+    "per byte, −Σ log₂ p / bytes (docs/statistics.md).",
+    "measure": "How many heads were measured, and on how many examples: G = ∂loss/∂gate of a head, "
+    "or the change of the loss without it (docs/statistics.md).",
+    "curve": "What is left as heads go, from none off to all off, on examples that did not make "
+    "the order (docs/statistics.md).",
+    "compare": "(c − b) / n: of n answers b are right in A alone, c in B alone; interval of 95 % "
+    "by Bonett and Price (2012), with b + 1, c + 1, n + 2. Alike: the share of answers that are "
+    "the same in both (docs/statistics.md).",
+}
 THIN = "\u202f"
+SENTENCES = re.compile(r"(?<=[.?!]) (?=[A-Z\[])")
+SHARES = ("accuracy", "masked_accuracy", "f1", "mcc")  # told in points of 100
 
 
 def kind(work: str) -> str:
     """Curves, Measure heads: what a kind of cell is called."""
-    return KINDS.get(work, work[:1].upper() + work[1:])
+    return tr(KINDS[work]) if work in KINDS else work[:1].upper() + work[1:]
+
+
+def called(name: str) -> str:
+    """A name of the grid; "own" and "random orders" are words, the rest are names."""
+    return tr(name) if name in (OWN, ORDERS) else name
+
+
+def cells(count: int) -> str:
+    """1 cell, 32 cells."""
+    return tr("{count:,} cell" if count == 1 else "{count:,} cells", count=count)
 
 
 def sub(cell: Cell) -> str:
@@ -35,29 +86,55 @@ def sub(cell: Cell) -> str:
 def where(cell: Cell) -> str:
     """small, ymish, seed 1, michel: its place in the grid."""
     place = cell.place
-    parts = [place.get(one, "") for one in ("data", "model", "activation")]
-    parts += [f"seed {place['seed']}"] if place.get("seed") else []
+    parts = [called(place.get(one, "")) for one in ("data", "model", "activation")]
+    parts += [tr("seed {seed}", seed=place["seed"])] if place.get("seed") else []
     return ", ".join(filter(None, [*parts, sub(cell)]))
+
+
+def name(cell: Cell) -> str:
+    """Curves: small, ymish, seed 1, michel."""
+    return f"{kind(cell.work)}: {where(cell)}"
 
 
 def amount(metric: str, value: float) -> str:
     """87.5 % for a share that is right, 1.432 for bits or nats."""
-    if metric in ("accuracy", "f1", "mcc"):
-        return f"{100 * value:.1f}{THIN}%".replace("-", "−")
+    if metric in SHARES:
+        return share(100 * value)
     return f"{value:.3f}".replace("-", "−")
+
+
+def share(value: float, digits: int = 1) -> str:
+    """87.5 %; 87.5% where there is no space before it."""
+    number = f"{value:.{digits}f}".replace("-", "−")
+    return tr("{n}\u202f%", n=number)
 
 
 def short(one: Standing) -> str:
     """What a cell found, in a few digits; "" where that is no number."""
+    metric, value, *_ = numbers(one)
+    if value is None:
+        return ""
+    if one.cell.work == "compare":
+        return _more(value, metric)
+    return amount(metric, value).removesuffix("%").removesuffix(THIN)
+
+
+def numbers(one: Standing) -> tuple[str, float | None, float | None, float | None]:
+    """The metric, its value, and the ends of its interval, None where there is none; of two models
+    how many points of answers B is right in more than A."""
     found = one.found or {}
     try:
         if one.cell.work in ("train", "score"):
-            return amount(str(found["metric"]), float(found["value"])).removesuffix(f"{THIN}%")
+            ends = (float(found[end]) if end in found else None for end in ("low", "high"))
+            return str(found["metric"]), float(found["value"]), *ends  # type: ignore[return-value]
         if one.cell.work == "compare":
-            return f"{100 * float(found['answers']['difference']['value']):+.1f}".replace("-", "−")
-    except (KeyError, TypeError, ValueError):
-        return ""
-    return ""
+            apart, unit = found["answers"]["difference"], _unit(found["answers"])
+            times = 100 if unit == "points" else 1
+            value, low, high = (times * float(apart[end]) for end in ("value", "low", "high"))
+            return unit, value, low, high
+    except (KeyError, TypeError, ValueError):  # of another version
+        pass
+    return "", None, None, None
 
 
 def value(one: Standing) -> str:
@@ -71,62 +148,115 @@ def value(one: Standing) -> str:
 def _value(work: str, found: Mapping[str, Any]) -> str:
     if work in ("train", "score"):
         metric = str(found["metric"])
-        said = f"{metric.replace('_', ' ')} {amount(metric, float(found['value']))}"
-        if "low" in found and "high" in found:
-            low, high = (amount(metric, float(found[side])) for side in ("low", "high"))
-            said += f", {low.removesuffix(f'{THIN}%')} to {high}"
-        return said
+        said = {"metric": tr(metric.replace("_", " ")), "n": amount(metric, float(found["value"]))}
+        if "low" not in found or "high" not in found:
+            return tr("{metric} {n}", **said)
+        low, high = (amount(metric, float(found[side])) for side in ("low", "high"))
+        low = low.removesuffix("%").removesuffix(THIN)
+        return tr("{metric} {n}, {low} to {high}", **said, low=low, high=high)
     if work == "measure":
-        return f"{counted(int(found['heads']), 'head')} on {counted(found['examples'], 'example')}"
+        heads, examples = int(found["heads"]), int(found["examples"])
+        one_head = "{heads:,} head on {examples:,} examples"
+        many = "{heads:,} heads on {examples:,} examples"
+        return tr(one_head if heads == 1 else many, heads=heads, examples=examples)
     if work == "curve":
-        curves = found["curves"]
-        first, last = curves[0]["values"][0], curves[0]["values"][-1]
-        unit = str(curves[0]["unit"])
-        metric = "accuracy" if unit == "accuracy" else unit
-        many = f"{len(curves)} orders" if len(curves) > 1 else f"from {amount(metric, first)}"
-        return many if len(curves) > 1 else f"{many} to {amount(metric, last)} with all heads off"
+        return _curves(found["curves"])
     if work == "compare":
-        answers = found["answers"]
-        apart = answers["difference"]
-        low, mid, high = (100 * float(apart[one]) for one in ("low", "value", "high"))
-        agree = f"{100 * float(answers['agreement']):.0f}{THIN}%"
-        return (f"{mid:+.1f} points ({low:+.1f} to {high:+.1f}), {agree} of answers alike").replace(
-            "-", "−"
-        )
+        answers, unit = found["answers"], _unit(found["answers"])
+        times = 100 if unit == "points" else 1
+        ends = {one: _more(times * float(answers["difference"][one]), unit)
+                for one in ("low", "value", "high")}  # fmt: skip
+        agree = share(100 * float(answers["agreement"]), 0)
+        points = "{value} points ({low} to {high}), {agree} of answers alike"
+        bits = "{value} bits per byte ({low} to {high}), {agree} of answers alike"
+        return tr(points if unit == "points" else bits, **ends, agree=agree)
     return ""
+
+
+def _unit(answers: Mapping[str, Any]) -> str:
+    """What two models differ in: points of right answers, or bits per byte."""
+    metric = dict(answers).get("score_a", {}).get("metric", "")
+    return "bits_per_byte" if metric == "bits_per_byte" else "points"
+
+
+def _more(value: float, unit: str) -> str:
+    return (
+        f"{value:+.1f}".replace("-", "−") if unit == "points" else f"{value:+.3f}".replace("-", "−")
+    )
+
+
+def _curves(curves: Any) -> str:
+    first, last = curves[0]["values"][0], curves[0]["values"][-1]
+    metric = str(curves[0]["unit"])
+    if len(curves) > 1:
+        return tr("{n:,} orders", n=len(curves))
+    ends = {"first": amount(metric, first), "last": amount(metric, last)}
+    return tr("from {first} to {last} with all heads off", **ends)
 
 
 def stands(one: Standing) -> str:
     """How it stands, in a line."""
     if one.state == "running":
-        return f"running, {one.share:.0%}".replace("%", f"{THIN}%")
+        return tr("running, {share}", share=share(100 * one.share, 0))
     if one.state == "waiting" and one.tries:
-        return f"waiting for try {one.tries + 1}"
-    return {"blocked": "cannot run", "failed": "given up"}.get(one.state, one.state)
+        return tr("waiting for try {n}", n=one.tries + 1)
+    return tr({"blocked": "cannot run", "failed": "given up"}.get(one.state, one.state))
+
+
+def why(one: Standing) -> str:
+    """Why it failed, or what it waits for: the sentences of an error, in the window's language."""
+    return " ".join(tr(words) for words in SENTENCES.split(one.line))
 
 
 def facts(one: Standing) -> list[tuple[str, str]]:
-    """Everything known of it, name and words."""
-    rows = [("State", stands(one)), ("Found", value(one)), ("Now", one.note)]
-    rows += [("Why", one.line)]
+    """Everything known of it: the English name of each fact, and words."""
+    rows = [("State", stands(one)), ("Found", value(one)), ("Now", tr(one.note))]
+    rows += [("Why", why(one))]
     rows += [("Took" if one.state == "done" else "Took so far", seconds(one.seconds))]
-    rows += [("On", one.host), ("Tries", f"{one.tries} of 3" if one.tries else "")]
+    tries = tr("{n} of 3", n=one.tries) if one.tries else ""
+    rows += [("On", one.host), ("Tries", tries)]
     return [(name, words) for name, words in rows if words]
+
+
+VALUES = (
+    "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Metric", "Value", "Low",
+    "High", "Took, s", "Tries", "On", "Why",
+)  # fmt: skip
+
+
+def values(one: Standing) -> list[str]:
+    """Everything known of it under VALUES, numbers as Python writes them, shares in points."""
+    cell, (metric, *found) = one.cell, numbers(one)
+    if metric in SHARES:
+        found = [None if number is None else 100 * number for number in found]
+    place = [called(cell.place.get(axis, "")) for axis in ("data", "model", "activation", "seed")]
+    said = ["" if number is None else repr(round(number, 10)) for number in found]
+    took = repr(round(one.seconds, 3)) if one.seconds > 0 else ""
+    tries = str(one.tries) if one.tries else ""
+    names = [kind(cell.work), *place, sub(cell), tr(one.state), tr(metric.replace("_", " "))]
+    words = [*names, *said, took, tries, one.host, why(one)]
+    return [" ".join(word.split()) for word in words]
+
+
+def explained(fact: str, work: str = "") -> str:
+    """What a fact is, with its formula and source; of a kind of cell what that finds."""
+    if fact == "Found" and work in FINDS:
+        return tr(FINDS[work])
+    return tr(MEANS.get(fact, ""))
 
 
 def seconds(count: float) -> str:
     """0.4 s, 12 s, 3 min, 2.1 h; "" for none."""
     if count <= 0:
         return ""
-    if count < 10:
-        return f"{count:.1f} s"
     if count < 90:
-        return f"{count:.0f} s"
-    return f"{count / 60:.0f} min" if count < 5400 else f"{count / 3600:.1f} h"
+        return tr("{n} s", n=f"{count:.1f}" if count < 10 else f"{count:.0f}")
+    if count < 5400:
+        return tr("{n} min", n=f"{count / 60:.0f}")
+    return tr("{n} h", n=f"{count / 3600:.1f}")
 
 
 def line_of(one: Standing) -> str:
     """Name, state and what it found, in one line for the status bar and screen readers."""
-    found = value(one) if one.state == "done" else one.line or one.note
-    head = f"{kind(one.cell.work)}: {where(one.cell)}"
-    return "   ·   ".join(filter(None, (head, stands(one), found)))
+    found = value(one) if one.state == "done" else why(one) or tr(one.note)
+    return "   ·   ".join(filter(None, (name(one.cell), stands(one), found)))

@@ -15,9 +15,10 @@ from hgviz.core import HgvizError
 from hgviz.gui import theme
 from hgviz.gui.asking import ask_for
 from hgviz.gui.controls import Button, Check, Segments, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.sweeps.about import cells
 from hgviz.gui.sweeps.running import command
-from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
     from hgviz.sweep import Sweep
@@ -31,7 +32,7 @@ HOW = (
 SAID = {
     "here": "One cell after the other, in a process of its own.",
     "local": "So many workers on this machine; each takes one cell at a time.",
-    "other": f"A dask scheduler: {FORMS.partition(', ')[2]}.",
+    "other": "A dask scheduler: {forms}.",
 }
 
 
@@ -45,18 +46,22 @@ class RunDialog(Overlay):
     def __init__(self, over: QWidget, sweep: Sweep, file: str, again: bool = False) -> None:
         super().__init__(over)
         self._sweep, self._file = sweep, file
-        self.body.addWidget(label("Run this study", factor=1.15, weight=600))
+        self.body.addWidget(label(tr("Run this study"), factor=1.15, weight=600))
         counts, total = sweep.counts, len(sweep.standings)
-        done = f"{counts['done']:,} are done and are not computed again" if counts["done"] else ""
-        said = label(f"{counted(total, 'cell')}{'; ' if done else ''}{done}.", kind="secondary")
+        some = "{cells}; {done:,} are done and are not computed again."
+        words = (
+            tr(some, cells=cells(total), done=counts["done"]) if counts["done"] else cells(total)
+        )
+        said = label(words, kind="secondary")
         said.setWordWrap(True)
         self.body.addWidget(said)
         if counts["running"]:
             hosts = ", ".join(sorted({one.host for one in sweep.standings
                                       if one.state == "running" and one.host}))  # fmt: skip
-            self._note(f"Cells run on {hosts or 'another machine'} now. These are left to it.")
-        self.how = Segments(HOW, wide=150)
-        self.how.setAccessibleName("How")
+            hosts = hosts or tr("another machine")
+            self._note(tr("Cells run on {hosts} now. These are left to it.", hosts=hosts))
+        self.how = Segments([(name, tr(words), icon) for name, words, icon in HOW], wide=150)
+        self.how.setAccessibleName(tr("How"))
         self.how.chosen.connect(self._fit)
         self.body.addSpacing(8)
         self.body.addWidget(self.how)
@@ -66,12 +71,12 @@ class RunDialog(Overlay):
         self.workers = QSpinBox()
         self.workers.setRange(2, 1024)
         self.workers.setValue(max(2, min(8, os.cpu_count() or 2)))
-        self.workers.setAccessibleName("Workers")
-        self.workers.setSuffix(" workers")
+        self.workers.setAccessibleName(tr("Workers"))
+        self.workers.setSuffix(tr(" workers"))
         self.workers.setFixedWidth(150)
         self.address = QLineEdit()
         self.address.setPlaceholderText("tcp://host:8786")
-        self.address.setAccessibleName("Scheduler")
+        self.address.setAccessibleName(tr("Scheduler"))
         self.workers.valueChanged.connect(self._fit)
         self.address.textChanged.connect(self._fit)
         self.pages = QStackedWidget()
@@ -79,26 +84,26 @@ class RunDialog(Overlay):
             self.pages.addWidget(one)
         self.pages.setFixedHeight(34)
         self.body.addWidget(self.pages)
-        self.again = Check(f"Try {counted(counts['failed'], 'cell')} again that failed")
+        self.again = Check(tr("Try {cells} again that failed", cells=cells(counts["failed"])))
         self.again.setChecked(again)
         self.again.setVisible(bool(counts["failed"]))
         self.again.toggled.connect(self._fit)
         self.body.addWidget(self.again)
         row = QHBoxLayout()
-        row.addWidget(label("Into", kind="secondary"))
+        row.addWidget(label(tr("Into"), kind="secondary"))
         self.out = Words(sweep.path)
         row.addWidget(self.out, 1)
-        self.change = Button("Change…")
+        self.change = Button(tr("Change…"))
         self.change.clicked.connect(self._ask)
         self.change.setVisible(total == counts["waiting"])
         row.addWidget(self.change)
         self.body.addLayout(row)
-        self._note("Closing the window stops it; what is done is kept. Without the window:")
+        self._note(tr("Closing the window stops it; what is done is kept. Without the window:"))
         row = QHBoxLayout()
         self.command = Words(kind="secondary")
         self.command.setFont(theme.mono(0.92))
         row.addWidget(self.command, 1)
-        copy = Button("Copy", "copy")
+        copy = Button(tr("Copy"), "copy")
         copy.clicked.connect(self._copy)
         row.addWidget(copy)
         self.body.addLayout(row)
@@ -106,7 +111,7 @@ class RunDialog(Overlay):
         self.wrong.setWordWrap(True)
         self.wrong.hide()
         self.body.addWidget(self.wrong)
-        self.go = Button("Run", kind="filled")
+        self.go = Button(tr("Run"), kind="filled")
         self.go.clicked.connect(self._accept)
         self.offer(self.go)
         self._fit()
@@ -127,7 +132,7 @@ class RunDialog(Overlay):
     def _fit(self, *_: object) -> None:
         self.pages.setCurrentIndex([name for name, *_ in HOW].index(self.how.choice))
         self.pages.setVisible(self.how.choice != "here")
-        self.told.setText(SAID[self.how.choice])
+        self.told.setText(tr(SAID[self.how.choice], forms=FORMS.partition(", ")[2]))
         self.wrong.hide()
         self.go.setEnabled(self.how.choice != "other" or bool(self.scheduler))
         self.command.say(" ".join(["hgviz", *map(_quoted, self._words)]))
@@ -144,7 +149,7 @@ class RunDialog(Overlay):
 
     def _ask(self) -> None:
         folder = QFileDialog.FileMode.Directory
-        ask_for(self.window(), "Run into the folder", folder, self._chose)
+        ask_for(self.window(), tr("Run into the folder"), folder, self._chose)
 
     def _chose(self, path: str) -> None:
         taken = any(Path(path).iterdir())  # a study has a folder of its own
@@ -155,7 +160,7 @@ class RunDialog(Overlay):
         try:
             require_scheduler(self.scheduler)
         except HgvizError as error:
-            self.wrong.setText(" ".join(error.lines))
+            self.wrong.setText(" ".join(map(tr, error.lines)))
             self.wrong.show()
             self.place()
             return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from string import Template
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetricsF,
+    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -18,18 +20,22 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.prune.chart import LEFT, MIDDLE, RIGHT
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.layout import NONE, Layout
 from hgviz.gui.sweeps.raster import BAND, CODE, HIGHEST, Geometry, draw, geometry
 from hgviz.gui.views.cellcard import CellCard
-from hgviz.gui.views.words import counted
+from hgviz.gui.views.ink import focus_ring
 from hgviz.sweep import Standing
 from hgviz.tasks.plotting import OWN
 
+ROW = Template(
+    "<tr><td style='color:$colour'>$name&nbsp;&nbsp;</td><td>$words</td></tr>"
+)  # of what is said beside a cell
 PAD = 16  # px around
 KIND, SUB, SEED = 20, 17, 18  # px of height of the three heads
 NAMES, NARROWEST = 240, 72  # px at most, and at least, for what rows are called
@@ -53,7 +59,7 @@ class Canvas(QWidget):
         super().__init__()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setAccessibleName("Cells of the study")
+        self.setAccessibleName(tr("Cells of the study"))
         self.card = CellCard(self)
         self.layout_: Layout | None = None
         self.standings: Sequence[Standing] = ()
@@ -137,7 +143,8 @@ class Canvas(QWidget):
         out = []
         for row in rows:
             parts = [name for name, told in zip(row, many, strict=True) if told and name]
-            out.append(", ".join(parts) or row[2] or row[1] or row[0])
+            some = parts or [row[2] or row[1] or row[0]]
+            out.append(", ".join(map(about.called, some)))
         return out
 
     # --- painting ---------------------------------------------------------------------------------
@@ -183,7 +190,7 @@ class Canvas(QWidget):
                 room = QRectF(left + x - 2, y, geo.wide + 3, SEED - 4)
                 self._say(painter, room, column.seed, theme.font(0.85), now.secondary, MIDDLE)
             room = QRectF(PAD, y, left - PAD - 8, SEED - 4)
-            self._say(painter, room, "seed", theme.font(0.85), now.secondary, RIGHT)
+            self._say(painter, room, tr("seed"), theme.font(0.85), now.secondary, RIGHT)
 
     def _across(self, geo: Geometry, first: int, end: int) -> tuple[float, float]:
         """Where columns begin and end on screen."""
@@ -227,9 +234,8 @@ class Canvas(QWidget):
             box = self.box(self.chosen).adjusted(-2, -2, 2, 2)
             painter.setPen(QPen(now.mark, 2.5))
             painter.drawRoundedRect(box, 4, 4)
-            if self.hasFocus():
-                painter.setPen(QPen(now.press, 1.5))
-                painter.drawRoundedRect(box.adjusted(-3, -3, 3, 3), 6, 6)
+        if self.hasFocus():
+            focus_ring(painter, QRectF(self.rect()))
 
     # --- pointer ----------------------------------------------------------------------------------
 
@@ -288,21 +294,36 @@ class Canvas(QWidget):
             self.pointed.emit(about.line_of(one))
         else:
             counts = np.bincount([CODE[self.standings[one].state] for one in cells], minlength=5)
-            parts = [f"{count:,} {state}" for state, count in zip(about.STATES, counts, strict=True)
-                     if count]  # fmt: skip
-            said = f"{counted(len(cells), 'cell')} together: {', '.join(parts)}"
-            self.card.say(f"<b>{escape(counted(len(cells), 'cell'))}</b><br>{', '.join(parts)}")
-            self.pointed.emit(said)
+            parts = ", ".join(
+                tr(about.COUNTS[state], n=int(count))
+                for state, count in zip(about.STATES, counts, strict=True) if count
+            )  # fmt: skip
+            many = about.cells(len(cells))
+            self.card.say(f"<b>{escape(many)}</b><br>{escape(parts)}")
+            self.pointed.emit(f"{many}: {parts}")
         (row, _), (column, _) = self._under
         over = self.mapTo(self.card.parentWidget(), QPoint(0, 0))
         box = self.geo.box(row, column).translated(*self._origin).translated(QPointF(over))
         self.card.stand(box, QRect(), QRectF(self.rect()).translated(QPointF(over)))
         self.card.raise_()
 
+    def _explained(self, at: QPointF) -> str:
+        """What the kind of cells finds over whose columns a place is; "" among the cells."""
+        if self.geo is None or self.layout_ is None or at.y() > self._top:
+            return ""
+        for work, first, end in self.layout_.blocks:
+            left, right = self._across(self.geo, first, end)
+            if left <= at.x() <= right:
+                return about.explained("Found", work)
+        return ""
+
     # --- keys -------------------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Arrows walk the cells while they have the keyboard."""
+        """Arrows walk the cells while they have the keyboard; heads say what stands below them."""
+        if isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self._explained(QPointF(event.pos())), self)
+            return True
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
             if plain and (event.key() in KEYS or event.key() == Qt.Key.Key_Escape):
@@ -361,10 +382,9 @@ class Canvas(QWidget):
 
 def card_of(one: Standing) -> str:
     """Everything known of a cell, as HTML."""
+    colour = theme.current().secondary.name()
     rows = "".join(
-        f"<tr><td style='color:{theme.current().secondary.name()}'>{name}&nbsp;&nbsp;</td>"
-        f"<td>{escape(words[:160])}</td></tr>"
+        ROW.substitute(colour=colour, name=escape(tr(name)), words=escape(words[:160]))
         for name, words in about.facts(one)
     )
-    head = f"{about.kind(one.cell.work)}: {about.where(one.cell)}"
-    return f"<b>{escape(head)}</b><table>{rows}</table>"
+    return f"<b>{escape(about.name(one.cell))}</b><table>{rows}</table>"

@@ -7,12 +7,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout
 
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead
-from hgviz.gui.sweeps.drawing import Chart, PlotsChart, SeedsChart
+from hgviz.gui.language import tr
+from hgviz.gui.sweeps.about import called
+from hgviz.gui.sweeps.drawing import PlotsChart, SeedsChart
+from hgviz.gui.sweeps.spots import Chart
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
@@ -42,21 +46,26 @@ class FoundView(View):
     work = ""  # of the cells it is of
     without = ("", "")  # what is said where the study does not ask for it
     coming = ("", "")  # and where none is done yet
+    means = ""  # what is drawn, with its formula and source
+
+    pointed = Signal(str)  # a line about the point under the pointer or the keys
 
     def __init__(self, chart: Chart) -> None:
         super().__init__()
-        self.head = PaneHead(self.title)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.head = PaneHead(tr(self.title))
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(self._export)
         self.head.add(self.export)
+        self.head.title.setToolTip(tr(self.means))
         self.chart = chart
+        chart.pointed.connect(self.pointed)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.chart, 1)
         self._found: Found | None = None
-        self.setFocusProxy(self.chart)
+        self.start_at(self.chart)
 
     def request(self, session: Session) -> Task[Found] | None:
         """What the done cells give; the same as before where no more are done."""
@@ -65,6 +74,9 @@ class FoundView(View):
         done = tuple(one.cell.key for one in some if one.state == "done")
         if sweep is None or not done:
             self.empty = self.coming if some else self.without
+            self.empty_actions = (
+                (("run_sweep", "Run…"),) if some else (("open_sweep_file", "Open a study file…"),)
+            )  # fmt: skip
             return None
         return _drawn(self.kind, sweep, done, self._found)
 
@@ -73,11 +85,11 @@ class FoundView(View):
         self._found = result
         content = result.content
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
-        so_far = f"{len(result.done):,} of {total:,} cells so far"
-        notes = [*([so_far] if len(result.done) < total else []), *content.notes]
+        so_far = tr("{n:,} of {all:,} cells so far", n=len(result.done), all=total)
         ribbon = getattr(content, "ribbon", "").rstrip(".")
-        words = (*notes, ribbon[:1].lower() + ribbon[1:])
-        self.head.note.say("   ·   ".join(filter(None, words)))
+        notes = [*content.notes, ribbon]
+        words = [*([so_far] if len(result.done) < total else []), *map(tr, filter(None, notes))]
+        self.head.note.say("   ·   ".join(words))
         self.chart.show_content(content)
 
     def figure(self, session: Session) -> Spec | None:
@@ -91,6 +103,13 @@ class FoundView(View):
             return ""
         return "\n".join("\t".join(map(str, row)) for row in self._found.content.rows())
 
+    def as_table(self) -> list[list[str]] | None:
+        """The numbers that are drawn: a row for each seed and mean, or each point of a line."""
+        if self._found is None:
+            return None
+        names, *rows = self._found.content.rows()
+        return [[tr(str(one)) for one in names], *([_plain(one) for one in row] for row in rows)]
+
     def _export(self) -> None:
         self.asked.emit("export")
 
@@ -99,26 +118,38 @@ class ReachedView(FoundView):
     """What every model and activation reaches: a point for each seed, the mean, its interval."""
 
     title = "What each reaches"
+    topic = "study-reached"
     icon = "compare"
     kind, work = "seeds", "score"
+    means = (
+        "A small mark is a seed, the large one the mean m of n seeds, the bar its interval of "
+        "95 %: m ± t s / √n, Student's t with n − 1 degrees of freedom (Student 1908; "
+        "docs/statistics.md)."
+    )
     without = ("This study does not score its models", 'It does so with "score" among its asks.')
     coming = ("No model is scored yet", "A point for each seed will stand here, with their means.")
 
     def __init__(self) -> None:
-        super().__init__(SeedsChart())
+        super().__init__(SeedsChart(tr(self.title)))
 
 
 class BudgetsView(FoundView):
     """What is left as heads go, by method: means over seeds with their intervals."""
 
     title = "As heads go"
+    topic = "study-budgets"
     icon = "prune"
     kind, work = "budgets", "curve"
+    means = (
+        "What is left with a share of heads off: the mean over seeds of what was measured there, "
+        "shaded with Student's interval of 95 %, m ± t s / √n (docs/statistics.md). Random orders: "
+        "the mean of those of a model and seed."
+    )
     without = ("This study draws no curves", 'It does so with "curve" among its asks, and methods.')
     coming = ("No curve is done yet", "A line for each method will stand here, over seeds.")
 
     def __init__(self) -> None:
-        super().__init__(PlotsChart())
+        super().__init__(PlotsChart(tr(self.title)))
 
 
 def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None) -> Task[Found]:
@@ -133,6 +164,13 @@ def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None)
     content = sweep_chart(kind, sweep)
     now = time.monotonic()
     return Found(sweep.path, done, content, now + REST * (now - begun))
+
+
+def _plain(value: Any) -> str:
+    """A value as Python writes it; nothing where there is none."""
+    if isinstance(value, str):
+        return called(value)
+    return "" if value != value else repr(round(float(value), 10))
 
 
 __all__ = ["BudgetsView", "ReachedView"]

@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QFileDialog
 from hgviz.core import Step, Task
 from hgviz.gui import opening
 from hgviz.gui.asking import ask_for
-from hgviz.gui.sweeps import about
-from hgviz.gui.sweeps.asking import STUDY_FILES, RunDialog
-from hgviz.gui.sweeps.results import Model, data_of, models_of, not_there, text_of, united_study
+from hgviz.gui.language import tr
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.sweeps.results import Model
     from hgviz.gui.sweeps.running import Running
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
@@ -55,8 +54,12 @@ class SweepCommands:
 
     def open_sweep_file(self) -> None:
         """Ask for a study file."""
+        from hgviz.gui.sweeps.asking import STUDY_FILES
+
         file = QFileDialog.FileMode.ExistingFile
-        ask_for(self.window, "Open a study file", file, self._sweep_chosen, STUDY_FILES)
+        ask_for(
+            self.window, tr("Open a study file"), file, self._sweep_chosen, tr(STUDY_FILES)
+        )  # fmt: skip
 
     def _sweep_chosen(self, path: str) -> None:
         self._remember(path)
@@ -96,6 +99,8 @@ class SweepCommands:
         self._ask_run(True)
 
     def _ask_run(self, again: bool) -> None:
+        from hgviz.gui.sweeps.asking import RunDialog
+
         sweep = self.session.sweep
         assert sweep is not None
         dialog = RunDialog(self.window, sweep, self.session.sweep_file, again)
@@ -115,7 +120,7 @@ class SweepCommands:
     def stop_sweep(self) -> None:
         """Stop what runs from here; cells that are done are kept."""
         self.running.stop()
-        self.say("The study was stopped. What is done is kept; Run goes on from there")
+        self.say(tr("The study was stopped. What is done is kept; Run goes on from there"))
 
     # --- cells ------------------------------------------------------------------------------------
 
@@ -123,8 +128,21 @@ class SweepCommands:
         """Look at one cell, "" for none."""
         self.session.put(cell=key)
 
+    def next_cell(self) -> None:
+        """Look at the next cell that failed; where none did, that runs, is done, or waits."""
+        sweep = self.session.sweep
+        assert sweep is not None
+        urgent = ("failed", "running", "done", "waiting", "blocked")
+        by = [[one.cell.key for one in sweep.standings if one.state == state] for state in urgent]
+        keys: list[str] = next(filter(None, by), [])
+        if keys:
+            at = keys.index(self.session.cell) if self.session.cell in keys else -1
+            self.session.put(mode="sweep", cell=keys[(at + 1) % len(keys)])
+
     def open_cell(self) -> None:
         """Open what the chosen cell left, on the page that shows it."""
+        from hgviz.gui.sweeps.results import models_of, not_there
+
         one = chosen(self.session)
         if one is None or self.session.sweep is None or one.state != "done":
             return
@@ -147,6 +165,8 @@ class SweepCommands:
         self._open_model(one, sides[0], mode="inspect")
 
     def _open_scored(self, one: Standing, sides: list[Model]) -> None:
+        from hgviz.gui.sweeps.results import data_of
+
         model, data = sides[0], data_of(one.cell)
         if model.activation or not Path(data).exists():
             self._open_model(one, model, mode="prune")
@@ -155,10 +175,12 @@ class SweepCommands:
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
 
     def _open_measured(self, one: Standing, sides: list[Model]) -> None:
+        from hgviz.gui.sweeps import about
+
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
         task = _told(self.session.sweep, one)
-        title = f"Opening {about.where(one.cell)}"
+        title = tr("Opening {name}", name=about.where(one.cell))
         self.working.start(self.lanes.files, "open", title, task, self._united)
 
     def _united(self, study: Study) -> None:
@@ -166,7 +188,8 @@ class SweepCommands:
         alone = spec is None or spec.digest != study.spec.digest
         self.pruning.open_study(study, alone=alone)
         self.session.put(unsaved=True)
-        self.say(f"What was measured of {study.spec.name or 'this model'} in the study")
+        name = study.spec.name or tr("this model")
+        self.say(tr("What was measured in the study: {name}", name=name))
 
     def _open_compared(self, one: Standing, sides: list[Model]) -> None:
         a, b = sides
@@ -177,7 +200,7 @@ class SweepCommands:
     def _open_model(self, one: Standing, model: Model, **shown: Any) -> None:
         """Open a model on a text of what it was measured on, which it can read."""
         self._name(model)
-        title, done = f"Opening {model.name}", partial(self._text_found, model, shown)
+        title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
         self.working.start(self.lanes.files, "open", title, _text(one), done)
 
     def _text_found(self, model: Model, shown: dict[str, Any], text: str) -> None:
@@ -197,11 +220,15 @@ def chosen(session: Session) -> Standing | None:
 
 
 def _text(one: Standing) -> Task[str]:
+    from hgviz.gui.sweeps.results import text_of
+
     yield Step(0, 1, "reading a text")
     return text_of(one.cell)
 
 
 def _told(sweep: Any, one: Standing) -> Task[Study]:
+    from hgviz.gui.sweeps.results import united_study
+
     yield Step(0, 1, "reading what was measured")
     return united_study(sweep, one.cell)
 

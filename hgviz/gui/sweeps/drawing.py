@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.prune.chart import LEFT, MIDDLE, Axes, area, frame, stroke, ticks
-from hgviz.gui.views.cellcard import CellCard
+from hgviz.gui.sweeps.about import called, share
+from hgviz.gui.sweeps.spots import Chart, Spot
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 from hgviz.tasks.plotting import ORDERS
 
@@ -24,93 +23,8 @@ if TYPE_CHECKING:
 
 OVER, UNDER, BESIDE, END = 30, 46, 60, 18  # px around a pair of axes
 KEY = 22  # px of the key above
-NEAR = 18  # px from a point at which the pointer is at it
 LEAST, LOW = 250, 150  # px of width and of height of one of several plots
 SHAPES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A place in a chart that says something."""
-
-    at: QPointF
-    words: str  # HTML
-
-
-class Chart(QWidget):
-    """Draws what it is given, and tells what is under the pointer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.card = CellCard(self)
-        self.spots: list[Spot] = []
-        self.content: Any = None
-        self._here: Spot | None = None
-
-    def show_content(self, content: Any) -> None:
-        """Draw this from now on."""
-        self.content = content
-        self._here = None
-        self.card.hide()
-        self.setAccessibleName(content.title)
-        self.setAccessibleDescription("; ".join(map(str, content.rows()[1:60])))
-        self.update()
-
-    def paint_chart(self, painter: QPainter) -> None:
-        """What a subclass draws; it leaves spots."""
-        raise NotImplementedError
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The chart, and a ring around what is pointed at."""
-        if self.content is None:
-            return
-        self.spots = []
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self.paint_chart(painter)
-            if self._here is not None:
-                painter.setPen(QPen(theme.current().mark, 2))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawEllipse(self._here.at, 8, 8)
-            if self.hasFocus():
-                painter.setPen(QPen(theme.current().press, 1.5))
-                painter.drawRoundedRect(QRectF(self.rect()).adjusted(2, 2, -2, -2), 6, 6)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell of the nearest place."""
-        at = event.position()
-
-        def far(spot: Spot) -> float:
-            return abs(spot.at.x() - at.x()) + abs(spot.at.y() - at.y())
-
-        near = min(self.spots, key=far, default=None)
-        found = near if near is not None and far(near) <= NEAR else None
-        if found != self._here:
-            self._here = found
-            self._tell()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is pointed at."""
-        self._here = None
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._here is None:
-            self.card.hide()
-        else:
-            self.card.say(self._here.words)
-            box = QRectF(self._here.at.x() - 4, self._here.at.y() - 4, 8, 8)
-            self.card.stand(box, QRect(), QRectF(self.rect()))
-        self.update()
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Another theme."""
-        if event.type() == QEvent.Type.PaletteChange:
-            self.update()
-        super().changeEvent(event)
 
 
 class SeedsChart(Chart):
@@ -139,7 +53,7 @@ class SeedsChart(Chart):
             frame(painter, axes, (), ys, str, _number if not number else _nothing, "")
             _title(painter, box, facet.title)
             if not number:
-                _up(painter, box, content.up)
+                _up(painter, box, tr(content.up))
             self._groups(painter, axes, content)
             for series, row in enumerate(facet.marks):
                 for group, mark in enumerate(row):
@@ -154,7 +68,7 @@ class SeedsChart(Chart):
         room = axes.box.width() / len(content.groups)
         for number, name in enumerate(content.groups):
             x = axes.x(number + 0.5)
-            shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, room - 6)
+            shown = metrics.elidedText(called(name), Qt.TextElideMode.ElideRight, room - 6)
             place = QRectF(x - room / 2, axes.box.bottom() + 6, room, 18)
             painter.drawText(place, MIDDLE, shown)
 
@@ -181,17 +95,8 @@ class SeedsChart(Chart):
         painter.setPen(QPen(now.pane, 1))
         painter.setBrush(colour)
         _shape(painter, middle, series)
-        name = ", ".join(filter(None, (content.groups[group], content.series[series])))
-        seeds = f"{len(mark.values)} seed{'s' * (len(mark.values) != 1)}"
-        ends_said = (
-            f"{_number(mark.low)} to {_number(mark.high)}, 95 % over {seeds}"
-            if np.isfinite(mark.low) else f"{seeds}: no interval"
-        )  # fmt: skip
-        values = ", ".join(_number(float(one)) for one in mark.values[:8])
-        self.spots.append(Spot(middle, (
-            f"<b>{escape(name)}: {_number(mark.mean)}</b><br>{ends_said}<br>"
-            f"<span style='color:{now.secondary.name()}'>{values}</span>"
-        )))  # fmt: skip
+        names = (called(content.groups[group]), called(content.series[series]))
+        self.spots.append(Spot(middle, _reached(", ".join(filter(None, names)), mark)))
 
 
 class PlotsChart(Chart):
@@ -217,17 +122,17 @@ class PlotsChart(Chart):
             if box.height() > 24:
                 self._plot(painter, box, plot, names)
                 if not number % across:
-                    _up(painter, box, plot.up)
+                    _up(painter, box, tr(plot.up))
 
     def _plot(self, painter: QPainter, box: QRectF, plot: Plot, names: list[str]) -> None:
         xs = np.concatenate([one.x for one in plot.lines])
         ys = np.concatenate([one.y for one in plot.lines])
         low, high = plot.limits or (float(ys.min()), float(ys.max()))
         axes = Axes(box, float(xs.min()), float(xs.max()), low, high)
-        said = dict(plot.xs)
+        said = {one: share(100 * one, 0) for one, _ in plot.xs}
         marks = ticks(low, high, max(3, min(7, int(box.height() / 32))))
         frame(painter, axes, [*said] or ticks(axes.x0, axes.x1, 5), marks,
-              lambda one: said.get(one, f"{one:g}"), _number, plot.across.lower())  # fmt: skip
+              lambda one: said.get(one, f"{one:g}"), _number, tr(plot.across).lower())  # fmt: skip
         _title(painter, box, plot.title)
         painter.save()
         painter.setClipRect(box.adjusted(0, -4, 4, 4))
@@ -247,17 +152,29 @@ class PlotsChart(Chart):
             for at, (x, y) in enumerate(points):
                 place = QPointF(axes.x(float(x)), axes.y(float(y)))
                 _shape(painter, place, number, 3.4)
-                self.spots.append(Spot(place, _told(one, at, plot)))
+                self.spots.append(Spot(place, _left(one, at, plot)))
         painter.restore()
 
 
-def _told(line: Line, at: int, plot: Plot) -> str:
-    between = ""
+def _reached(name: str, mark: Mark) -> tuple[str, ...]:
+    """What a mean over seeds is, how sure, and of which values."""
+    seeds = tr("{n} seed" if len(mark.values) == 1 else "{n} seeds", n=len(mark.values))
+    sure = tr("{seeds}: no interval", seeds=seeds)
+    if np.isfinite(mark.low):
+        ends = {"low": _number(mark.low), "high": _number(mark.high)}
+        sure = tr("{low} to {high}, 95 % over {seeds}", **ends, seeds=seeds)
+    values = ", ".join(_number(float(one)) for one in mark.values[:8])
+    return f"{name}: {_number(mark.mean)}", sure, values
+
+
+def _left(line: Line, at: int, plot: Plot) -> tuple[str, ...]:
+    """What a method leaves at a share of heads, and how sure."""
+    name = ", ".join(filter(None, (plot.title, called(line.label))))
+    words = [f"{name}: {_number(line.y[at])}"]
     if line.low is not None and line.high is not None and np.isfinite(line.low[at]):
-        between = f"<br>{_number(line.low[at])} to {_number(line.high[at])}, 95 % over seeds"
-    said = f"<br>{100 * line.x[at]:.0f} % of heads off"
-    title = f"{escape(plot.title)}, " if plot.title else ""
-    return f"<b>{title}{escape(line.label)}: {_number(line.y[at])}</b>{between}{said}"
+        ends = {"low": _number(line.low[at]), "high": _number(line.high[at])}
+        words.append(tr("{low} to {high}, 95 % over seeds", **ends))
+    return (*words, tr("{share} of heads off", share=share(100 * line.x[at], 0)))
 
 
 def _limits(values: Any, marks: list[Mark]) -> tuple[float, float]:
@@ -299,7 +216,8 @@ def _key(painter: QPainter, room: QRectF, names: Any) -> None:
     metrics = QFontMetricsF(font)
     x = room.left()
     for number, name in enumerate(names):
-        wide = metrics.horizontalAdvance(name)
+        said = called(name)
+        wide = metrics.horizontalAdvance(said)
         if x + 18 + wide > room.right():
             break
         painter.setPen(QPen(now.pane, 1))
@@ -307,7 +225,7 @@ def _key(painter: QPainter, room: QRectF, names: Any) -> None:
         _shape(painter, QPointF(x + 6, room.center().y()), number, 4.5)
         painter.setFont(font)
         painter.setPen(now.text)
-        painter.drawText(QRectF(x + 16, room.top(), wide + 4, room.height()), LEFT, name)
+        painter.drawText(QRectF(x + 16, room.top(), wide + 4, room.height()), LEFT, said)
         x += 16 + wide + 20
 
 
@@ -339,4 +257,4 @@ def _nothing(value: float) -> str:
     return ""
 
 
-__all__ = ["Chart", "PlotsChart", "SeedsChart"]
+__all__ = ["PlotsChart", "SeedsChart"]

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
 
 from hgviz.core import Step, Task
 from hgviz.gui.controls import PaneHead, Segments
+from hgviz.gui.language import tr
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.canvas import Canvas
 from hgviz.gui.sweeps.layout import NONE, Layout, lay_out
@@ -37,6 +38,7 @@ class GridView(View):
     """All cells; the chosen one is framed. picked: the key of a cell; pointed: a line about one."""
 
     title = "Cells"
+    topic = "study-cells"
     icon = "table"
     figureless = "Its cells have no figure; what they reach has one"
     needs = ("sweep", "dark")
@@ -50,9 +52,9 @@ class GridView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title, NOTE)
-        self.form = Segments(FORMS, wide=72)
-        self.form.setAccessibleName("Cells as")
+        self.head = PaneHead(tr(self.title), tr(NOTE))
+        self.form = Segments([(name, tr(words), icon) for name, words, icon in FORMS], wide=72)
+        self.form.setAccessibleName(tr("Cells as"))
         self.form.chosen.connect(self._turn)
         self.head.add(self.form)
         self.canvas, self.table = Canvas(), CellTable()
@@ -70,7 +72,7 @@ class GridView(View):
             one.entered.connect(self._entered)
         self.canvas.pointed.connect(self._point)
         self.cells: Cells | None = None
-        self.setFocusProxy(self.canvas)
+        self.start_at(self.canvas)
 
     def request(self, session: Session) -> Task[Cells] | None:
         """Where cells are: found again where there are others."""
@@ -94,6 +96,10 @@ class GridView(View):
     def as_text(self) -> str:
         """The table, tab-separated."""
         return "\n".join(self.table.lines())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every cell with what it found, in the order of the table."""
+        return None if self.cells is None else self.table.table()
 
     @property
     def _key(self) -> str:
@@ -123,7 +129,7 @@ class GridView(View):
     def _turn(self, name: str) -> None:
         here: Canvas | CellTable = self.canvas if name == "grid" else self.table
         self.turns.setCurrentWidget(here)
-        self.setFocusProxy(here)
+        self.start_at(here)
 
 
 def _placed(sweep: Sweep, before: Cells | None) -> Task[Cells]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from hgviz.gui.controls import Segments, line
+from hgviz.gui.controls import Segments, line, splitter
+from hgviz.gui.language import tr
 from hgviz.gui.sweeps.charts import BudgetsView, ReachedView
 from hgviz.gui.sweeps.grid import GridView
 from hgviz.gui.sweeps.panels import CellView, FailuresView
@@ -34,9 +35,11 @@ class SweepPage(QWidget):
         self.summary, self.grid = SummaryView(), GridView()
         self.cell, self.failures = CellView(), FailuresView()
         self.reached, self.budgets = ReachedView(), BudgetsView()
-        self.which = Segments(TURNS)
-        self.which.setAccessibleName("Below the cells")
+        self.which = Segments([(name, tr(words), icon) for name, words, icon in TURNS])
+        self.which.setAccessibleName(tr("Below the cells"))
         self.which.chosen.connect(self.show_turn)
+        for name, view in (("reached", self.reached), ("budgets", self.budgets)):
+            self.which.allow(name, True, tr(view.means))  # its tab is its title
         self.turns = QStackedWidget()
         self._turns: dict[str, CellView | FailuresView | ReachedView | BudgetsView] = {
             "cell": self.cell, "failures": self.failures, "reached": self.reached,
@@ -55,10 +58,10 @@ class SweepPage(QWidget):
         under.setSpacing(0)
         under.addWidget(bar)
         under.addWidget(self.turns, 1)
-        self.down = _splitter(Qt.Orientation.Vertical, self.grid, self.below)
-        self.side = _splitter(Qt.Orientation.Vertical)
+        self.down = splitter(Qt.Orientation.Vertical, self.grid, self.below)
+        self.side = splitter(Qt.Orientation.Vertical)
         self.side.setFixedWidth(SIDE)
-        self.across = _splitter(Qt.Orientation.Horizontal, self.down, self.side)
+        self.across = splitter(Qt.Orientation.Horizontal, self.down, self.side)
         self.across.setStretchFactor(0, 1)
         self.grid.setMinimumHeight(LEAST)
         self.below.setMinimumHeight(LEAST)
@@ -74,7 +77,6 @@ class SweepPage(QWidget):
         self._wide: bool | None = None
         self._wanted = 0  # px of height that all cells would like
         self.respond(WIDE, 1000)
-        self.setFocusProxy(self.grid)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -84,9 +86,14 @@ class SweepPage(QWidget):
     def join(self, commands: Commands) -> None:
         """Have what people do here done."""
         self.grid.picked.connect(commands.choose_cell)
-        self.grid.pointed.connect(commands.say)
+        for one in (self.grid, self.reached, self.budgets):
+            one.pointed.connect(commands.say)
         self.grid.sized.connect(self._share)
         self.failures.picked.connect(commands.choose_cell)
+
+    def take_focus(self) -> bool:
+        """The keyboard goes to what the page is about."""
+        return self.grid.take_focus()
 
     def respond(self, width: int, height: int) -> None:
         """In a narrow window the chosen cell and the failures take turns with the charts."""
@@ -124,12 +131,3 @@ class SweepPage(QWidget):
         self.turns.setCurrentWidget(self._turns[name])
         if self._wanted and self.down.height() < LOW:  # where both have no room, one has it
             self._share(self._wanted)
-
-
-def _splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
-    out = QSplitter(way)
-    out.setHandleWidth(1)
-    out.setChildrenCollapsible(False)
-    for one in widgets:
-        out.addWidget(one)
-    return out

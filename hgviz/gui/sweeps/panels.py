@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from hgviz.core import Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Words, label
+from hgviz.gui.language import tr
 from hgviz.gui.rows import walks
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.commands import chosen
@@ -31,8 +32,10 @@ from hgviz.sweep import Standing
 
 if TYPE_CHECKING:
     from hgviz.session import Session
+    from hgviz.sweep import Sweep
 
 ROW = 44  # px
+EXPORT = "Export figure…"
 MOST = 500  # failures that are listed
 
 
@@ -40,15 +43,17 @@ class CellView(View):
     """Everything known of the chosen cell, and a button that opens what it left."""
 
     title = "This cell"
+    topic = "study-cell"
     icon = "info"
     figureless = "It says what is known of one cell"
     needs = ("sweep", "cell", "dark")
     lane = "here"
     empty = ("No cell is chosen", "Choose one in the grid to see what it found.")
+    empty_actions = (("next_cell", "Choose one"),)
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title)
+        self.head = PaneHead(tr(self.title))
         self.place = QLabel()
         self.place.setFont(theme.font(1.08, 600))
         self.place.setTextFormat(Qt.TextFormat.PlainText)
@@ -58,20 +63,20 @@ class CellView(View):
         self.grid.setVerticalSpacing(4)
         self.grid.setColumnStretch(1, 1)
         self._facts: list[tuple[QLabel, QLabel]] = []
-        self.open = Button("Open")
+        self.open = Button(tr("Open"))
         self.open.setProperty("action", "open_cell")
-        self.again = Button("Try again…")
+        self.again = Button(tr("Try again…"))
         self.again.setProperty("action", "retry_sweep")
         for button in (self.open, self.again):
             button.clicked.connect(self._asked)
-        self.fold = Button("Details", "chevron-right", kind="link")
+        self.fold = Button(tr("Details"), "chevron-right", kind="link")
         self.fold.clicked.connect(self._turn)
-        self.copy_button = Button("Copy", "copy", kind="link")
+        self.copy_button = Button(tr("Copy"), "copy", kind="link")
         self.copy_button.clicked.connect(self._copy)
         self.details = QPlainTextEdit()
         self.details.setReadOnly(True)
         self.details.setFont(theme.mono(0.85))
-        self.details.setAccessibleName("Details")
+        self.details.setAccessibleName(tr("Details"))
         self.details.setMinimumHeight(80)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
@@ -116,21 +121,22 @@ class CellView(View):
     def draw(self, result: Standing) -> None:
         """Say all of it."""
         cell = result.cell
-        self.place.setText(f"{about.kind(cell.work)}: {about.where(cell)}")
+        self.place.setText(about.name(cell))
         rows = about.facts(result)
         while len(self._facts) < len(rows):
             self._add_row()
         for number, (name, words) in enumerate(self._facts):
             said = rows[number] if number < len(rows) else ("", "")
-            name.setText(said[0])
+            name.setText(tr(said[0]))
             words.setText(said[1])
             for one in (name, words):
                 one.setVisible(number < len(rows))
+                one.setToolTip(about.explained(said[0], cell.work))
         failed = result.state in ("failed", "blocked")
-        self.open.setText(about.OPENS.get(cell.work, "Open"))
+        self.open.setText(tr(about.OPENS.get(cell.work, "Open")))
         self.open.setVisible(not failed)
         self.open.setEnabled(result.state == "done")
-        self.open.setToolTip("" if result.state == "done" else "It is not done yet")
+        self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
         self.again.setVisible(failed)
         self.details.setPlainText(result.details)
         for one in (self.fold, self.copy_button):
@@ -144,8 +150,16 @@ class CellView(View):
         one = chosen(self.session) if self.session is not None else None
         if one is None:
             return ""
-        rows = [f"{name}: {words}" for name, words in about.facts(one)]
-        return "\n".join([f"{about.kind(one.cell.work)}: {about.where(one.cell)}", *rows])
+        rows = [f"{tr(name)}: {words}" for name, words in about.facts(one)]
+        return "\n".join([about.name(one.cell), *rows])
+
+    def as_table(self) -> list[list[str]] | None:
+        """What is known of it, a fact a row."""
+        one = chosen(self.session) if self.session is not None else None
+        if one is None:
+            return None
+        rows = zip(about.VALUES, about.values(one), strict=True)
+        return [[tr("Fact"), tr("Value")], *([tr(name), said] for name, said in rows if said)]
 
     def _add_row(self) -> None:
         row = len(self._facts)
@@ -172,6 +186,7 @@ class FailuresView(View):
     """Cells that were given up, why in one line each. picked: the key of one."""
 
     title = "Failures"
+    topic = "study-failures"
     icon = "warning"
     figureless = "It lists what failed"
     needs = ("sweep", "dark")
@@ -183,8 +198,8 @@ class FailuresView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(self.title)
-        self.again = Button("Try again…")
+        self.head = PaneHead(tr(self.title))
+        self.again = Button(tr("Try again…"))
         self.again.clicked.connect(self._again)
         self.head.add(self.again)
         self.rows = FailureList()
@@ -198,17 +213,19 @@ class FailuresView(View):
 
     def request(self, session: Session) -> Task[tuple[Standing, ...]] | None:
         """Those that failed; what only waits for them is not listed."""
-        if session.sweep is None:
-            return None
-        found = tuple(one for one in session.sweep.standings if one.state == "failed")
+        found, sweep = self._failed(session.sweep), session.sweep
+        done = sweep is not None and sweep.complete
+        self.empty_actions = (("export", EXPORT),) if done else (("run_sweep", "Run…"),)
         return _given(found) if found else None
 
     def draw(self, result: tuple[Standing, ...]) -> None:
         """List them."""
         blocked = self.session.sweep.counts["blocked"] if self.session.sweep else 0
-        waits = f"{blocked:,} more cannot run" if blocked else ""
-        more = f"the first {MOST} of {len(result):,}" if len(result) > MOST else ""
-        self.head.note.say("; ".join(filter(None, (more or f"{len(result):,}", waits))))
+        waits = tr("{n:,} more cannot run", n=blocked) if blocked else ""
+        many = f"{len(result):,}"
+        if len(result) > MOST:
+            many = tr("the first {n:,} of {all:,}", n=MOST, all=len(result))
+        self.head.note.say("; ".join(filter(None, (many, waits))))
         self._quiet = True
         self.rows.show_failures(result[:MOST])
         self.rows.mark(self.session.cell)
@@ -224,6 +241,18 @@ class FailuresView(View):
     def as_text(self) -> str:
         """A line each."""
         return "\n".join(self.rows.item(row).toolTip() for row in range(self.rows.count()))
+
+    def as_table(self) -> list[list[str]] | None:
+        """What failed, with its line."""
+        found = self._failed(self.session.sweep) if self.session is not None else ()
+        if not found:
+            return None
+        return [[*map(tr, about.VALUES)], *(about.values(one) for one in found)]
+
+    @staticmethod
+    def _failed(sweep: Sweep | None) -> tuple[Standing, ...]:
+        some = () if sweep is None else sweep.standings
+        return tuple(one for one in some if one.state == "failed")
 
     def _picked(self) -> None:
         item = self.rows.currentItem()
@@ -243,7 +272,7 @@ class FailureList(QListWidget):
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setProperty("kind", "rows")
-        self.setAccessibleName("Cells that failed")
+        self.setAccessibleName(tr("Cells that failed"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._shown: tuple[tuple[str, str], ...] = ()
 
@@ -255,14 +284,14 @@ class FailureList(QListWidget):
         self._shown = shown
         self.clear()
         for one in found:
-            name = f"{about.kind(one.cell.work)}: {about.where(one.cell)}"
+            name, line = about.name(one.cell), about.why(one)
             item = QListWidgetItem()
             item.setData(Qt.ItemDataRole.UserRole, one.cell.key)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{name}. {one.line}")
-            item.setToolTip(f"{name}. {one.line}")
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{name}. {line}")
+            item.setToolTip(f"{name}. {line}")
             item.setSizeHint(QSize(100, ROW))
             self.addItem(item)
-            self.setItemWidget(item, _Row(name, one.line))
+            self.setItemWidget(item, _Row(name, line))
 
     def mark(self, key: str) -> None:
         """Show one as chosen without saying so."""

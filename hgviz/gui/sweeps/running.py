@@ -14,6 +14,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, Step, Task
+from hgviz.gui.language import tr
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
@@ -50,9 +51,10 @@ class Running:
         """Compute what is missing. again: also cells that were given up."""
         sweep = self.session.sweep
         name = sweep.title if sweep is not None else os.path.basename(file)
+        title = tr("Running {name}", name=name)
         task = apart(command(file, out, scheduler, again), self._share)
         self.working.start(
-            self.lanes.runs, RUN, f"Running {name}", task, self._ended, partial(self._failed),
+            self.lanes.runs, RUN, title, task, self._ended, partial(self._failed),
             on_step=self._stepped,
         )  # fmt: skip
         self._look()

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 from hgviz.core import Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Words
-from hgviz.gui.sweeps.about import STATES
+from hgviz.gui.language import tr
+from hgviz.gui.sweeps.about import COUNTS, MEANS, STATES
 from hgviz.gui.sweeps.raster import paint
 from hgviz.gui.sweeps.running import RUN
 from hgviz.gui.views.base import View, time_left
-from hgviz.gui.views.words import counted
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
@@ -25,25 +25,31 @@ if TYPE_CHECKING:
     from hgviz.sweep import State, Sweep
 
 SWATCH, BETWEEN = 13, 18  # px
-NARROW = 760  # px: the question has no room
+PROGRESS = (
+    "Done, then what runs as far as it is; at the right what failed or cannot run. The time left "
+    "is the mean time of finished cells of each kind times how many are left, over how many run."
+)
 
 
 class SummaryView(View):
     """One line of words, one of progress; what is wrong with the folder, if anything is."""
 
     title = "Study"
+    topic = "study"
     icon = "table"
     figureless = "It says how a study stands"
     needs = ("sweep", "sweep_trouble", "dark")
     watches = ("work",)
     lane = "here"
+    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
+    empty_actions = (("open_sweep_file", "Open a study file…"),)
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead("Study")
-        self.run = Button("Run…", kind="filled")
+        self.head = PaneHead(tr("Study"))
+        self.run = Button(tr("Run…"), kind="filled")
         self.run.setProperty("action", "run_sweep")
-        self.stop = Button("Stop", "stop")
+        self.stop = Button(tr("Stop"), "stop")
         self.stop.setProperty("action", "stop_sweep")
         for button in (self.run, self.stop):
             button.setFixedWidth(92)
@@ -51,7 +57,10 @@ class SummaryView(View):
         self.head.add(self.run, self.stop)
         self.head.setFixedHeight(44)
         self.bar = Bar()
+        self.bar.setAccessibleName(tr("How far the study is"))
+        self.bar.setToolTip(tr(PROGRESS))
         self.counts = Counts()
+        self.counts.setToolTip(tr(MEANS["State"]))
         self.left = Words(factor=0.92, kind="secondary")
         self.left.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.trouble = Words(kind="bad")
@@ -93,6 +102,7 @@ class SummaryView(View):
         running = sum(one.share for one in result.standings if one.state == "running")
         self.bar.show_parts(parts, running / max(1, len(result.standings)))
         self.counts.show_counts(counts)
+        self.bar.setAccessibleDescription(self.counts.words)
         self.left.say(told(result))
         self.trouble.say(session.sweep_trouble)
         self.trouble.setVisible(bool(session.sweep_trouble))
@@ -110,6 +120,14 @@ class SummaryView(View):
             return ""
         return f"{sweep.title}: {self.counts.words}. {told(sweep)}"
 
+    def as_table(self) -> list[list[str]] | None:
+        """How many cells are in each state."""
+        sweep = self.session.sweep if self.session is not None else None
+        if sweep is None:
+            return None
+        rows = [[tr(state), str(sweep.counts[state])] for state in STATES]
+        return [[tr("State"), tr("Cells")], *rows]
+
     def _show_work(self) -> None:
         session = self.session
         if session is None or session.sweep is None:
@@ -121,8 +139,8 @@ class SummaryView(View):
         self.run.setVisible(not going)
         self.stop.setVisible(going)
         self.run.setEnabled(bool(todo))
-        self.run.setToolTip("Compute what is missing" if todo else "Everything is done")
-        self.stop.setToolTip("Stop what runs from here; what is done is kept")
+        self.run.setToolTip(tr("Compute what is missing" if todo else "Everything is done"))
+        self.stop.setToolTip(tr("Stop what runs from here; what is done is kept"))
         if typed and self.run.isEnabled():
             (self.stop if going else self.run).setFocus()
 
@@ -179,7 +197,7 @@ class Counts(QWidget):
     @property
     def words(self) -> str:
         """12 done, 2 running."""
-        return ", ".join(f"{count:,} {state}" for state, count in self._parts)
+        return ", ".join(tr(COUNTS[state], n=count) for state, count in self._parts)
 
     @property
     def _parts(self) -> list[tuple[State, int]]:
@@ -197,7 +215,7 @@ class Counts(QWidget):
         """The room of all words."""
         metrics = QFontMetricsF(theme.font(0.92, 500))
         wide = sum(
-            SWATCH + 6 + metrics.horizontalAdvance(f"{count:,} {state}") + BETWEEN
+            SWATCH + 6 + metrics.horizontalAdvance(tr(COUNTS[state], n=count)) + BETWEEN
             for state, count in self._parts
         )
         return QSize(round(wide), 20)
@@ -211,7 +229,7 @@ class Counts(QWidget):
                 middle = self.height() / 2
                 box = QRectF(round(x), round(middle - SWATCH / 2), SWATCH, SWATCH)
                 paint(painter, box, state, 0.5)
-                words = f"{count:,} {state}"
+                words = tr(COUNTS[state], n=count)
                 painter.setFont(font)
                 painter.setPen(theme.current().text)
                 x += SWATCH + 6
@@ -229,12 +247,13 @@ class Counts(QWidget):
 def told(sweep: Sweep) -> str:
     """How long it takes, who runs it, and what of the folder is of another question."""
     hosts = Counter(one.host for one in sweep.standings if one.state == "running" and one.host)
-    parts = [f"{count} on {host}" for host, count in hosts.most_common(3)]
-    parts += [f"and {counted(len(hosts) - 3, 'more machine')}"] if len(hosts) > 3 else []
-    running = f"running: {', '.join(parts)}" if parts else ""
-    over = "everything is done" if sweep.complete and sweep.standings else ""
-    left = time_left(sweep.left) if not sweep.complete and hosts else ""
-    other = f"{sweep.changed:,} of other settings kept" if sweep.changed else ""
+    parts = [tr("{n:,} on {host}", n=n, host=host) for host, n in hosts.most_common(3)]
+    one, many = "{n:,} more machine", "{n:,} more machines"
+    parts += [tr(many if len(hosts) > 4 else one, n=len(hosts) - 3)] if len(hosts) > 3 else []
+    running = tr("running: {where}", where=", ".join(parts)) if parts else ""
+    over = tr("everything is done") if sweep.complete and sweep.standings else ""
+    left = tr(time_left(sweep.left)) if not sweep.complete and hosts else ""
+    other = tr("{n:,} of other settings kept", n=sweep.changed) if sweep.changed else ""
     return "   ·   ".join(filter(None, (left, running, over, other)))
 
 

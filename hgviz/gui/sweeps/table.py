@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QAbstractTableModel, Qt, Signal
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.sweeps import about
 from hgviz.sweep import Standing
@@ -28,7 +29,7 @@ class CellTable(SortedTable):
 
     def __init__(self) -> None:
         self.rows = Rows()
-        super().__init__(self.rows, "All cells", by=-1)  # as they are computed
+        super().__init__(self.rows, tr("All cells"), by=-1)  # as they are computed
         self.horizontalHeader().setStretchLastSection(True)
         for column, wide in enumerate(WIDTHS):
             self.setColumnWidth(column, wide)
@@ -47,7 +48,12 @@ class CellTable(SortedTable):
 
     def lines(self) -> list[str]:
         """The titles, then every cell, tab-separated, in the order that is shown."""
-        return ["\t".join(COLUMNS), *("\t".join(self.rows.words(at)) for at in self.order)]
+        return ["\t".join(map(tr, COLUMNS)), *("\t".join(self.rows.words(at)) for at in self.order)]
+
+    def table(self) -> list[list[str]]:
+        """The values of all cells in the order that is shown, the names of columns first."""
+        rows = (about.values(self.rows.standings[at]) for at in self.order)
+        return [[*map(tr, about.VALUES)], *rows]
 
     def _walked(self, number: int) -> None:
         self.picked.emit(self.rows.standings[number].cell.key)
@@ -86,10 +92,12 @@ class Rows(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(COLUMNS)
 
     def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
-        """The names of the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
-        return None
+        """The names of the columns, and what each holds."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return about.explained(COLUMNS[section])
+        return tr(COLUMNS[section]) if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: Any, role: int = 0) -> Any:
         """A fact as text, and as a value to sort by."""
@@ -120,7 +128,7 @@ class Rows(QAbstractTableModel):
 def _word(one: Standing, column: int) -> str:
     place, name = one.cell.place, COLUMNS[column]
     if name in ("Data", "Model", "Activation", "Seed"):
-        return place.get(name.lower(), "")
+        return about.called(place.get(name.lower(), ""))
     if name == "Kind":
         return about.kind(one.cell.work)
     if name == "Method":
@@ -131,4 +139,4 @@ def _word(one: Standing, column: int) -> str:
         return about.value(one)
     if name == "Took":
         return about.seconds(one.seconds)
-    return one.host if name == "On" else one.line
+    return one.host if name == "On" else about.why(one)

@@ -10,6 +10,8 @@ from PySide6.QtCore import QObject, QTimer
 
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, Task
+from hgviz.gui.helping import log
+from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -65,10 +67,11 @@ class Watching(QObject):
 
     def _failed(self, error: BaseException) -> None:
         """What was seen last stays, with a word about it."""
+        log.record(error)
         lines = error.lines if isinstance(error, HgvizError) else (str(error),)
         sweep = self.session.sweep
         begun = sweep is not None and any(one.state != "waiting" for one in sweep.standings)
-        self.session.put(sweep_trouble=". ".join(lines[:2]) if begun else "")
+        self.session.put(sweep_trouble=" ".join(map(tr, lines[:2])) if begun else "")
         self._timer.start(round(1000 * SELDOM if begun else 1000 * OFTEN))
 
 

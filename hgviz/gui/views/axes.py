@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.core import Integers, Prompt
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming
 from hgviz.gui.views.viewport import Along
 
@@ -61,10 +62,10 @@ class Names:
     def place(self, cell: int) -> str:
         """Where a cell is in the text, in words."""
         if self.null and cell == 0:
-            return f"{naming.NULL}: no part of the text"
+            return tr("{name}: no part of the text", name=tr(naming.NULL))
         start, end = (int(one) for one in self.spans[cell])
         if end <= max(start, 0):
-            return f"place {cell:,}: no part of the text"
+            return tr("place {number:,}: no part of the text", number=cell)
         return naming.place(self.prompt, self.word_spans, start, end)
 
     def word(self, cell: int) -> tuple[str, tuple[int, int]]:
@@ -110,7 +111,7 @@ class Names:
         labels = []
         for at in on[room[on]]:
             start, end = (int(one) for one in runs[at])
-            text = f"line {at + 1:,}" if numbered else self._written(int(at))
+            text = tr("line {number:,}", number=at + 1) if numbered else self._written(int(at))
             labels.append(Label(text, _middle(along, ratio, start, end)))
         ticks = tuple(along.edges(int(start))[0] / ratio for start in runs[on, 0] if start >= first)
         return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)

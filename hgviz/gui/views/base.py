@@ -9,9 +9,12 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HgvizError, Step, Task, finish
-from hgviz.gui.controls import Button, label
+from hgviz.gui.controls import Button, PaneHead, label
+from hgviz.gui.helping import log
+from hgviz.gui.language import tr
 from hgviz.gui.views.busy import Busy, time_left
 from hgviz.gui.views.still import left_alone, put_on_clipboard
+from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 WAIT = 30  # ms: changes that come together are answered once
+PATIENCE = 1000  # ms: what comes within them is not said to be missing
+OPENED = ("capture", "beside", "spec", "study")  # what all that is chosen is a part of
 
 
 class View(QWidget):
@@ -40,6 +45,7 @@ class View(QWidget):
     empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
     figureless: str = "Nothing is captured yet"  # why there is no figure of it, or not yet
+    topic: ClassVar[str] = ""  # its page in resources/help
     ghost: ClassVar[type[QWidget] | None] = None  # a faint picture of what will be there
 
     asked = Signal(str)
@@ -53,7 +59,12 @@ class View(QWidget):
         self._spine = False
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.content)
+        self._blank = QWidget()
+        self._stack.addWidget(self._blank)
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE)
+        self._patience.timeout.connect(self._show_empty)
         self._notice: Notice | None = None
+        self._start: QWidget | None = None
         self._busy = Busy(self)
         self._busy.stopped.connect(self._stopped)
         self._busy.resumed.connect(self.refresh)
@@ -92,6 +103,16 @@ class View(QWidget):
         """What the pane says, for those who paste words; "" for a picture alone."""
         return ""
 
+    def as_table(self) -> list[list[str]] | None:
+        """The values on screen for those who compute with them or cannot see them: a row of names,
+        then one row each; numbers as Python writes them. None where there are none."""
+        return None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its picture is on screen, and no notice in its place."""
+        return self._stack.currentWidget() is self.content
+
     def copy(self) -> None:
         """Put the picture as it stands on the clipboard, and what it says: of what is chosen, not
         of what the pointer is over."""
@@ -101,10 +122,16 @@ class View(QWidget):
                 self.settle()
             put_on_clipboard(self.grab(), self.as_text())
 
+    def start_at(self, widget: QWidget) -> None:
+        """Name what gets the keyboard first. No focus proxy: what stands before it, such as the
+        controls of the head, could not be reached with Tab any more."""
+        self._start = widget
+
     def take_focus(self) -> bool:
         """Take the keyboard, or give it to the first thing inside that wants it; False: none."""
         inside = [one for one in self.findChildren(QWidget) if one.isVisible()]
-        for one in (self, *inside):
+        first = (self._start,) if self._start in inside else ()
+        for one in (*first, self, *inside):
             if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isEnabled():
                 one.setFocus(Qt.FocusReason.TabFocusReason)
                 return True
@@ -130,6 +157,9 @@ class View(QWidget):
     def bind(self, session: Session, lanes: Lanes) -> None:
         """Listen to a session; ask in these lanes."""
         self.session, self._lanes = session, lanes
+        head = self.findChild(PaneHead)
+        if self.topic and head is not None:
+            head.explain_by(self._explain)
         session.changed.connect(self._heard)
         self.refresh()
 
@@ -138,6 +168,7 @@ class View(QWidget):
         if self.session is not None:
             self.session.changed.disconnect(self._heard)
         self._wait.stop()
+        self._patience.stop()
         self._busy.stop()
         self.session = None
 
@@ -151,16 +182,23 @@ class View(QWidget):
 
     def settle(self) -> None:
         """Ask and draw now, in this thread: for pictures and tests."""
+        self._settle()
+
+    def _settle(self, patient: bool = False) -> None:
         self._wait.stop()
         self._due = False
         if self.session is None:
             return
+        if not patient:
+            self._patience.stop()
         try:
             task = self.request(self.session)
-            if task is None:
-                self._show_empty()
-            else:
+            if task is not None:
                 self._drawn(finish(task))
+            elif patient:
+                self._be_patient()
+            else:
+                self._show_empty()
         except HgvizError as error:
             self.show_error(error)
 
@@ -168,17 +206,23 @@ class View(QWidget):
         """Say inside the pane what went wrong: what, why, what to do."""
         self._busy.stop()
         if isinstance(error, HgvizError):
-            lines = (error.what, error.why, error.do)
+            lines = [tr(one) for one in error.lines]
         else:
-            lines = ("This picture could not be drawn", f"{type(error).__name__}: {error}", "")
+            log.record(error)
+            lines = [tr("This picture could not be drawn"), f"{type(error).__name__}: {error}"]
         self._show(Notice.of_error(*lines))
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _explain(self) -> None:
+        self.asked.emit("explain")
 
     def _heard(self, name: str) -> None:
         if name in self.needs or name in self.watches:
             self.noticed(name)
         if name in self.needs:
+            if name in OPENED:
+                self._drop()  # it would be drawn beside a selection that is not its own
             self.refresh()
 
     def _ask(self) -> None:
@@ -189,7 +233,7 @@ class View(QWidget):
             return
         self._due = False
         if self.lane == "here":
-            self.settle()
+            self._settle(patient=self._on_its_way)
             return
         lane = getattr(self._lanes, self.lane)
         key = f"view {id(self)}"
@@ -202,9 +246,12 @@ class View(QWidget):
             lane.cancel(key)
             self._busy.stop()
             # What is being opened will be here in a moment: no "nothing to show" flashes before.
-            if self.session.capture is not None or not self.session.work:
+            if self._on_its_way:
+                self._be_patient()
+            elif self.session.capture is not None or not self.session.work:
                 self._show_empty()
             return
+        self._patience.stop()
         self._busy.begin()
         self._partly = False
         lane.submit(
@@ -216,6 +263,18 @@ class View(QWidget):
             on_error=self.show_error,
             post=self._lanes.bridge.post,
         )
+
+    @property
+    def _on_its_way(self) -> bool:
+        """Whether what is missing is on its way."""
+        jobs = self.session.work if self.session is not None and "facts" in self.needs else ()
+        return any(one.key == "measure" and one.state in GOING for one in jobs)
+
+    def _be_patient(self) -> None:
+        """Show nothing yet, unless it is said already that nothing is there."""
+        if self._stack.currentWidget() is not self._notice and not self._patience.isActive():
+            self._stack.setCurrentWidget(self._blank)
+            self._patience.start()
 
     def _drop(self) -> None:
         if self._lanes is not None and self.lane != "here":
@@ -238,22 +297,26 @@ class View(QWidget):
 
     def _drawn(self, result: Any) -> None:
         self._busy.stop()
+        self._patience.stop()
         if self.session is None:
             return
         self._stack.setCurrentWidget(self.content)
         self.draw(result)
 
     def _show_empty(self) -> None:
-        said = (self.empty, self.empty_actions)
+        title, text = map(tr, self.empty)
+        actions = tuple((name, tr(words)) for name, words in self.empty_actions)
+        said = ((title, text), actions)
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
             return
         ghost = self.ghost() if self.ghost is not None else None
-        notice = Notice(*self.empty, actions=self.empty_actions, ghost=ghost)
+        notice = Notice(title, text, actions=actions, ghost=ghost)
         notice.asked.connect(self.asked)
         self._show(notice)
 
     def _show(self, notice: Notice) -> None:
+        self._patience.stop()
         if self._notice is not None:
             self._stack.removeWidget(self._notice)
             self._notice.deleteLater()
@@ -325,9 +388,9 @@ class Notice(QWidget):
         column.addStretch(1)
 
     @classmethod
-    def of_error(cls, what: str, why: str, do: str) -> Notice:
-        """The three lines of an error."""
-        return cls(what, "\n".join(filter(None, (why, do))), bad=True)
+    def of_error(cls, what: str, *more: str) -> Notice:
+        """The lines of an error: what, why, what to do."""
+        return cls(what, "\n".join(more), bad=True)
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))

@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 from hgviz.core import Step
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, PaneHead, Words
+from hgviz.gui.language import tr
+from hgviz.gui.views.words import percent
 
 BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
 BAR, HIGH, EDGE = 2, 30, 6  # px
@@ -34,7 +36,7 @@ class Busy(QWidget):
         self.told.setProperty("kind", "card")
         self._words = Words(factor=0.92, kind="secondary")
         self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        self.button = Button("Stop", "stop", kind="link")
+        self.button = Button(tr("Stop"), "stop", kind="link")
         self.button.clicked.connect(self._pressed)
         row = QHBoxLayout(self.told)
         row.setContentsMargins(12, 1, 4, 1)
@@ -59,17 +61,19 @@ class Busy(QWidget):
         spent = time.monotonic() - self._began
         if self.isVisible() and spent * 1000 > WORDS_AFTER:
             left = spent * (1 - self._part) / self._part if self._part else None
-            self._say(
-                " · ".join(filter(None, [step.note, self._per_cent, time_left(left)])), "Stop"
-            )
+            said = (tr(step.note), self._per_cent, time_left(left))
+            self._say(" · ".join(filter(None, said)))
         self.update()
 
     def hold(self, kept: bool) -> None:
         """The work was stopped by hand; kept: whether a part of the picture is there."""
         self._timer.stop()
         self._held = True
-        what = "this is a part of it" if kept else "nothing is drawn yet"
-        self._say(f"Stopped at {self._per_cent}: {what}", "Go on")
+        if kept:
+            words = tr("Stopped at {percent}: this is a part of it", percent=self._per_cent)
+        else:
+            words = tr("Stopped at {percent}: nothing is drawn yet", percent=self._per_cent)
+        self._say(words)
 
     def stop(self) -> None:
         """The work is over."""
@@ -90,14 +94,15 @@ class Busy(QWidget):
 
     @property
     def _per_cent(self) -> str:
-        return f"{self._part:.0%}".replace("%", "\u202f%")
+        return percent(f"{100 * self._part:.0f}")
 
-    def _say(self, words: str, button: str) -> None:
+    def _say(self, words: str) -> None:
         self._words.say(words)
         self._words.setVisible(bool(words))
+        button = tr("Go on") if self._held else tr("Stop")
         if self.button.text() != button:
             self.button.setText(button)
-            self.button.wear("stop" if button == "Stop" else "arrow-right")
+            self.button.wear("arrow-right" if self._held else "stop")
         self.place()
         for one in (self, self.told):
             one.show()
@@ -110,7 +115,7 @@ class Busy(QWidget):
         """The bar; later Stop, though nobody knows how far it is."""
         if self.isVisible():
             if self.told.isHidden():
-                self._say("", "Stop")
+                self._say("")
             return
         self.place()
         self.show()
@@ -125,10 +130,12 @@ class Busy(QWidget):
             painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
 
 
-def time_left(seconds: float | None) -> str:
-    """Such as "about 20 s left"; or nothing while nobody can know."""
+def time_left(seconds: float | None, short: bool = False) -> str:
+    """Such as "about 20 s left", short "20 s"; or nothing while nobody can know."""
     if seconds is None:
         return ""
     if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {round(seconds / 60)} min left"
+        amount = tr("{n} s", n=max(1, round(seconds)))
+    else:
+        amount = tr("{n} min", n=round(seconds / 60))
+    return amount if short else tr("about {time} left", time=amount)

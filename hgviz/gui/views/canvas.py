@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import crosshair, gutter, ink, inset, mosaic, picture, tiles
 from hgviz.gui.views.axes import Written
-from hgviz.gui.views.cellcard import CellCard
+from hgviz.gui.views.cellcard import CellCard, Sentence
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.footnote import HIGH, Footnote
 from hgviz.gui.views.mosaic import Quality
 from hgviz.gui.views.picture import Picture, Pixels, Scene
 from hgviz.gui.views.pointer import Pointer
-from hgviz.gui.views.tiles import Part, Tiles
 from hgviz.gui.views.viewport import Viewport
 
 LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
@@ -38,9 +38,10 @@ class Canvas(QWidget):
     clicked = Signal(int, int)  # row, column
     blocked = Signal(object)  # (top, bottom, left, right) of a block, None when it is let go
     moved = Signal()  # another part is on screen: its tiles are wanted
+    ringed = QWidget.rect  # what the mark of the keyboard goes around
     left, top, below = LEFT, TOP, 0  # below: px from the map to what is noted beneath it
 
-    def __init__(self, cache: Tiles) -> None:
+    def __init__(self, cache: tiles.Tiles) -> None:
         super().__init__()
         self.cache = cache
         self.scene: Scene | None = None
@@ -56,16 +57,12 @@ class Canvas(QWidget):
         self._footnote = Footnote(self, self.update)
         self.written = Written()
         self.card = CellCard(self)
-        self.sentence = QLabel(self)
-        self.sentence.setTextFormat(Qt.TextFormat.RichText)
-        self.sentence.setWordWrap(True)
-        self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.sentence.setProperty("kind", "secondary")
+        self.sentence = Sentence(self)
         self._pointer = Pointer(self)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Map of attention weights")
+        self.setAccessibleName(tr("Map of attention weights"))
 
     def minimumSizeHint(self) -> QSize:
         """Room for a small map."""
@@ -105,7 +102,7 @@ class Canvas(QWidget):
         self._place_card()
         self.update()
 
-    def renew(self, parts: Iterable[Part]) -> None:
+    def renew(self, parts: Iterable[tiles.Part]) -> None:
         """Paint what has just been read."""
         scene, view, ratio = self.scene, self._picture.view, self._ratio
         if scene is None or view is None:
@@ -268,6 +265,8 @@ class Canvas(QWidget):
             self._notes(painter, rect)
             if self.card.isVisible():
                 ink.shadow(painter, QRectF(self.card.geometry()), 8)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.ringed()))
 
     def _veil(self, painter: QPainter, rect: QRectF) -> None:
         """What lies over the picture."""
@@ -312,7 +311,7 @@ class Canvas(QWidget):
         assert self.scene is not None
         left = rect.right() + GAP + (gutter.WIDE + 10 if self.scene.signed else 0)
         bar = QRectF(left, rect.top(), ink.BAR, rect.height())
-        ink.colour_bar(painter, bar, self.scene, "Weight")
+        ink.colour_bar(painter, bar, self.scene, tr("Weight"))
 
     def _gutter(self) -> QRectF:
         """Where the sums of the rows stand."""
@@ -330,7 +329,7 @@ class Canvas(QWidget):
         """Chips on the map, how much a pixel stands for, the whole in a corner."""
         assert self.scene is not None and self.view is not None
         hidden = not self._picture.pixels[::8, ::-8].all()  # looked at here and there
-        said = "off: this head adds nothing" if self.scene.off else self.hidden_words * hidden
+        said = tr("off: this head adds nothing") if self.scene.off else self.hidden_words * hidden
         if said:
             ink.chip(painter, rect.topRight() + QPointF(-PAD, PAD), said, rect.width() - 2 * PAD)
         self._footnote.draw(painter, rect.adjusted(0, 0, 0, self.below), self.view)

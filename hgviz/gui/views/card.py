@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HeadId
 from hgviz.gui.controls import label
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 OFF = 12  # px between the card and what it speaks about
+DOES = {
+    "down": "how positions are pooled",
+    "up": "how they are spread again",
+    "cross": "how the target looks at the source",
+}
 
 
 class HeadCard(QFrame):
@@ -49,7 +55,7 @@ class HeadCard(QFrame):
             return
         layer = spec.layers[head.layer]
         facts = session.facts.get(head)
-        self._name.setText(f"Head {head}")
+        self._name.setText(tr("Head {head}", head=head))
         self._level.setText(words.ends(spec, head.layer))
         self._level.setVisible(bool(self._level.text()))
         self._role.setText(_role(layer.role, small, facts.role if facts is not None else ""))
@@ -77,22 +83,16 @@ class HeadCard(QFrame):
 
 def _role(role: str, small: Thumb | None, said: str) -> str:
     if small is None:
-        return "not captured yet"
+        return tr("not captured yet")
     if small.kind == "only":
-        return "one key, always 1"
-    if said:
-        return said
-    return {
-        "down": "how positions are pooled",
-        "up": "how they are spread again",
-        "cross": "how the target looks at the source",
-    }.get(role, "")
+        return tr("one key, always 1")
+    return tr(said or DOES.get(role, ""))
 
 
 def _numbers(metrics: dict[str, float], small: Thumb | None) -> str:
     if small is None or small.kind == "only":
         return ""
-    parts = [f"focus {words.weight(metrics.get('focus', small.focus))}"]
+    parts = [tr("focus {value}", value=words.weight(metrics.get("focus", small.focus)))]
     if "entropy" in metrics:
-        parts.append(f"entropy {words.weight(metrics['entropy'])} nats")
+        parts.append(tr("entropy {value} nats", value=words.weight(metrics["entropy"])))
     return " · ".join(parts)

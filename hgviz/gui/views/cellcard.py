@@ -13,6 +13,17 @@ APART = 22  # px between a cell and what is said about it
 FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
+class Sentence(QLabel):
+    """HTML beneath a map, in as many lines as it needs."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setProperty("kind", "secondary")
+
+
 class CellCard(QWidget):
     """A rounded card with a shadow; the pointer goes through it."""
 

@@ -11,11 +11,24 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.core import Selection
+from hgviz.gui.controls import Segments
+from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
 from hgviz.gui.views.pointer import arrow_of
 from hgviz.session import Session, step_token
 
+CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
+
+
+def scale_choice() -> Segments:
+    """How weights become colours, to choose from; pointed at, each says its whole name."""
+    out = Segments([(name, tr(words), icon) for name, words, icon in SCALES], wide=42)
+    out.setToolTip(tr("How weights become colours"))
+    out.setAccessibleName(tr("How weights become colours"))
+    for name, label in palettes.SCALES.items():
+        out.allow(name, True, tr(label))
+    return out
 
 
 class MapsView(View):

@@ -13,11 +13,18 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from hgviz.analysis.texts import ends_of
 from hgviz.core import Capture, Integers, Prompt
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink, naming, words
 
 LANE = 12  # px above the text, for the marks; a click there moves them
 HALF, HIGH = 4.0, 6.0  # px: of a mark
 NONE_YET = "in no segment yet"
+HINTS = {
+    "kept": "A segment ends {at}: click to join it to the next",
+    "added": "A segment ends {at}, where the model has no end: click to take it away",
+    "gone": "The model ends a segment {at}: click to have it back",
+    "": "Click to end a segment {at}",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,22 +51,24 @@ class Marks:
         """12 segments, as the model has them; 13 segments: 2 ends added, 1 taken away."""
         many = words.counted(len(self.kept) + len(self.added), "segment")
         if not self.own:
-            return f"{many}, as they were given"
+            return tr("{segments}, as they were given", segments=many)
         if not self.moved:
-            return f"{many}, as the model has them"
-        parts = [f"{words.counted(len(self.added), 'end')} added"] if len(self.added) else []
-        if len(self.gone):
-            gone = f"{len(self.gone):,}" if parts else words.counted(len(self.gone), "end")
-            parts.append(f"{gone} taken away")
-        return f"{many}: {', '.join(parts)}"
+            return tr("{segments}, as the model has them", segments=many)
+        added, gone = (words.counted(len(one), "end") for one in (self.added, self.gone))
+        if not len(self.gone):
+            return tr("{segments}: {ends} added", segments=many, ends=added)
+        if not len(self.added):
+            return tr("{segments}: {ends} taken away", segments=many, ends=gone)
+        return tr("{segments}: {ends} added, {gone:,} taken away", segments=many, ends=added,
+                  gone=len(self.gone))  # fmt: skip
 
     def legend(self) -> Iterator[str]:
         """What the marks mean."""
-        yield "▾ A segment ends. Click above the text, or press S, to set or take one."
+        yield tr("▾ A segment ends. Click above the text, or press S, to set or take one.")
         if len(self.added):
-            yield "Blue: added."
+            yield tr("Blue: added.")
         if len(self.gone):
-            yield "Hollow: the model's own, taken away."
+            yield tr("Hollow: the model's own, taken away.")
 
 
 def marks_of(capture: Capture, own: Capture | None) -> Marks | None:
@@ -132,13 +141,8 @@ def _head(painter: QPainter, where: Place, token: int, colour: QColor, filled: b
 def hint(marks: Marks, prompt: Prompt, token: int) -> str:
     """What is there, and what a click would do."""
     name = naming.quoted(naming.name(prompt, token))
-    at = f"after {name}, {prompt.unit} {token:,}"
-    there = {
-        "kept": f"A segment ends {at}: click to join it to the next",
-        "added": f"A segment ends {at}, where the model has no end: click to take it away",
-        "gone": f"The model ends a segment {at}: click to have it back",
-    }
-    return there.get(marks.at(token), f"Click to end a segment {at}")
+    at = tr("after {name}, {unit} {number:,}", name=name, unit=tr(prompt.unit), number=token)
+    return tr(HINTS[marks.at(token)], at=at)
 
 
 def nobody(painter: QPainter, box: QRectF, ratio: float) -> None:
@@ -147,9 +151,10 @@ def nobody(painter: QPainter, box: QRectF, ratio: float) -> None:
     ink.unseen(painter, box, ratio)
     font = theme.font(0.85)
     painter.setFont(font)
-    if painter.fontMetrics().horizontalAdvance(NONE_YET) + 8 <= box.width():
+    said = tr(NONE_YET)
+    if painter.fontMetrics().horizontalAdvance(said) + 8 <= box.width():
         painter.setPen(now.secondary)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, NONE_YET)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said)
 
 
 __all__ = ["LANE", "Marks", "Place", "draw", "hint", "marks_of", "nobody"]

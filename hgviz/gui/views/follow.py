@@ -9,9 +9,11 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HeadId, Task
 from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
-from hgviz.gui.views import verdict
+from hgviz.gui.language import tr
+from hgviz.gui.views import tables, verdict
 from hgviz.gui.views.base import View
-from hgviz.gui.views.naming import place, shown, word_spans
+from hgviz.gui.views.choosing import CAPTURE
+from hgviz.gui.views.naming import region, shown, word_spans
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Choice as Chosen
 from hgviz.gui.views.trace import Trace, Wish, follow
@@ -22,39 +24,39 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 ARCS = (3, 5, 10)
+CHOICES = (("chosen", "Chosen head"), ("strongest", "Strongest"), ("mean", "Mean"))
 
 
 class FollowView(View):
     """One letter through all levels: what it looks at, how it is pooled and spread again."""
 
     title = "Follow"
+    topic = "follow"
     icon = "follow"
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
     empty = (
         "Capture a text to follow a letter",
         "Follow shows one letter on its way through the model, layer by layer.",
     )
-    empty_actions = (("open_sample", "Open the sample"),)
+    empty_actions = CAPTURE
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._followed: Capture | None = None
-        self.head = PaneHead(self.title)
+        self.head = PaneHead(tr(self.title))
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
         self.arcs = Picker()
-        self.arcs.setAccessibleName("Arcs")
+        self.arcs.setAccessibleName(tr("Arcs"))
         for count in ARCS:
-            self.arcs.addItem(f"{count} strongest", count)
+            self.arcs.addItem(tr("{count} strongest", count=count), count)
         self.arcs.setCurrentIndex(ARCS.index(5))
-        self.choice = Segments(
-            (("chosen", "Chosen head", ""), ("strongest", "Strongest", ""), ("mean", "Mean", ""))
-        )
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
-        self.head.add(label("Arcs", factor=0.92, kind="secondary"), self.arcs, self.choice)
+        self.choice = Segments([(name, tr(words), "") for name, words in CHOICES])
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.head.add(label(tr("Arcs"), factor=0.92, kind="secondary"), self.arcs, self.choice)
         self.head.add(self.export)
         self.trail = Trail()
-        self.setFocusProxy(self.trail)
+        self.start_at(self.trail)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -92,11 +94,10 @@ class FollowView(View):
         if result.token >= len(prompt):
             return
         label_, noun = prompt.label(result.token), prompt.unit
-        where = place(prompt, word_spans(prompt), result.token, result.token + 1)
         self._letter.setText(shown(label_, 12))
-        word, _, _ = where.rpartition("position")
-        said = f"{word.rstrip(', ')} ({noun} {result.token:,}) {_way(capture, result.level)}"
-        self.head.note.say(said.strip())
+        at = tr("({unit} {number:,})", unit=tr(noun), number=result.token)
+        where = [region(prompt, word_spans(prompt), result.token), at, _way(capture, result.level)]
+        self.head.note.say(" ".join(filter(None, where)))
         self.trail.show_trace(capture, stages(capture.spec, result.level), result, session)
 
     def figure(self, session: Session) -> Spec | None:
@@ -107,6 +108,14 @@ class FollowView(View):
 
         heads = tuple(one.head for one in self.trail.looks if one.head is not None)
         return Spec("levels", session.selection, session.display, heads=heads)
+
+    def as_text(self) -> str:
+        """Where the answer comes from, all maps together."""
+        return self.trail.story.trace.sentence if self.trail.story is not None else ""
+
+    def as_table(self) -> list[list[str]] | None:
+        """One row for each stage, with the strongest keys and their weights."""
+        return tables.of_story(self.trail.story) if self.trail.story is not None else None
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -132,7 +141,7 @@ class FollowView(View):
 
 def _way(capture: Capture, level: int) -> str:
     if any(one.stride != 1 for one in capture.spec.levels):
-        return "down to the waist and back up"
+        return tr("down to the waist and back up")
     if not capture.spec.two_texts:
-        return "through the layers"
-    return "through the encoder" if level == 0 else "through the decoder"
+        return tr("through the layers")
+    return tr("through the encoder") if level == 0 else tr("through the decoder")

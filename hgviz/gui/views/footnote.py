@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QRectF, Qt, QTimer
 from PySide6.QtGui import QPainter
 
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink
 from hgviz.gui.views.mosaic import Quality
 from hgviz.gui.views.viewport import Viewport
@@ -43,7 +44,7 @@ class Footnote(QObject):
     def draw(self, painter: QPainter, rect: QRectF, view: Viewport) -> None:
         """At the right beneath a map, in logical px."""
         each = f"{1 / view.down.scale:.3g}"
-        size = f"1 px = {each} × {each}, max" if view.down.scale < 1 else ""
+        size = tr("1 px = {each} × {each}, max", each=each) if view.down.scale < 1 else ""
         said = " · ".join(filter(None, (self.words, size)))
         if said:
             painter.setFont(theme.font(ink.AXIS))
@@ -54,7 +55,7 @@ class Footnote(QObject):
             painter.drawText(box, where, said)
 
     def _say(self) -> None:
-        said = {"exact": "", "near": self._near, "coarse": "coarser than it will be"}
+        said = {"exact": "", "near": self._near, "coarse": tr("coarser than it will be")}
         if said[self._quality] != self.words:
             self.words = said[self._quality]
             self._changed()
@@ -62,4 +63,4 @@ class Footnote(QObject):
     @property
     def _near(self) -> str:
         error = SIGNED_ERROR if self._signed else UNSIGNED_ERROR
-        return f"within {100 * error:.1f} % so far"
+        return tr("within {error:.1f} % so far", error=100 * error)

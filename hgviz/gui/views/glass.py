@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QFontMetricsF,
     QHelpEvent,
     QImage,
@@ -18,8 +19,10 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views.arrangement import arrange
 from hgviz.gui.views.atlas import Atlas
+from hgviz.gui.views.ink import focus_ring
 from hgviz.gui.views.silhouette import PAD, SLACK, Layout, Room
 from hgviz.gui.views.strokes import MARGIN, Brush, Look, Scene
 
@@ -47,7 +50,7 @@ class Glass(QAbstractScrollArea):
         self._image = QImage()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Hourglass")
+        self.setAccessibleName(tr("Hourglass"))
         self.viewport().setMouseTracking(True)
         self.verticalScrollBar().setSingleStep(24)
 
@@ -211,6 +214,14 @@ class Glass(QAbstractScrollArea):
         elif event.button() == Qt.MouseButton.LeftButton and head is not None:
             self.picked.emit(head)
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The menu key asks for the menu of the chosen head."""
+        where = self.where(self.chosen) if self.chosen is not None else None
+        if event.reason() == QContextMenuEvent.Reason.Keyboard and where is not None:
+            self.asked_menu.emit(self.chosen, self.viewport().mapToGlobal(where.center()))
+        else:
+            super().contextMenuEvent(event)
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Ring the head under the pointer."""
         head = self.head_at(event.position())
@@ -259,6 +270,8 @@ class Glass(QAbstractScrollArea):
                 self._one_each,
             )
             Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
+            if self.hasFocus():
+                focus_ring(painter, self.shown)
 
     @property
     def shown(self) -> QRectF:

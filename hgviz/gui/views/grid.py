@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.core import Capture, Integers, Layer, Map, Prompt
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names, Places
 from hgviz.gui.views.band import Band
@@ -70,7 +71,7 @@ class Grid:
         spec = self.capture.spec
         one = spec.layers[self.layer]
         if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
-            return "Key", "Query"
+            return tr("Key"), tr("Query")
         across, down = (words.level(spec, number) for number in (one.key_level, one.level))
         return across.capitalize(), down.capitalize()
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from hgviz.core import Floats
+from hgviz.gui.language import tr
 from hgviz.gui.views import ink, words
 from hgviz.gui.views.viewport import Along
 
@@ -46,7 +47,8 @@ def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) 
     row = along.cell((place.y() - box.top()) * ratio)
     if row is None or row >= len(mass):
         return ""
-    return f"row {row:,}: sum {sums(float(mass[row, 0]), float(mass[row, 1]))}"
+    total = sums(float(mass[row, 0]), float(mass[row, 1]))
+    return tr("row {row:,}: sum {sum}", row=row, sum=total)
 
 
 def sums(negative: float, positive: float, digits: int = 2) -> str:

@@ -12,7 +12,8 @@ from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Segments
 from hgviz.gui.heads.shades import ShadeBar, Shades, shades_of
-from hgviz.gui.views import verdict, words
+from hgviz.gui.language import tr
+from hgviz.gui.views import tables, verdict, words
 from hgviz.gui.views.atlas import Atlas, Thumb, compose, mean, thumb
 from hgviz.gui.views.base import View
 from hgviz.gui.views.card import HeadCard
@@ -41,6 +42,7 @@ class HourglassView(View):
     """All heads of a model as one picture whose waist is where the text is shortest."""
 
     title = "Hourglass"
+    topic = "hourglass"
     icon = "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits")
     watches = ("selection", "opened", "hover", "work")
@@ -53,9 +55,9 @@ class HourglassView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.head = PaneHead(self.title)
-        self.mode = Segments((("heads", "Heads", ""), ("mean", "Mean", "")))
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.head = PaneHead(tr(self.title))
+        self.mode = Segments((("heads", tr("Heads"), ""), ("mean", tr("Mean"), "")))
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.shade = ShadeBar()
         self.shade.chosen.connect(self.shaded)
         self.head.add(self.shade, self.mode, self.export)
@@ -122,6 +124,11 @@ class HourglassView(View):
 
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
+    def as_table(self) -> list[list[str]] | None:
+        """One row for each head, with the numbers of its card and of its colour."""
+        thumbs = self._picture.thumbs if self._picture is not None else {}
+        return tables.of_heads(self.session, thumbs) if self.session is not None else None
+
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     # --- inside -----------------------------------------------------------------------------------
@@ -164,15 +171,15 @@ class HourglassView(View):
                 verdict.of_text(capture).sentence() if capture is not None else "",
             )
         )
-        self.head.title.setText(self.title if _shrinks(spec) else "Layers")
-        note = _note(spec, capture, running)
-        note += "; exchanged, not trained again" if session.activation else ""
+        self.head.title.setText(tr(self.title) if _shrinks(spec) else tr("Layers"))
         told = self._shades(session)
-        if told is not None:
-            note = told.sentence(not self.shade.roomy)
-        elif self._flat:
-            note += "; colour: focus"
-        self.head.note.say(note)
+        notes = [
+            _note(spec, capture, running),
+            tr("exchanged, not trained again") if session.activation else "",
+            tr("colour: focus") if self._flat else "",
+        ]
+        note = "; ".join(filter(None, notes))
+        self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
         self._mark()
 
     def _mark(self) -> None:
@@ -180,6 +187,11 @@ class HourglassView(View):
             return
         hover = self.session.hover
         captured = self.session.capture is not None
+        chosen = self.session.selection.head_id
+        facts = self.session.facts.get(chosen)
+        name = tr("Head {head}", head=chosen)
+        said = f"{name}: {tr(facts.sentence)}" if facts is not None else name
+        self.glass.setAccessibleDescription(said if captured else "")
         self.glass.mark(
             self.session.selection.head_id if captured else None,
             self.session.opened if captured else {},
@@ -225,12 +237,12 @@ class HourglassView(View):
         """What can be done with a head, or with the whole picture."""
         menu = QMenu(self)
         if head is not None:
-            menu.addAction(f"Go to head {head}").setData(("go", head))
-            export = menu.addAction(theme.icon("export"), "Export map…")
+            menu.addAction(tr("Go to head {head}", head=head)).setData(("go", head))
+            export = menu.addAction(theme.icon("export"), tr("Export map…"))
             export.setData(("export", head))
             menu.addSeparator()
         self._offer_shades(menu)
-        menu.addAction(theme.icon("copy"), "Copy picture").setData(("copy", head))
+        menu.addAction(theme.icon("copy"), tr("Copy picture")).setData(("copy", head))
         menu.triggered.connect(self._did)
         return menu
 
@@ -238,7 +250,7 @@ class HourglassView(View):
         choices = self.shade.choices
         if len(choices) < 2:
             return
-        inside = menu.addMenu("Colour heads by")
+        inside = menu.addMenu(tr("Colour heads by"))
         for name, title in choices:
             one = inside.addAction(title)
             one.setData(("shade", name))
@@ -336,19 +348,24 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     if capture is not None and not capture.complete:
         done = sum(one is not None for one in capture.maps)
         if running:
-            return f"capturing {words.counted(len(capture.main), capture.main.unit)}"
-        return f"{done} of {words.counted(len(capture.maps), 'layer')} captured"
+            many = words.counted(len(capture.main), capture.main.unit)
+            return tr("capturing {many}", many=many)
+        every = words.counted(len(capture.maps), "layer")
+        return tr("{done} of {layers} captured", done=done, layers=every)
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
     if any(one.stride is None for one in spec.levels):
-        return "the text shrinks to segments and grows back"
+        return tr("the text shrinks to segments and grows back")
     if deepest > 1:
-        back = "" if spec.form == "base" else " and grows back"
-        return f"the text shrinks to {words.part(deepest)}{back}"
+        if spec.form == "base":
+            return tr("the text shrinks to {part}", part=words.part(deepest))
+        return tr("the text shrinks to {part} and grows back", part=words.part(deepest))
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
     if crossing:
-        return f"{layers - crossing} layers, {crossing} between source and target"
+        return tr("{layers} layers, {crossing} between source and target",
+                  layers=layers - crossing, crossing=crossing)  # fmt: skip
     sizes = {len(one.heads) for one in spec.layers}
     if len(sizes) > 1:
         total = words.counted(len(spec.heads), "head")
-        return f"{total} in {words.counted(layers, 'layer')}"
-    return f"{words.counted(layers, 'layer')} of {words.counted(max(sizes, default=0), 'head')}"
+        return tr("{heads} in {layers}", heads=total, layers=words.counted(layers, "layer"))
+    each = words.counted(max(sizes, default=0), "head")
+    return tr("{layers} of {heads}", layers=words.counted(layers, "layer"), heads=each)

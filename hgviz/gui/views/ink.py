@@ -305,6 +305,14 @@ def ring(painter: QPainter, box: QRectF) -> None:
         painter.drawRoundedRect(box.adjusted(-reach, -reach, reach, reach), 2, 2)
 
 
+def focus_ring(painter: QPainter, box: QRectF) -> None:
+    """Inside the edge of a picture that has the keyboard."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(theme.current().press, 1.5))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
+
+
 def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
     """A glyph wider than its cells, made narrower."""
     painter.save()

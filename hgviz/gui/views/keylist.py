@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import Integers
+from hgviz.gui.language import tr
 from hgviz.gui.views import naming
 from hgviz.gui.views.axes import Names
 
@@ -104,6 +105,16 @@ class KeyList(QAbstractScrollArea):
             return walks or super().event(event)
         return super().event(event)
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that keys act here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Keys act elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """One key up or down, or a page."""
         key = Qt.Key(event.key())
@@ -120,9 +131,9 @@ def where(names: Names, column: int) -> str:
     """The number of a key and the word it is in; the number alone where it is the word."""
     start, end = (int(one) for one in names.spans[column])
     if end <= 0 and names.null:
-        return naming.NULL
+        return tr(naming.NULL)
     if end <= 0:
-        return f"place {column:,}"
+        return tr("place {number:,}", number=column)
     numbered = f"{start:,}" if end - start <= 1 else f"{start:,}–{end - 1:,}"
     around = naming.word_at(names.word_spans, end - 1)
     if around is None or around[1] - around[0] <= end - start:

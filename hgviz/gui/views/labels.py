@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from hgviz import palettes
 from hgviz.core import Floats
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views.cells import Line
 
 LEFT = 122  # px: the text begins there
@@ -33,11 +34,12 @@ def draw(
         at = min(NUMBER - 4, end - math.ceil(bold.horizontalAdvance(number)))
         level = bold.elidedText(level, Qt.TextElideMode.ElideRight, at - 16 - 2)
         _null(painter, null_box(top, height), null)
+    off = tr("off")
     if line.off:  # what is said of a head goes before the whole name of its level
-        room = at - 16 - 2 - GAP - QFontMetricsF(theme.font(0.92)).horizontalAdvance("off")
+        room = at - 16 - 2 - GAP - QFontMetricsF(theme.font(0.92)).horizontalAdvance(off)
         level = bold.elidedText(level, Qt.TextElideMode.ElideRight, math.floor(room))
     after = 16 + bold.horizontalAdvance(level) + GAP
-    said = "off" if line.off else "head" if after < HEAD and line.head is not None else ""
+    said = off if line.off else tr("head") if after < HEAD and line.head is not None else ""
     for x, text, weight, colour in (
         (16, level, 600, now.text),
         (max(HEAD, after) if level else 16, said, 400, now.secondary),

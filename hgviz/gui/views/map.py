@@ -13,10 +13,11 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 from hgviz import palettes
 from hgviz.core import Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui.controls import IconButton, PaneHead, Segments, label
-from hgviz.gui.views import sayings, words
+from hgviz.gui.controls import IconButton, PaneHead, label
+from hgviz.gui.language import tr
+from hgviz.gui.views import sayings, tables, words
 from hgviz.gui.views.canvas import Block, Canvas
-from hgviz.gui.views.choosing import SCALES, MapsView
+from hgviz.gui.views.choosing import CAPTURE, MapsView, scale_choice
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
@@ -32,14 +33,13 @@ if TYPE_CHECKING:
 
 LEAST_ROLE = 48  # px: less than this says nothing
 HELD = 12  # ms that another head may take to be there at once
-CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
 
 class MapView(MapsView):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
-    name, title = "map", "Map"
+    name, title, topic = "map", "Map", "map"
     lane = "map"
     wait = 0  # another head is there in the next picture
     icon: ClassVar[str] = "table"
@@ -65,25 +65,24 @@ class MapView(MapsView):
         self._build()
 
     def _build(self) -> None:
-        self.head = PaneHead("Head")
+        self.head = PaneHead(tr("Head"))
         self.role = label(factor=0.92, weight=500, kind="chip")
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.before = label("text before", factor=0.92, weight=500, kind="chip")
-        self.before.setToolTip("The text was edited since this was captured")
+        self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
+        self.before.setToolTip(tr("The text was edited since this was captured"))
         self.full = QToolButton()
-        self.full.setText("Full matrix")
+        self.full.setText(tr("Full matrix"))
         self.full.setCheckable(True)
         self.full.setFixedHeight(28)
-        self.full.setToolTip("Show the zeros outside the windows too")
+        self.full.setToolTip(tr("Show the zeros outside the windows too"))
         self.full.toggled.connect(self._show_whole)
-        self.scale = Segments(SCALES, wide=42)
-        self.scale.setToolTip("How weights become colours")
+        self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.fit_button = IconButton("fit", "Fit the map (F)")
+        self.fit_button = IconButton("fit", tr("Fit the map (F)"))
         self.fit_button.clicked.connect(self.fit)
-        self.export = IconButton("export", "Export figure… (Ctrl+E)")
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add_beside_title(self.role, self.level, self.before)
         self.head.add(self.full, self.scale, self.fit_button, self.export)
@@ -99,7 +98,7 @@ class MapView(MapsView):
         self.canvas.blocked.connect(self._say_block)
         self.canvas.moved.connect(self._fetch)
         self.canvas.installEventFilter(self)
-        self.setFocusProxy(self.canvas)
+        self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -122,9 +121,12 @@ class MapView(MapsView):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
         if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
-            reached = "It appears here as soon as the capture has reached it."
-            self.empty = f"Layer {chosen.layer} is not captured yet", reached
-            self.empty_actions = ()
+            self.empty = (
+                tr("Layer {layer} is not captured yet", layer=chosen.layer),
+                "It appears here as soon as the capture has reached it.",
+            )
+            going = session.at_work
+            self.empty_actions = (("jobs", "All jobs…"),) if going else CAPTURE[:1]
             return None
         return self._opener.open(
             capture,
@@ -190,6 +192,16 @@ class MapView(MapsView):
         """The sentence beneath the map."""
         return plain(self.canvas.sentence.text())
 
+    def as_table(self) -> list[list[str]] | None:
+        """The row of the chosen query, or the cells of the block or of all that is on screen."""
+        opened, session, view = self._opened, self.session, self.canvas.view
+        if opened is None or session is None or view is None:
+            return None
+        query, block, found = session.selection.query, self.canvas.block, None
+        if query is not None and block is None:
+            found = tables.of_row(opened, opened.grid.capture.row(opened.head.layer, query))
+        return found or tables.of_block(opened, self.tiles, view, block)
+
     @property
     def zoomed(self) -> bool:
         """Whether some of the map is off the pane."""
@@ -235,8 +247,8 @@ class MapView(MapsView):
         assert self._opened is not None and self.session is not None
         head, spec = self._opened.head, self._opened.grid.capture.spec
         layer, facts = spec.layers[head.layer], self.session.facts.get(head)
-        self.head.title.setText(f"Head {head}")
-        self._role = facts.role if facts else ""
+        self.head.title.setText(tr("Head {head}", head=head))
+        self._role = tr(facts.role) if facts else ""
         self.level.setText(words.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
@@ -302,7 +314,7 @@ class MapView(MapsView):
         if self.canvas.block is not None:
             return
         if row is None or chosen is None:
-            self.canvas.say(sayings.HINT, "")
+            self.canvas.say(tr(sayings.HINT))
             return
         at, key = capture.row(layer, chosen), None
         if column is not None:
@@ -321,7 +333,10 @@ class MapView(MapsView):
             signed=opened.source.signed,
             off=self._off,
         )
-        self.canvas.say(said.sentence(), said.card())
+        sentence = said.sentence()
+        self.canvas.say(sentence, said.card())
+        if self._pointed is None:
+            self.canvas.setAccessibleDescription(plain(sentence))
 
     # --- what people do ---------------------------------------------------------------------------
 

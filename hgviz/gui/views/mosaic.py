@@ -45,7 +45,7 @@ def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
 
 def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
     """bool, the shape of compose: where no cell is one that the query could look at."""
-    rule, rows, columns = source.rule, _ranges(view.down), _ranges(view.across)
+    rule, rows, columns = source.rule, ranges(view.down), ranges(view.across)
     if isinstance(rule, Rule) and _below(rule, rows, columns):
         return np.zeros((len(rows), len(columns)), bool)
     return ~seen(rule, rows, columns)
@@ -96,7 +96,7 @@ def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> b
     return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
 
 
-def _ranges(along: Along) -> NDArray[np.int64]:
+def ranges(along: Along) -> NDArray[np.int64]:
     """(n, 2): the cells of every pixel, or of every cell on screen where these are larger."""
     if along.scale >= 1:
         first, last = along.shown()

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Prompt
+from hgviz.gui.language import tr
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
+JOINER, LINE_ENDS = "\u200d", "\x85\u2028\u2029"
 NULL = "null group"  # what is read of segments before any ends
 LIMIT = 40  # characters of a text that stand in one sentence
 
@@ -83,10 +85,17 @@ def name(prompt: Prompt, token: int) -> str:
 def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
     """Where tokens start..end-1 are: "in hourglass, position 60", "letters 57 to 60"."""
     if end - start > 1:
-        return f"{prompt.unit}s {start:,} to {end - 1:,}"
+        unit = tr(f"{prompt.unit}s")
+        return tr("{unit} {first:,} to {last:,}", unit=unit, first=start, last=end - 1)
+    position = tr("position {number:,}", number=start)
+    return ", ".join(filter(None, (region(prompt, spans, start), position)))
+
+
+def region(prompt: Prompt, spans: Integers, token: int) -> str:
+    """The word a token is in, and that it is of the second text of a pair: "in hourglass"."""
     kinds = prompt.token_type_ids
-    other = "second text" if kinds is not None and kinds[start] == 1 else ""
-    return ", ".join(filter(None, (near(prompt, spans, start), other, f"position {start:,}")))
+    other = tr("second text") if kinds is not None and kinds[token] == 1 else ""
+    return ", ".join(filter(None, (near(prompt, spans, token), other)))
 
 
 def right_to_left(text: str) -> bool:
@@ -106,20 +115,28 @@ def clusters(prompt: Prompt) -> Integers:
 
 def near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
+    how, word = beside(prompt, spans, token)
+    if not word:
+        return tr(how)
+    return tr("in {word}", word=word) if how == "in" else tr("after {word}", word=word)
+
+
+def beside(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:
+    """("in", word) or ("after", word) of a token, ("special", "") and ("", "") without a word."""
     if prompt.spans[token, 0] < 0:
         # beside a text; of slots, states and bare ids none is more special than another
-        return "special" if prompt.text else ""
+        return ("special" if prompt.text else ""), ""
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
-        return ""
+        return "", ""
     start, end = (int(one) for one in spans[at])
     text = prompt.words(start, end).strip()
     label = prompt.label(token).strip()
     if token >= end or not any(char.isalnum() for char in label):
         before = prompt.words(start, min(token, end)).strip().rstrip(_PUNCTUATION)
-        return f"after {shown(before)}" if before else ""
+        return ("after", shown(before)) if before else ("", "")
     core = text.strip(_PUNCTUATION)
-    return "" if core == label else f"in {shown(core)}"
+    return ("", "") if core == label else ("in", shown(core))
 
 
 _PUNCTUATION = ".,;:!?…\"'()[]{}«»“”‘’-–—"
@@ -128,15 +145,10 @@ _PUNCTUATION = ".,;:!?…\"'()[]{}«»“”‘’-–—"
 def _sign(char: str) -> str:
     if char in SIGNS:
         return SIGNS[char]
-    kind = unicodedata.category(char)
-    if kind == "Zs":
-        return SPACE
+    if char.isprintable() or char == JOINER:
+        return char
     if char < " ":
         return chr(0x2400 + ord(char))
     if char == "\x7f":
         return "␡"
-    return (
-        "\ufffd"
-        if kind in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn") and char != "\u200d"
-        else char
-    )
+    return SPACE if char.isspace() and char not in LINE_ENDS else "\ufffd"

@@ -1,4 +1,4 @@
-"""What the mouse does on a map: point, click, drag it along, zoom, select a block."""
+"""What the mouse does on a map: point, click, drag it along, zoom, select a block; and keys."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NOTCH = 120  # units of the wheel for one turn
 STILL = 4  # px: a press that moves less is a click
+TURNS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 ARROWS = {
     Qt.Key.Key_Up: (-1, "query"),
     Qt.Key.Key_Down: (1, "query"),
@@ -33,8 +34,10 @@ class Pointer(QObject):
         canvas.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take mouse and wheel, leave the rest."""
+        """Take mouse and wheel, and the keys that zoom and select; leave the rest."""
         kind = event.type()
+        if kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            return self._type(event)
         if kind == QEvent.Type.Leave:
             self._turned = 0
             self._canvas.pointed.emit(None)
@@ -96,6 +99,31 @@ class Pointer(QObject):
             row, column = canvas.cell_at(place)
             if row is not None and column is not None:
                 canvas.clicked.emit(row, column)
+
+    def _type(self, event: QKeyEvent) -> bool:
+        """+ and − zoom at what is looked at, Shift and an arrow stretch a block from there."""
+        canvas, key = self._canvas, Qt.Key(event.key())
+        row, column = canvas.cross.row, canvas.cross.column
+        if key in TURNS and canvas.view is not None:
+            there = row is not None and column is not None
+            cell = canvas.cell_rect(row, column) if there else canvas.map_rect
+            canvas.zoom(TURNS[key], cell.center())
+            return True
+        shifted = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        if key not in ARROWS or not shifted or row is None or canvas.scene is None:
+            return False
+        rows, columns = canvas.scene.source.shape
+        start = row, row + 1, column or 0, (column or 0) + 1
+        top, bottom, left, right = canvas.block or start
+        by, field = ARROWS[key]
+        if field == "query":
+            bottom = max(top + 1, min(bottom + by, rows))
+        else:
+            right = max(left + 1, min(right + by, columns))
+        canvas.block = top, bottom, left, right
+        canvas.update()
+        canvas.blocked.emit(canvas.block)
+        return True
 
     def _zoom(self, event: QWheelEvent) -> None:
         """Whole turns only; fine wheels add up."""

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Template
 
 import numpy as np
 
 from hgviz.core import Floats, HeadId
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import gutter, naming, words
 from hgviz.gui.views.axes import Names
 from hgviz.maps import Rule
 
 HINT = "Point at a cell to read it; click to keep its query."
+END = Template(
+    '<tr><td style="$note;padding-right:8px">$name</td>'
+    '<td align="right" style="padding-right:8px">$glyph</td><td>$place</td></tr>'
+)
+CARD = Template(
+    '<span style="$big">$value</span>&nbsp;&nbsp;<span style="$note">$what</span>'
+    '<table cellspacing="0" cellpadding="1" style="margin-top:4px">$ends</table>'
+)
+MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
+BOLD = Template('<span style="font-weight:600;color:$colour">$text</span>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +58,34 @@ class Reading:
         """HTML: "s puts 89 % of its weight on . 31 letters back. The row adds up to 1.000."."""
         query = _mark(self.rows.glyph(self.row))
         if self.off:
-            return f"Head {self.head} is switched off: it adds nothing to {query}."
+            return tr("Head {head} is switched off: it adds nothing to {query}.",
+                      head=self.head, query=query)  # fmt: skip
         if self.column is None:
             strongest = int(np.abs(self.weights).argmax())
             if self.weights[strongest] == 0:
-                return f"{query} looks at nothing here."
-            key = _mark(self.columns.glyph(strongest))
+                return tr("{query} looks at nothing here.", query=query)
+            said = (
+                "{query} weighs {key} most: {amount}{away}. {sum}"
+                if self.signed
+                else "{query} looks at {key} most: {amount}{away}. {sum}"
+            )
             amount = self._amount(float(self.weights[strongest]))
-            verb = "weighs" if self.signed else "looks at"
-            return f"{query} {verb} {key} most: {amount}{self._away(strongest)}. {self._sum()}"
-        key = _mark(self.columns.glyph(self.column))
+            return self._said(said, query, strongest, amount)
         if not self.seen:
-            return f"{key} is not seen from {query}: {self._why()}."
+            key = _mark(self.columns.glyph(self.column))
+            return tr("{key} is not seen from {query}: {why}.", key=key, query=query,
+                      why=self._why())  # fmt: skip
         if self.weight == 0:
-            said = f"{query} puts nothing on {key}"
-        elif self.signed:
-            does = "adds" if self.weight > 0 else "takes away"
-            said = f"{query} {does} {_bold(words.weight(abs(self.weight), 3))} of {key}"
-        else:
-            said = f"{query} puts {_bold(share(self.weight))} of its weight on {key}"
-        return f"{said}{self._away(self.column)}. {self._sum()}"
+            return self._said("{query} puts nothing on {key}{away}. {sum}", query, self.column)
+        if not self.signed:
+            said = "{query} puts {amount} of its weight on {key}{away}. {sum}"
+            return self._said(said, query, self.column, _bold(share(self.weight)))
+        said = (
+            "{query} adds {amount} of {key}{away}. {sum}"
+            if self.weight > 0
+            else "{query} takes away {amount} of {key}{away}. {sum}"
+        )
+        return self._said(said, query, self.column, _bold(words.weight(abs(self.weight), 3)))
 
     def card(self) -> str:
         """HTML: the weight, large, and the two ends."""
@@ -78,34 +98,41 @@ class Reading:
             value, what = "–", self._why()
         elif self.signed:
             value = words.with_sign(self.weight, 2)
-            what = "is taken away" if self.weight < 0 else "is added"
-            what = what if self.weight else "no weight"
+            what = tr("is taken away") if self.weight < 0 else tr("is added")
+            what = what if self.weight else tr("no weight")
         else:
-            value, what = words.weight(self.weight), "of this row’s weight"
+            value, what = words.weight(self.weight), tr("of this row’s weight")
         ends = "".join(
-            f'<tr><td style="{note};padding-right:8px">{name}</td>'
-            f'<td align="right" style="padding-right:8px">{_mark(names.glyph(cell))}</td>'
-            f"<td>{naming.marked_up(names.place(cell))}</td></tr>"
+            END.substitute(
+                note=note,
+                name=name,
+                glyph=_mark(names.glyph(cell)),
+                place=naming.marked_up(names.place(cell)),
+            )
             for name, names, cell in (
-                ("from", self.rows, self.row),
-                ("to", self.columns, self.column),
+                (tr("from"), self.rows, self.row),
+                (tr("to"), self.columns, self.column),
             )
         )
-        return (
-            f'<span style="{big}">{_escaped(value)}</span>&nbsp;&nbsp;'
-            f'<span style="{note}">{what}</span>'
-            f'<table cellspacing="0" cellpadding="1" style="margin-top:4px">{ends}</table>'
-        )
+        return CARD.substitute(big=big, value=_escaped(value), note=note, what=what, ends=ends)
+
+    def _said(self, said: str, query: str, column: int, amount: str = "") -> str:
+        """A sentence about the query and a key, filled in."""
+        key, away = _mark(self.columns.glyph(column)), self._away(column)
+        return tr(said, query=query, key=key, amount=amount, away=away, sum=self._sum())
 
     def _amount(self, weight: float) -> str:
-        return _bold(words.with_sign(weight) if self.signed else f"{share(weight)} of its weight")
+        if self.signed:
+            return _bold(words.with_sign(weight))
+        return _bold(tr("{share} of its weight", share=share(weight)))
 
     def _sum(self) -> str:
         if not self.signed:
-            return f"The whole row adds up to {self.total:.3f}."
+            return tr("The whole row adds up to {sum:.3f}.", sum=self.total)
         positive = float(np.maximum(self.weights, 0).sum(dtype=np.float64))
         negative = float(np.minimum(self.weights, 0).sum(dtype=np.float64))
-        return f"The row adds up to {_escaped(gutter.sums(negative, positive, 3))}."
+        total = _escaped(gutter.sums(negative, positive, 3))
+        return tr("The row adds up to {sum}.", sum=total)
 
     def _away(self, column: int) -> str:
         """How far a key is from the query, in words."""
@@ -116,51 +143,53 @@ class Reading:
         if query < 0 or key < 0 or self.rows.prompt is not self.columns.prompt:
             return ""
         if query == key:
-            return (
-                ", itself" if self.rows.spans[self.row, 0] == self.columns.spans[column, 0] else ""
-            )
-        way = "back" if key < query else "ahead"
-        return f" {words.counted(abs(query - key), self.rows.prompt.unit)} {way}"
+            same = self.rows.spans[self.row, 0] == self.columns.spans[column, 0]
+            return tr(", itself") if same else ""
+        far = words.counted(abs(query - key), self.rows.prompt.unit)
+        return tr(" {far} back" if key < query else " {far} ahead", far=far)
 
     def _why(self) -> str:
         start = int(self.columns.spans[self.column or 0, 0])
         same = self.rows.prompt is self.columns.prompt
         after = same and start >= 0 and start >= int(self.rows.spans[self.row, 1])
-        return "it comes after the query" if after else "it is masked"
+        return tr("it comes after the query") if after else tr("it is masked")
 
 
 def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
     if rule.causal:
-        return "not seen: comes after the query"
+        return tr("not seen: comes after the query")
     if rule.windowed:
-        return "not seen: outside its window"
-    return "not seen: padding" if rule.keep is not None and not rule.keep.all() else ""
+        return tr("not seen: outside its window")
+    padded = rule.keep is not None and not rule.keep.all()
+    return tr("not seen: padding") if padded else ""
 
 
 def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bool) -> str:
     """HTML: what the rows of (top, bottom, left, right) have in it; values None: too many."""
     top, bottom, left, right = block
-    size = f"{bottom - top:,} × {right - left:,} cells"
+    size = tr("{rows:,} × {columns:,} cells", rows=bottom - top, columns=right - left)
     if values is None:
-        return f"{size} are selected."
+        return tr("{size} are selected.", size=size)
     mean = float(values.sum(dtype=np.float64)) / max(1, bottom - top)
     largest = float(values.flat[np.abs(values).argmax()])
     if signed:
-        said = f"a row adds up to {words.with_sign(mean)} here on average, the largest is"
-        return _escaped(f"{size}: {said} {words.with_sign(largest)}.")
-    said = f"a row has {share(mean)} of its weight here on average, the largest is"
-    return _escaped(f"{size}: {said} {words.weight(largest)}.")
+        said = "{size}: a row adds up to {mean} here on average, the largest is {largest}."
+        amount, most = words.with_sign(mean), words.with_sign(largest)
+    else:
+        said = "{size}: a row has {mean} of its weight here on average, the largest is {largest}."
+        amount, most = share(mean), words.weight(largest)
+    return _escaped(tr(said, size=size, mean=amount, largest=most))
 
 
 def share(weight: float) -> str:
     """A part in per cent: 89 %, 0.4 %, <0.1 %."""
     percent = 100 * weight
     if weight == 0:
-        return "0 %"
+        return words.percent("0")
     if percent < 0.1:
-        return "<0.1 %"
-    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1f} %"
+        return words.percent("<0.1")
+    return words.percent(f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}")
 
 
 def _mark(text: str) -> str:
@@ -168,16 +197,13 @@ def _mark(text: str) -> str:
     now = theme.current()
     family = ",".join(f"'{name}'" for name in theme.MONO)
     colour = now.mark_text.name()
-    return (
-        f'<span style="font-family:{family};font-weight:600;color:{colour}">'
-        f"{naming.marked_up(text)}</span>"
-    )
+    return MARK.substitute(family=family, colour=colour, text=naming.marked_up(text))
 
 
 def _bold(text: str) -> str:
     now = theme.current()
     said = _escaped(text).replace(" ", "&nbsp;")
-    return f'<span style="font-weight:600;color:{now.text.name()}">{said}</span>'
+    return BOLD.substitute(colour=now.text.name(), text=said)
 
 
 def _escaped(text: str) -> str:

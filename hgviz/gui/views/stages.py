@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hgviz.core import HeadId, ModelSpec
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.silhouette import visits
-from hgviz.tasks.drawing import long
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -20,6 +20,21 @@ Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "t
 
 GROUPS = 4  # stages of a model that has one resolution only
 PAIRS = 2  # of a decoder's layers, each looking at its own text and at the other
+READS = {"own": "its text", "cross": "the source", "slots": "the slots"}
+# of a kind of stage, and of one whose positions are segments of unequal length
+TITLES = {
+    "first": ("Read every {unit}", "Read every {unit}"),
+    "in": ("{many} {units} become one", "{units} become segments"),
+    "waist": (
+        "{many} {units} become one: look far, cheaply",
+        "{units} become segments: look far, cheaply",
+    ),
+    "out": ("Spread back to {many} {units}", "Spread back to {many} {units}"),
+    "last": (
+        "Back at every {unit}, with what was learnt", "Back at every {unit}, with what was learnt",
+    ),
+    "text": ("Every {unit}", "Every {unit}"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +68,34 @@ class Stage:
 
     def title(self, spec: ModelSpec, noun: str) -> str:
         """What happens here, in words."""
-        many = words.number(spec.levels[self.level].stride or 0)
-        become = f"{many.capitalize()} {noun}s become one"
-        if spec.levels[self.level].stride is None:
-            become = f"{noun.capitalize()}s become segments"
-        layers = words.listed(self.layers, "layer").capitalize() if self.layers else ""
-        return {
-            "first": f"Read every {noun}",
-            "in": become,
-            "waist": f"{become}: look far, cheaply",
-            "out": f"Spread back to {many} {noun}s",
-            "last": f"Back at every {noun}, with what was learnt",
-            "text": f"Every {noun}",
-        }.get(self.kind, layers)
+        if self.kind not in TITLES:
+            said = words.layers(self.layers) if self.layers else ""
+        else:
+            stride = spec.levels[self.level].stride
+            said = tr(
+                TITLES[self.kind][stride is None],
+                many=words.number(stride or 0),
+                unit=tr(noun),
+                units=tr(f"{noun}s"),
+            )
+        return said[:1].upper() + said[1:]
 
     def note(self, spec: ModelSpec, positions: int) -> str:
-        """Positions, layers and, going down, the cost."""
+        """Positions, layers and, going down, the cost; "" beside a strip."""
         if self.beside:
-            return {"own": "its text", "cross": "the source", "slots": "the slots"}.get(
-                self.kind, ""
-            )
-        said = f"{words.counted(positions, 'position')}, {words.listed(self.layers, 'layer')}"
+            return ""
+        said = [words.counted(positions, "position"), words.layers(self.layers)]
         stride = spec.levels[self.level].stride or 1
-        cheap = self.kind in ("in", "waist") and stride > 1
-        return f"{said}, {words.part(stride**2)} of the cost" if cheap else said
+        if self.kind in ("in", "waist") and stride > 1:
+            said.append(tr("{part} of the cost", part=words.part(stride**2)))
+        return ", ".join(said)
+
+    def named(self, head: str) -> str:
+        """A head and which text it looks at, where there are two: "head 1.2 on the source"."""
+        on = READS.get(self.kind)
+        if on is None:
+            return head
+        return tr("{head} on {text}", head=head, text=tr(on)) if head else tr(on)
 
 
 def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
@@ -112,6 +131,8 @@ def followed(session: Session) -> tuple[HeadId, ...]:
     A stage that has none of them shows its clearest, which in a long text is named here, as far as
     it is known: to find it for the figure alone takes minutes.
     """
+    from hgviz.tasks.drawing import long
+
     opened, capture = tuple(session.opened.values()), session.capture
     if capture is None or not long(capture):
         return opened

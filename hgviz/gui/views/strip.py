@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import ends, ink, labels, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
 from hgviz.gui.views.ends import LANE, Marks
@@ -60,7 +61,7 @@ class Strip(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Text, one row for each resolution")
+        self.setAccessibleName(tr("Text, one row for each resolution"))
 
     def minimumSizeHint(self) -> QSize:
         """Room for one row and a few letters."""
@@ -130,6 +131,8 @@ class Strip(QWidget):
             if self.rows.overview and self.lines:
                 rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
                 ribbon.draw(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(0, -TOP, self.width(), self.height()))
 
     def _row(
         self, painter: QPainter, line: Line, band: QRectF, written: list[Glyph], first: bool

@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 
 from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.atlas import Atlas
 from hgviz.gui.views.silhouette import FLAT, Label, Layout, Rect, Residual
@@ -60,12 +61,12 @@ class Scene:
         """What goes in above and comes out below."""
         last = self.nouns[self.spec.layers[-1].level] if self.spec.layers else self.noun
         out = {
-            "classes": self.says or "Classes",
-            "masked": f"Masked {last}s",
-            "states": "States",
-        }.get(self.spec.goal, f"Next {last}")
+            "classes": self.says or tr("Classes"),
+            "masked": tr("Masked {units}", units=tr(f"{last}s")),
+            "states": tr("States"),
+        }.get(self.spec.goal, tr("Next {unit}", unit=tr(last)))
         encoded = any(one.level == 0 for one in self.spec.layers)
-        return "Source in" if self.spec.two_texts and encoded else "Text in", out
+        return tr("Source in") if self.spec.two_texts and encoded else tr("Text in"), out
 
     def lines(self, level: int) -> tuple[str, ...]:
         """What is written under the name of a level: positions, tokens each, cost."""
@@ -75,7 +76,10 @@ class Scene:
             return () if self.ghost else (words.counted(self.lengths[level], named),)
         out = [] if self.ghost else [words.counted(self.lengths[level], "position")]
         if stride is not None:
-            out += [f"{words.counted(stride, self.noun)} each", f"cost {words.fraction(stride**2)}"]
+            out += [
+                tr("{many} each", many=words.counted(stride, self.noun)),
+                tr("cost {part}", part=words.fraction(stride**2)),
+            ]
         return tuple(out)
 
 
@@ -152,8 +156,8 @@ class Brush:
 
     def _upright(self, one: Residual) -> None:
         font = theme.font(0.85)
-        said = f"residual path: keeps every {self.scene.noun}"
-        said = "what the encoder read" if self.scene.spec.two_texts else said
+        said = tr("residual path: keeps every {unit}", unit=tr(self.scene.noun))
+        said = tr("what the encoder read") if self.scene.spec.two_texts else said
         room = one.bottom - one.top - 16
         said = QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, room)
         self.painter.save()
@@ -179,16 +183,16 @@ class Brush:
         every = 1
         pitch = layout.columns[1][1] - layout.columns[0][1] if len(layout.columns) > 1 else 80
         metrics = QFontMetricsF(font)
-        named = metrics.horizontalAdvance("head 00") < pitch
+        named = metrics.horizontalAdvance(tr("head {head}", head="00")) < pitch
         while not named and metrics.horizontalAdvance("00 ") > pitch * every:
             every *= 2
         if self.scene.single:
             middle = sum(x for x, _ in layout.outline) / max(1, len(layout.outline))
             box = QRectF(middle - 80, y, 160, high)
-            self._write(box, "mean of the heads", font, self.theme.secondary)
+            self._write(box, tr("mean of the heads"), font, self.theme.secondary)
         for column, x in layout.columns[::every]:
             box = QRectF(x - 40, y, 80, high)
-            said = f"head {column}" if named else str(column)
+            said = tr("head {head}", head=column) if named else str(column)
             self._write(box, said, font, self.theme.secondary)
 
     def _cells(self, image: QImage, atlas: Atlas) -> None:
@@ -237,7 +241,7 @@ class Brush:
             self._write(box, str(row.layer), font, colour, side)
             if self.scene.spec.layers[row.layer].role == "cross" and row.height >= 30:
                 under, quiet = box.translated(0, 13), self.theme.secondary
-                self._write(under, "cross", theme.font(0.85), quiet, side)
+                self._write(under, tr("cross"), theme.font(0.85), quiet, side)
 
     def _label(self, label: Label) -> None:
         """The name of a level, kept in view while any of its rows is."""
@@ -250,7 +254,7 @@ class Brush:
         colour = now.text if label.full or self.look.spine else now.secondary
         title = words.level(self.scene.spec, label.level)
         if self.scene.plain and len(self.scene.spec.levels) == 1:
-            title = "Text"
+            title = tr("Text")
         if self.look.spine and self.scene.plain and not self.scene.spec.two_texts:
             title = ""
         title = title if ":" in title else title.capitalize()

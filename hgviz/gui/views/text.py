@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
-from hgviz.gui.views import verdict, words
+from hgviz.gui.language import tr
+from hgviz.gui.views import naming, tables, verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.ends import Marks, marks_of
@@ -24,10 +26,15 @@ from hgviz.gui.views.strip import LEFT, Strip
 from hgviz.session import Session, step_item
 
 NOTE = "the selected {unit}, and what it looks at"
+NOTES = {
+    "levels": "the selected {unit}, and what it looks at, at every resolution",
+    "texts": "the selected {unit}, and what it looks at, in both texts",
+}
 CUTS = (
     ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
     ("cut_evenly", "All of one length…"), ("uncut", "As the model has them"),
 )  # fmt: skip
+STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (0, 1)}
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
 
@@ -61,6 +68,7 @@ class TextStrip(View):
     """
 
     title: ClassVar[str] = "Text"
+    topic: ClassVar[str] = "text"
     icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "opened", "display", "off", "text",
@@ -79,14 +87,14 @@ class TextStrip(View):
         super().__init__(parent)
         self._queries: Tokens | None = None
         self._shown: Shown | None = None
-        self._said = NOTE.format(unit="letter")
-        self.head = PaneHead("Text", NOTE.format(unit="letter"))
+        self._said = tr(NOTE, unit=tr("letter"))
+        self.head = PaneHead(tr("Text"), self._said)
         self.verdict = label(factor=0.92, weight=500, kind="chip")
-        self.verdict.setToolTip("What the model says of this text")
+        self.verdict.setToolTip(tr("What the model says of this text"))
         self.verdict.hide()
         self.steps = (
-            IconButton("arrow-left", "Text before (Ctrl+PgUp)"),
-            IconButton("arrow-right", "Next text (Ctrl+PgDown)"),
+            IconButton("arrow-left", tr("Text before (Ctrl+PgUp)")),
+            IconButton("arrow-right", tr("Next text (Ctrl+PgDown)")),
         )
         for one, name in zip(self.steps, ("last_text", "next_text"), strict=True):
             one.setFixedSize(24, 24)
@@ -94,18 +102,18 @@ class TextStrip(View):
             one.clicked.connect(self._step)
             one.hide()
         self.head.add_beside_title(*self.steps, self.verdict)
-        self.edit = Button("Edit text…", "edit")
+        self.edit = Button(tr("Edit text…"), "edit")
         self.edit.clicked.connect(self._edit)
-        self.capture_button = Button("Capture", "capture")
+        self.capture_button = Button(tr("Capture"), "capture")
         self.capture_button.clicked.connect(self._capture)
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
-        self.segments = Button("Segments", "chevron")
-        self.segments.setToolTip("Where segments end: as the model has them, or elsewhere")
+        self.segments = Button(tr("Segments"), "chevron")
+        self.segments.setToolTip(tr("Where segments end: as the model has them, or elsewhere"))
         self.segments.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         menu = QMenu(self.segments)
         menu.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         for name, words_ in CUTS:
-            menu.addAction(words_, partial(self.asked.emit, name))
+            menu.addAction(tr(words_), partial(self.asked.emit, name))
         self.segments.setMenu(menu)
         self.segments.hide()
         self.head.add(self.segments, self.edit, self.capture_button)
@@ -117,6 +125,7 @@ class TextStrip(View):
             strip.keyed.connect(partial(self._key, number))
             strip.opened.connect(self._open)
             strip.cut.connect(self.cut)
+            strip.installEventFilter(self)
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
         self._foot.setFixedHeight(36)
@@ -128,7 +137,7 @@ class TextStrip(View):
         for number, (keys, what) in enumerate(KEYS):
             row.addSpacing(8 if number else 0)
             row.addWidget(label(keys, factor=0.85, weight=500, kind="key"))
-            said = label(what, factor=0.92, kind="secondary")
+            said = label(tr(what), factor=0.92, kind="secondary")
             row.addWidget(said)
             self._units.append(said)
         column = QVBoxLayout(self.content)
@@ -139,7 +148,7 @@ class TextStrip(View):
             column.addWidget(strip, 1)
         self.strips[1].hide()
         column.addWidget(self._foot)
-        self.setFocusProxy(self.strip)
+        self.start_at(self.strip)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -163,11 +172,13 @@ class TextStrip(View):
         self._shown = result
         unit, spec = result.unit, result.capture.spec
         at = place(result.capture)
-        self.head.title.setText(f"Text {at[0]:,} of {at[1]:,}" if at else "Text")
+        self.head.title.setText(
+            tr("Text {number:,} of {total:,}", number=at[0], total=at[1]) if at else tr("Text")
+        )
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
-        self._said = NOTE.format(unit=unit) + _where(spec)
+        self._said = tr(_note(spec), unit=tr(unit))
         self.segments.setVisible(result.marks is not None)
         if result.marks is not None:
             self._said = result.marks.said()
@@ -175,7 +186,7 @@ class TextStrip(View):
         said = verdict.of_text(result.capture).sentence()
         self.verdict.setText(said)
         self.verdict.setVisible(bool(said))
-        self._units[0].setText(unit)
+        self._units[0].setText(tr(unit))
         chosen = self.session.selection.head_id
         for number, strip in enumerate(self.strips):
             strip.setVisible(number < len(result.passages))
@@ -187,6 +198,7 @@ class TextStrip(View):
                 one.prompt, one.lines, result.display, chosen, written, result.marks
             )
             strip.show_queries(one.queries, follow=self.session.hover is None and not same)
+            strip.setAccessibleDescription(_told(one))
         self.legend.say("    ".join(self._legend(result)))
 
     def noticed(self, name: str) -> None:
@@ -198,7 +210,7 @@ class TextStrip(View):
             self._queries = None
         elif name == "work" and self.session is not None:
             busy = self.session.at_work
-            self.capture_button.setText("Stop" if busy else "Capture")
+            self.capture_button.setText(tr("Stop") if busy else tr("Capture"))
             self.capture_button.wear("stop" if busy else "capture")
             self._say_work()
 
@@ -217,9 +229,27 @@ class TextStrip(View):
         """The text itself."""
         return self.session.capture.main.text if self.session and self.session.capture else ""
 
+    def as_table(self) -> list[list[str]] | None:
+        """One row for each token, with its weight in every row of the strip."""
+        return tables.of_passages(self._shown.passages) if self._shown is not None else None
+
     def respond(self) -> None:
         """A low strip has no room for the legend."""
         self._foot.setVisible(not self.spine)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """In the text Shift and an arrow take one more query to those whose mean is shown."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            by = STEPS.get(Qt.Key(event.key()))
+            number = next((n for n, one in enumerate(self.strips) if one is watched), 0)
+            passage = self._passage(number)
+            shifted = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+            if shifted and by is not None and passage and passage.asks and passage.queries:
+                first, last = passage.queries
+                most = len(passage.prompt) - 1
+                self._choose(number, (max(0, first + by[0]), min(most, last + by[1])))
+                return True
+        return super().eventFilter(watched, event)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -233,44 +263,47 @@ class TextStrip(View):
     def _legend(self, result: Shown) -> Iterator[str]:
         assert self.session is not None
         if self.session.stale:
-            yield "Text before: it was edited since. Capture it to see the new one."
+            yield tr("Text before: it was edited since. Capture it to see the new one.")
             return
         asked = next((one.queries for one in result.passages if one.asks), None)
         if asked is None:
-            yield f"Click a {result.unit} to see what it looks at."
+            yield tr("Click a {unit} to see what it looks at.", unit=tr(result.unit))
             return
         if asked[0] != asked[1]:
-            yield f"The mean of {words.counted(asked[1] - asked[0] + 1, result.unit)}."
+            many = words.counted(asked[1] - asked[0] + 1, result.unit)
+            yield tr("The mean of {many}.", many=many)
         signs = {line.signed for line in result.lines if line.weights is not None}
         if True in signs:
-            yield "Red: added, blue: taken away."
+            yield tr("Red: added, blue: taken away.")
         if False in signs:
-            yield "Brighter: looked at more."
+            yield tr("Brighter: looked at more.")
         kinds = result.capture.prompt.token_type_ids
         if kinds is not None and (kinds == 1).any():
-            yield "Underlined: the second text."
+            yield tr("Underlined: the second text.")
         if self.session.written is not None:
-            yield "Dotted: written by the model."
+            yield tr("Dotted: written by the model.")
         spec = result.capture.spec
         if spec.two_texts:
             layer = spec.layers[self.session.selection.layer]
             yield (
-                "A click below chooses the query, above the key."
+                tr("A click below chooses the query, above the key.")
                 if layer.role == "cross"
-                else ("A click in a text shows its head.")
+                else tr("A click in a text shows its head.")
             )
         elif len(result.passages) > 1:
-            yield "The text is read from slots, into which all of it is mixed."
+            yield tr("The text is read from slots, into which all of it is mixed.")
         elif result.marks is not None:
             yield from result.marks.legend()
         elif len(result.lines) > 1:
-            yield "Each resolution shows the head last opened there (dashed in the hourglass)."
+            yield tr("Each resolution shows the head last opened there (dashed in the hourglass).")
 
     def _say_work(self) -> None:
         """What the model is doing meanwhile, else what is shown."""
         assert self.session is not None
         going = next((one for one in self.session.work if one.keeps and one.note), None)
-        said = f"{going.title}: {going.note}" if going and self.session.at_work else self._said
+        said = self._said
+        if going and self.session.at_work:
+            said = f"{tr(going.title)}: {tr(going.note)}"
         self.head.note.say(said[:1].lower() + said[1:])
 
     def _edit(self) -> None:
@@ -329,9 +362,19 @@ def _shown(capture: Capture, wish: Wish, own: Capture | None) -> Task[Shown]:
     return Shown(capture, found, wish.display, marks_of(capture, own))
 
 
-def _where(spec: ModelSpec) -> str:
-    """The end of the note: at which resolutions, in which texts."""
+def _told(passage: Passage) -> str:
+    """What is chosen in a text, for those who cannot see it: “s”, in hourglass, position 60."""
+    if passage.queries is None or not passage.asks:
+        return ""
+    first, last = passage.queries
+    prompt = passage.prompt
+    where = naming.place(prompt, naming.word_spans(prompt), first, last + 1)
+    return f"{naming.quoted(naming.glyph(prompt, first, last + 1))}, {where}"
+
+
+def _note(spec: ModelSpec) -> str:
+    """What the rows show: at which resolutions, in which texts."""
     if spec.two_texts:
-        return ", in both texts"
-    sequences = {level.sequence for level in spec.levels}
-    return ", at every resolution" if len(spec.levels) > 1 and len(sequences) == 1 else ""
+        return NOTES["texts"]
+    alone = len({level.sequence for level in spec.levels}) == 1
+    return NOTES["levels"] if len(spec.levels) > 1 and alone else NOTE

@@ -10,6 +10,7 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
+from hgviz.gui.language import tr
 from hgviz.gui.views import signs, words
 from hgviz.gui.views.atlas import Thumb, thumb
 from hgviz.gui.views.naming import shown, word_at, word_spans
@@ -111,7 +112,7 @@ def follow(
 
 def quoted(text: str) -> str:
     """A piece of text in a sentence: in quotation marks, or a word for what cannot be seen."""
-    return UNSEEN.get(text) or f"“{shown(text, 12)}”"
+    return tr(UNSEEN[text]) if text in UNSEEN else f"“{shown(text, 12)}”"
 
 
 # --- one stage ------------------------------------------------------------------------------------
@@ -126,14 +127,14 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
         if HeadId(index, head) not in capture.off
     ]
     if not heads:
-        why = "" if stage.kind == "text" else "not captured"
+        why = "" if stage.kind == "text" else tr("not captured")
         return Look(None, None, 0, False, (), "", why, None)
     row = capture.position(stage.own, token)
     signed = any(signs.signed(capture, one) for one in heads)
     if wish.choice == "mean":
         rows = np.stack([_row(capture, one, row) for one in heads])
         weights = np.asarray(rows.mean(axis=0), np.float32)
-        name = f"mean of {words.counted(len(heads), 'head')}"
+        name = tr("mean of {heads}", heads=words.counted(len(heads), "head"))
         return _found(capture, stage, row, weights, signed, wish.arcs, None, name, "", None)
     if wish.choice == "strongest":
         head = max(heads, key=lambda one: float(np.abs(_row(capture, one, row)).max(initial=0)))
@@ -142,7 +143,7 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     facts = wish.facts.get(head)
     one = _map(capture, head.layer)
     small = thumb(capture, one, capture.spec.layers[head.layer], head.head)
-    role = facts.role if facts is not None else ""
+    role = tr(facts.role) if facts is not None else ""
     weights = _row(capture, head, row)
     return _found(
         capture,
@@ -152,7 +153,7 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
         signs.signed(capture, head),
         wish.arcs,
         head,
-        f"head {head}",
+        tr("head {head}", head=head),
         role,
         small,
     )
@@ -200,10 +201,10 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     said = _weighed(capture, before, stage, token, inward)
     spans, position = capture.spans[stage.level], capture.position(stage.level, token)
     if inward and not spans[position, 0] <= token < spans[position, 1]:
-        where = "is left out" if mine.apart else "joins the next"
+        where = "{name} is left out" if mine.apart else "{name} joins the next"
         if mine.stride is None and position + 1 == len(spans):
-            where = "is in no segment yet"
-        said += f"; {quoted(capture.prompt.label(token))} {where}"
+            where = "{name} is in no segment yet"
+        said += f"; {tr(where, name=quoted(capture.prompt.label(token)))}"
     return said
 
 
@@ -228,7 +229,8 @@ def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: 
         said = [f"{_text(capture, keys[c])} {words.weight(float(weights[c]))}" for c in parts]
         return " + ".join(said[-4:])
     best = int(np.abs(weights).argmax())
-    return f"{own} takes most from {_text(capture, keys[best])} {words.weight(weights[best])}"
+    return tr("{name} takes most from {other} {weight}", name=own,
+              other=_text(capture, keys[best]), weight=words.weight(weights[best]))  # fmt: skip
 
 
 def _pooled(capture: Capture, stage: Stage, token: int) -> str:
@@ -247,24 +249,27 @@ def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     position = capture.position(stage.level, token)
     own = _text(capture, spans[stage.level][position])
     upper, lower = (capture.spec.levels[one.level].stride for one in (before, stage))
+    plain = tr("{source} goes to {name}", source=source, name=own)
     if not upper or not lower:
-        return f"{source} goes to {own}"
+        return plain
     times, apart = upper // lower, capture.spec.levels[before.level].apart
     more = (times - 1) * lower
     if (position - apart) // times + apart != mine:
-        return f"{own} was left out and gets nothing back"
+        return tr("{name} was left out and gets nothing back", name=own)
     if position < apart:
-        return f"{source} goes to {own}"
+        return plain
     if (position - apart) % times:
-        return f"{source} goes to {own} and {words.number(times - 1)} more"
-    noun = prompt.unit
-    return f"{source} goes to {own} and the next {noun if more == 1 else words.number(more)}"
+        return tr("{source} goes to {name} and {many} more", source=source, name=own,
+                  many=words.number(times - 1))  # fmt: skip
+    following = tr(prompt.unit) if more == 1 else words.number(more)
+    return tr("{source} goes to {name} and the next {many}", source=source, name=own,
+              many=following)  # fmt: skip
 
 
 def _text(capture: Capture, span: Floats) -> str:
     start, end = (int(one) for one in span)
     if start < 0:
-        return "the empty start"
+        return tr("the empty start")
     return quoted(capture.prompt.words(start, end) or capture.prompt.label(start))
 
 
@@ -274,21 +279,21 @@ def _text(capture: Capture, span: Floats) -> str:
 def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | None, str]]:
     prompt = capture.prompt_of(level)
     if prompt is not capture.main:
-        return None, "All maps together lead to the target: choose one of its tokens."
+        return None, tr("All maps together lead to the target: choose one of its tokens.")
     try:
         rows = yield from tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
-        return None, " ".join(error.lines)
+        return None, " ".join(map(tr, error.lines))
     before = rows.shape[1] - len(prompt)  # columns of the source come first
     found, source = rows[0][before:], rows[0][:before]
-    said = [f"itself {words.weight(float(found[token]))}"]
+    said = [tr("itself {share}", share=words.weight(float(found[token])))]
     said += _sources(prompt, found, token, SOURCES - int(before > 0))
     if before:
         share = words.weight(float(source.sum(dtype=np.float64)))
         best = ", ".join(_sources(capture.prompt, source, None, 2))
-        said.append(f"the source {share} ({best})")
-    told = "All maps multiplied, residual paths included. Where the answer comes from: "
-    return found, told + ", ".join(said) + "."
+        said.append(tr("the source {share} ({best})", share=share, best=best))
+    told = "All maps multiplied, residual paths included. Where the answer comes from: {sources}."
+    return found, tr(told, sources=", ".join(said))
 
 
 def _sources(prompt: Prompt, found: Floats, token: int | None, most: int) -> list[str]:
@@ -307,4 +312,6 @@ def _in_word(prompt: Prompt, spans: np.ndarray, token: int) -> str:
     if at is None or prompt.spans[token, 0] < 0:
         return quoted(label)
     word = prompt.words(*at).strip()
-    return quoted(label) if word == label.strip() else f"{quoted(label)} of {quoted(word)}"
+    if word == label.strip():
+        return quoted(label)
+    return tr("{name} of {word}", name=quoted(label), word=quoted(word))

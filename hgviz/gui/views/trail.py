@@ -15,12 +15,13 @@ from PySide6.QtGui import (
 
 from hgviz import palettes
 from hgviz.gui import theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import atlas
 from hgviz.gui.views.ink import faint, sides
 from hgviz.gui.views.journey import ASIDE, Crossing, Strip
 from hgviz.gui.views.strips import LEFT, SMALL, Story, StripPen, width
 from hgviz.gui.views.trace import Look
-from hgviz.gui.views.verdict import percent
+from hgviz.gui.views.words import share as in_percent
 
 MARGIN = 16
 ARC = 56.0  # px: the highest arc
@@ -132,8 +133,7 @@ class Pen(StripPen):
         x = MARGIN + 34
         room = strip.left - ASIDE - 6 - x
         bold, quiet = theme.font(1.0, 600), theme.font(0.85)
-        reads = stage.note(capture.spec, len(capture.spans[stage.level]))
-        said = " ".join(filter(None, (look.name, f"on {reads}" if reads and look.name else reads)))
+        said = stage.named(look.name)
         y = (strip.top + strip.bottom) / 2 - 25
         for words, font, colour in (
             (stage.title(capture.spec, self.story.noun), bold, self.theme.text),
@@ -311,7 +311,8 @@ class Pen(StripPen):
         tip = QPointF(x + 4, bottom)
         self.painter.drawPolygon(QPolygonF([tip, tip + QPointF(8, -4.5), tip + QPointF(8, 4.5)]))
         font = theme.font(0.85)
-        said = f"residual path: the {self.story.noun}s themselves skip the waist"
+        units = tr(f"{self.story.noun}s")
+        said = tr("residual path: the {units} themselves skip the waist", units=units)
         self.painter.save()
         self.painter.translate(lane + 14, (top + bottom) / 2)
         self.painter.rotate(-90)
@@ -330,7 +331,9 @@ class Pen(StripPen):
         step = QFontMetricsF(bold).lineSpacing()
         middle = (strip.top + strip.bottom) / 2
         flat = all(one.stride == 1 for one in capture.spec.levels)
-        for number, said in enumerate(("All layers" if flat else "All levels", "together")):
+        for number, said in enumerate(
+            (tr("All layers") if flat else tr("All levels"), tr("together"))
+        ):
             box = QRectF(MARGIN, middle - step + number * step, 120, step)
             self.write(box, said, bold, self.theme.text)
         self.strip(strip, trace.together, self.story.seen, False)
@@ -362,13 +365,14 @@ class Pen(StripPen):
             box = QRectF(x, y - 1, wide, 20)
             self.painter.drawRoundedRect(box, 4, 4)
             self.write(box, label, mono, self.theme.text, Middle)
-            x = self.word(x + wide + 6, y, percent(share), quiet, self.theme.secondary) + 14
+            x = self.word(x + wide + 6, y, in_percent(share), quiet, self.theme.secondary) + 14
         return x
 
     def _keys(self, least: float, y: float) -> None:
         """What the keyboard does, at the right, where there is room."""
         quiet, small = theme.font(0.92), theme.font(0.85)
-        pairs = (("Home", "start again"), ("Space", "next step"), ("→", f"next {self.story.noun}"))
+        following = tr("next {unit}", unit=tr(self.story.noun))
+        pairs = ((tr("Home"), tr("start again")), (tr("Space"), tr("next step")), ("→", following))
         wide = [QFontMetricsF(small).horizontalAdvance(key) + 14 for key, _ in pairs]
         told = [QFontMetricsF(quiet).horizontalAdvance(said) for _, said in pairs]
         x = self.story.course.width - MARGIN - sum(wide) - sum(told) - 3 * 8 - 2 * 18

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Prompt
+from hgviz.gui.language import tr
+from hgviz.gui.views import words
 from hgviz.gui.views.naming import shown
 
 MOST = 4  # answers that are listed
+BLANKS = {" ": "space", "\n": "line end", "\t": "tab"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +26,15 @@ class Verdict:
 
     def sentence(self) -> str:
         """Such as "positive 97 %"; "" where there is nothing to say."""
-        return f"{self.answers[0][0]} {percent(self.answers[0][1])}" if self.answers else ""
+        return f"{self.answers[0][0]} {words.share(self.answers[0][1])}" if self.answers else ""
 
     def question(self, noun: str) -> str:
         """What the answers answer, before a list of them."""
-        return {
-            "classes": "The model says:",
-            "masked": f"In place of this {noun} it expects:",
-        }.get(self.goal, f"Next {noun} it expects:")
+        if self.goal == "classes":
+            return tr("The model says:")
+        if self.goal == "masked":
+            return tr("In place of this {unit} it expects:", unit=tr(noun))
+        return tr("Next {unit} it expects:", unit=tr(noun))
 
 
 def of_text(capture: Capture) -> Verdict:
@@ -41,7 +45,7 @@ def of_text(capture: Capture) -> Verdict:
     labels = capture.spec.labels
     odds = shares(capture.logits)
     best = np.argsort(-odds, kind="stable")[:MOST]
-    named = (labels[one] if one < len(labels) else f"class {one}" for one in best)
+    named = (labels[one] if one < len(labels) else tr("class {number}", number=one) for one in best)
     return Verdict(goal, tuple(zip(named, map(float, odds[best]), strict=True)))
 
 
@@ -65,13 +69,6 @@ def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return found
 
 
-def percent(share: float) -> str:
-    """97 %; never 100 % short of certainty."""
-    if 0.995 <= share < 1:
-        return ">99 %"
-    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
-
-
 def namer(capture: Capture) -> Callable[[int], str]:
     """How a token of the vocabulary is called: as the text has it, or as a byte."""
     prompts = [one for one in (capture.prompt, capture.target) if one is not None]
@@ -80,8 +77,10 @@ def namer(capture: Capture) -> Callable[[int], str]:
 
     def name_of(token: int) -> str:
         text = known.get(token, chr(token) if by_byte and token < 128 else "")
-        named = {" ": "space", "\n": "line end", "\t": "tab"}.get(text)
-        return named or (shown(text, 12) if text else f"byte {token}" if by_byte else f"#{token}")
+        if text in BLANKS:
+            return tr(BLANKS[text])
+        byte = tr("byte {number}", number=token) if by_byte else f"#{token}"
+        return shown(text, 12) or byte
 
     return name_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, QSizeF, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, QSizeF, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QHelpEvent,
@@ -16,13 +16,15 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QStyle, QToolTip
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import Capture
-from hgviz.gui import theme
+from hgviz.gui import motion, theme
+from hgviz.gui.language import tr
 from hgviz.gui.views import words
+from hgviz.gui.views.ink import focus_ring
 from hgviz.gui.views.journey import Room, Strip, char_edges, lay
-from hgviz.gui.views.naming import shown
+from hgviz.gui.views.naming import quoted, shown
 from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.strips import Story
 from hgviz.gui.views.trace import Look, Trace
@@ -50,7 +52,7 @@ class Trail(QAbstractScrollArea):
         self._motion.valueChanged.connect(self._moved)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Follow one letter")
+        self.setAccessibleName(tr("Follow one letter"))
         self.viewport().setMouseTracking(True)
         self.verticalScrollBar().setSingleStep(24)
 
@@ -85,6 +87,8 @@ class Trail(QAbstractScrollArea):
         self._picture = None
         noun = prompts[trace.level].unit
         self.story = Story(capture, way, course, trace, session.display, noun, prompts)
+        name = quoted(shown(prompts[trace.level].label(trace.token)))
+        self.setAccessibleDescription(f"{tr(noun)} {trace.token:,} {name}. {trace.sentence}")
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, round(course.height - view.height())))
         bar.setPageStep(view.height())
@@ -109,7 +113,7 @@ class Trail(QAbstractScrollArea):
         self._motion.stop()
         end = float(int(self.step) + 1)
         self._reveal(int(end))
-        if not self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration):
+        if not motion.wanted(self):
             self.step = end
             self.viewport().update()
             return
@@ -220,7 +224,7 @@ class Trail(QAbstractScrollArea):
         if weights is None:
             return name
         if position >= seen:
-            return f"{name}: not seen, comes after the {story.noun}"
+            return tr("{name}: not seen, comes after the {unit}", name=name, unit=tr(story.noun))
         return f"{name} {words.weight(float(weights[position]), 3)}"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -250,6 +254,9 @@ class Trail(QAbstractScrollArea):
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
                 pen = Pen(painter, self.story, stage)
                 pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
+            if self.hasFocus():
+                painter.resetTransform()
+                focus_ring(painter, QRectF(self.viewport().rect()))
 
     def _painted(self, story: Story, stage: int) -> QPixmap:
         """All of a story at a stage; painting it takes longer than a frame, so it is kept."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hgviz.core import Level, ModelSpec
+from hgviz.gui.language import tr
 
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -16,22 +17,21 @@ PARTS = {
     9: "a ninth", 10: "a tenth", 16: "a sixteenth", 25: "a 25th", 36: "a 36th", 64: "a 64th",
 }  # fmt: skip
 VULGAR = {1: "1", 2: "½", 3: "⅓", 4: "¼", 5: "⅕", 6: "⅙", 8: "⅛", 9: "⅑", 10: "⅒"}
-LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def number(count: int) -> str:
     """two, twelve, 32,768."""
-    return NUMBERS[count] if 0 <= count < len(NUMBERS) else f"{count:,}"
+    return tr(NUMBERS[count]) if 0 <= count < len(NUMBERS) else f"{count:,}"
 
 
 def part(count: int) -> str:
     """a quarter, a sixteenth, 1/144."""
-    return PARTS.get(count, f"1/{count:,}")
+    return tr(PARTS[count]) if count in PARTS else f"1/{count:,}"
 
 
 def fraction(count: int) -> str:
-    """One over count in small figures: 1, ¼, ¹⁄₁₆."""
-    return VULGAR.get(count, "¹⁄" + str(count).translate(LOWERED))
+    """One over count as figures, small where every font has them: 1, ¼, 1/16."""
+    return VULGAR.get(count, f"1/{count:,}")
 
 
 def level(spec: ModelSpec, number: int) -> str:
@@ -39,7 +39,7 @@ def level(spec: ModelSpec, number: int) -> str:
     one = spec.levels[number]
     if len({level.sequence for level in spec.levels}) == 1:
         return one.label
-    return "text" if one.sequence == "source" and not spec.two_texts else one.sequence
+    return tr("text" if one.sequence == "source" and not spec.two_texts else one.sequence)
 
 
 def coarseness(level: Level) -> float:
@@ -58,7 +58,7 @@ def ends(spec: ModelSpec, layer: int) -> str:
 
 def counted(count: int, noun: str) -> str:
     """1 letter, 136 positions, 32,768 letters."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return tr(f"{{n:,}} {noun}" if count == 1 else f"{{n:,}} {noun}s", n=count)
 
 
 def weight(value: float, digits: int = 2) -> str:
@@ -76,10 +76,24 @@ def with_sign(value: float, digits: int = 3) -> str:
     return ("+" if value > 0 else "") + weight(value, digits)
 
 
-def listed(numbers: Sequence[int], noun: str) -> str:
+def percent(number: str) -> str:
+    """89 %: a number that is written already, with its sign as the language has it."""
+    return tr("{number} %", number=number)
+
+
+def share(part: float) -> str:
+    """52 %; 0 % and 100 % only where it is exactly that."""
+    if 0 < part < 0.005:
+        return percent("<1")
+    return percent(">99" if 0.995 <= part < 1 else f"{100 * part:.0f}")
+
+
+def layers(numbers: Sequence[int]) -> str:
     """layer 3, layers 0 and 1, layers 5 to 7, layers 2, 5 and 9."""
     if len(numbers) == 1:
-        return f"{noun} {numbers[0]}"
-    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{noun}s {numbers[0]} to {numbers[-1]}"
-    return f"{noun}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        return tr("layer {number}", number=numbers[0])
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
+        return tr("layers {first} to {last}", first=first, last=last)
+    before = ", ".join(map(str, numbers[:-1]))
+    return tr("layers {before} and {last}", before=before, last=last)

@@ -93,6 +93,22 @@ def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -
     return _from_cells(table, shown(path), text_column, label_column)
 
 
+def require_columns(path: str | Path, *columns: str) -> None:
+    """Errors: HgvizError where a file has no column of one of these names or numbers, "" for none;
+    only its first row is read."""
+    path = Path(path)
+    with path_errors(path), path.open("rb") as file:
+        lines = text_lines(file, shown(path))
+        if (first := next(lines, None)) is None:
+            raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+        rows = {"jsonl": _objects, "tsv": _tabs, "csv": _commas}[_kind(path, first[1])]
+        _, cells = next(iter(rows(chain([first], lines), shown(path))))
+    keys = [one.strip() for one in cells]
+    for one in columns:
+        if one and _by_number(one, keys) not in keys:
+            raise _no_column(shown(path), one, keys)
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The rows of a JSONL file, by line."""

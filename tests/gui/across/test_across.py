@@ -71,13 +71,13 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     for index, recipe in (
         (1, Recipe(fuse="max")), (2, Recipe(fuse="min")), (3, Recipe(heads=(HeadId(0, 1),))),
     ):  # fmt: skip
-        view.fuse.setCurrentIndex(index)
+        view.choices.fuse.setCurrentIndex(index)
         view.settle()
         found = view._across.opened.source.map.read(0)
         np.testing.assert_allclose(found, rollout(capture, recipe=recipe), atol=1e-7)
         assert view.figure(session).recipe == recipe
-    view.fuse.setCurrentIndex(0)
-    view.residual.setCurrentIndex(view.residual.findData(0.9))
+    view.choices.fuse.setCurrentIndex(0)
+    view.choices.residual.setCurrentIndex(view.choices.residual.findData(0.9))
     view.settle()
     wanted = rollout(capture, recipe=Recipe(residual=0.9))
     np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
@@ -87,14 +87,14 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
     random = np.random.default_rng(0)
     capture = plant(letters(TEXT[:9]), [random.normal(size=(2, 9, 9))], causal=False, signed=True)
     view, _ = shown(capture, selection=Selection(0, 0, 4, 2))
-    view.signed.setChecked(True)
+    view.choices.signed.setChecked(True)
     view.settle()
     assert view._across.opened.source.signed and view._across.opened.mass is not None
-    assert not view.flow.isEnabled() and not view.residual.isEnabled()
+    assert not view.choices.flow.isEnabled() and not view.choices.residual.isEnabled()
     assert "all layers multiplied" in view.canvas.sentence.text()
     assert not view.ways.isVisibleTo(view)  # one level: there is no long way
-    view.signed.setChecked(False)
-    assert view.flow.isEnabled() and view.residual.isEnabled()
+    view.choices.signed.setChecked(False)
+    assert view.choices.flow.isEnabled() and view.choices.residual.isEnabled()
 
 
 def test_the_flow_grows_token_by_token_and_is_kept(shown):
@@ -110,7 +110,7 @@ def test_the_flow_grows_token_by_token_and_is_kept(shown):
     assert known == sorted(known) and known[0] == 0
     again = list(kept.across(capture, 9, Recipe(), True))
     assert len(again) < len(steps)  # another answer and back: nothing is measured twice
-    view.flow.setChecked(True)
+    view.choices.flow.setChecked(True)
     view.settle()
     assert [name for name, _ in view.bars.lanes] == ["rollout", "flow"]
     assert np.isfinite(view.bars.lanes[1][1]).all()
@@ -182,7 +182,7 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     capture = small()
     partial = replace(capture, maps=(*capture.maps[:-1], None))
     view, _ = shown(partial)
-    assert "all levels together need every layer" in view._notice.accessibleName() + " ".join(
+    assert "ll levels together need every layer" in view._notice.accessibleName() + " ".join(
         label.text() for label in view._notice.findChildren(type(view.head.title))
     )
     empty, _ = shown(None)
@@ -203,7 +203,7 @@ def test_what_is_pointed_at_in_the_next_text_is_not_looked_up_in_this_one(shown)
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_tiny_texts_are_drawn(shown, tokens):
     view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
-    view.flow.setChecked(True)
+    view.choices.flow.setChecked(True)
     view.settle()
     view.grab()
     assert view._across.opened.source.shape == (tokens, tokens)
@@ -215,7 +215,7 @@ def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
     view.resize(500, 300)
     view._fit_parts()
     assert not view.ways.isVisibleTo(view) and not view.bars.isVisibleTo(view)
-    view.flow.setChecked(True)
+    view.choices.flow.setChecked(True)
     view._fit_parts()
     assert view.bars.isVisibleTo(view) and not view.canvas.isVisibleTo(view)
 

@@ -13,11 +13,12 @@ from hgviz.core import HeadId, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.compare import rowpair, saying
 from hgviz.gui.compare.below import Below
-from hgviz.gui.compare.numbers import NumbersView, percent
+from hgviz.gui.compare.numbers import NumbersView
 from hgviz.gui.compare.texts import Reader, TextsView, rows_of
 from hgviz.gui.compare.told import Told
 from hgviz.gui.views.base import Notice
 from hgviz.gui.views.cells import glyphs
+from hgviz.gui.views.words import share
 from hgviz.maps import Projected
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -27,7 +28,6 @@ from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
 TOLD = Told("softmax", "ymish")
-
 
 FIRST = HeadId(0, 0)
 
@@ -182,6 +182,7 @@ def test_numbers_of_both_heads_stand_among_those_of_all(app):
         assert one.spoken(one._sides[0][1]) == "0 %"
         assert "%" in one.spoken(one._sides[1][1]) != "0 %"
         assert len(one._sides[0][1].values("entropy")) == 54
+        view.pairs["entropy"].clearFocus()
         assert "all 54 self-attention heads; the dot: head 1.1" in view.head.note.full
         assert "A, head 1.1" in view.pairs["entropy"].toolTip()
         before = view.pairs["entropy"].spoken(one._sides[0][1])
@@ -196,6 +197,7 @@ def test_numbers_of_a_head_that_b_lacks_say_so(app):
     a, b = make_capture(TEXT), make_capture(TEXT, heads=2)
     with showing(NumbersView, session_of(a, b, HeadId(0, 5)), 900, 108) as view:
         assert "B has no such head" in view.pairs["focus"].toolTip()
+        view.pairs["entropy"].clearFocus()
         assert "54 self-attention" in view.head.note.full
 
 
@@ -307,6 +309,6 @@ def test_the_reader_opens_a_meeting_once():
 
 
 def test_shares_are_whole_only_where_they_are():
-    assert [percent(one) for one in (0, 0.001, 0.52, 0.999, 1)] == [
+    assert [share(one) for one in (0, 0.001, 0.52, 0.999, 1)] == [
         "0 %", "<1 %", "52 %", ">99 %", "100 %",
     ]  # fmt: skip

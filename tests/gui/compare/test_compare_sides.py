@@ -274,7 +274,7 @@ def test_menus_offer_what_there_is(bench, sides, until):
     assert "tanh" in offered and "softmax" not in offered
     assert any(words.startswith("Without head") for words in offered)
     assert any(words.startswith("Level 1:2") for words in offered)
-    assert "Compare with…" in offered and not offered["Nothing"].isEnabled()
+    assert "Compare with…" in offered and not offered["Compare with nothing"].isEnabled()
     offered["tanh"].trigger()
     until(lambda: not busy(bench))
     assert session.other == Other("activation", "tanh")

@@ -286,7 +286,7 @@ def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, 
     session.put(text="edited since", shade="")
     before = (session.selection, session.facts, session.text, session.capture.maps)
     shown = drawn.inspect.map.canvas.grab().toImage()
-    drawn.commands._save(str(tmp_path / "mine.h5"))
+    drawn.commands._save(drawn.session.capture, str(tmp_path / "mine.h5"))
     until(lambda: quiet(drawn))
     assert session.capture.path == str(tmp_path / "mine.h5")
     assert (session.selection, session.facts, session.text, session.capture.maps) == before
@@ -301,8 +301,8 @@ def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_pat
     session, b = drawn.session, make_capture(TEXT, strides=(1, 2), heads=3, seed=1)
     session.put(beside=b, other=Other("activation", activation="tanh"), mode="compare")
     drawn.settle()
-    drawn.commands._save(str(tmp_path / "a.h5"))
-    drawn.commands._save(str(tmp_path / "b.h5"), beside=True)
+    drawn.commands._save(drawn.session.capture, str(tmp_path / "a.h5"))
+    drawn.commands._save(drawn.session.beside, str(tmp_path / "b.h5"))
     until(lambda: quiet(drawn))
     assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
     assert session.beside.maps is b.maps

@@ -79,4 +79,4 @@ def test_what_is_nothing_is_said_in_a_line(program, until, tmp_path):
     # what a new window says of itself comes a moment later, and would take the line's place
     until(lambda: "to look inside" in program.frame.chosen_words.full)
     drop(program, tmp_path / "a.pdf", tmp_path / "b.pdf")
-    until(lambda: "nothing that hgviz opens" in program.frame.chosen_words.full)
+    until(lambda: "something that hgviz opens" in program.frame.chosen_words.full)

@@ -230,9 +230,18 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, another, until, tm
     make_sweep(seeds=(1,), methods=("michel",), folder=tmp_path / "many")
     program.commands.open_path(str(tmp_path / "many"))
     until(lambda: program.session.sweep is not None and quiet(program))
+    cell = program.session.sweep.standings[2].cell.key
+    program.commands.choose_cell(cell)
     save(program, tmp_path / "one.hgviz", until)
     assert saved.read(tmp_path / "one.hgviz").sweep == saved.Place("many")  # it changes as it runs
     second = another()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.sweep is not None and quiet(second))
     assert second.session.mode == "sweep" and second.session.sweep.title
+    assert second.session.cell == cell
+    old = (tmp_path / "one.hgviz").read_text().replace(cell, "0" * 24)
+    (tmp_path / "two.hgviz").write_text(old)  # of cells that are no more
+    third = another()
+    third.commands.open_path(str(tmp_path / "two.hgviz"))
+    until(lambda: third.session.sweep is not None and quiet(third))
+    assert third.session.cell == ""

@@ -23,7 +23,7 @@ from tests.making import make_capture, stranger
 
 
 def rows_of(view):
-    text = view.found.table(view._ordered())
+    text = view.as_text()
     return list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
@@ -110,7 +110,8 @@ def test_every_number_is_copied_in_full(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
         view.copy_button.click()
         text = QGuiApplication.clipboard().text()
-        assert text == view.found.table(view._ordered())
+        assert text == view.as_text()
+        assert text.splitlines() == ["\t".join(row) for row in view.as_table()]
         titles, *rows = rows_of(view)
         one = view.found.anatomy
         assert len(rows) == len(one.weights) and all(len(row) == len(titles) for row in rows)
@@ -153,7 +154,9 @@ def test_titles_and_elements_tell_what_they_are(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
         room = view.keys.room()
         told = [view.keys.told_at(QPointF(x + 2, 4)) for x, _ in room.columns]
-        assert told == [one.says for one in view.found.anatomy.stages]
+        stages = view.found.anatomy.stages
+        assert [one.partition("\n")[0] for one in told] == [one.says for one in stages]
+        assert all("\nSource: " in one for one in told)
         assert view.pair.told_at(QPointF(view.pair.width() / 2, 10)).startswith("Element 1")
         assert view.pair.told_at(QPointF(4, 10)) == ""
         assert view.pair.accessibleName().startswith("Element by element")

@@ -149,7 +149,7 @@ def test_stop_leaves_no_folder_and_it_can_be_asked_again(asking, scored, slow, t
     until(lambda: not asking.running)
     assert not list(tmp_path.iterdir())
     assert asking.told.text() == "Stopped: nothing was written" and asking.go.isEnabled()
-    scored.commands.drop("remove heads")  # by the list of jobs, when nothing runs: no harm
+    scored.commands.drop("remove-heads")  # by the list of jobs, when nothing runs: no harm
     until(lambda: not running(scored))
 
 
@@ -169,7 +169,7 @@ def test_the_same_dialog_is_shown_while_it_runs(asking, scored, slow, tmp_path, 
     scored.commands.run("remove_heads")
     assert scored.commands.removing.dialog is asking and asking.isVisible() and asking.running
     asking.finish()
-    scored.commands.drop("remove heads")
+    scored.commands.drop("remove-heads")
     until(lambda: scored.commands.removing.dialog is None)
     assert not list(tmp_path.iterdir())
 

@@ -1,0 +1,65 @@
+from .accounting import read_report, report_facts, sweep_answers, sweep_report
+from .alike import capture_alike
+from .attributing import attribution_panel, attribution_rows, given_words, said_by
+from .capturing import capture, save
+from .comparing import compare, compare_answers
+from .composing import (
+    attention_flow,
+    of_tokens,
+    rollout,
+    together,
+    tokens_or_slots,
+    with_norms,
+)
+from .concluding import conclude
+from .contrasting import laboratory, report, require_report, words_of
+from .corpus import capture_corpus
+from .dividing import spread_curve, spread_study
+from .drawing import draw, figure, panel, preview, sheet
+from .explaining import explain, head_beside, question_of
+from .generating import generate, write
+from .learning import beside, learned, with_learned
+from .looking import answers, measure, model_of, require_model_of
+from .merging import merge_sweeps, said_of_merging
+from .observing import habits, habits_of_model, habits_of_text
+from .opening import (
+    capture_at,
+    convert,
+    heads_from,
+    info,
+    kind_of,
+    load,
+    prompt_from,
+    study_at,
+)
+from .plotting import sweep_chart
+from .pruning import curve, curve_times, trials_of, try_heads
+from .reaching import pass_times, reach, reach_facts, reach_panel
+from .removing import heads_of_study, prune, why_not
+from .repeating import redundancy, redundancy_of_captures, redundancy_panel
+from .reporting import chart
+from .scoring import evaluate, examples_from, train
+from .sharing import collaborate
+from .sheets import sheet_at, sheet_of, sources_of, spec_from
+from .sides import spread_sides
+from .spreading import Origin, Spread
+from .studying import importance, keeping, kept_study, study
+from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
+from .tuning import tune
+
+__all__ = [
+    "Origin", "Spread", "answers", "attention_flow", "attribution_panel", "attribution_rows",
+    "beside", "capture", "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate",
+    "compare", "compare_answers", "conclude", "convert", "curve", "curve_times", "draw", "evaluate",
+    "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
+    "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
+    "is_sweep_file", "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure",
+    "merge_sweeps", "model_of", "of_tokens", "open_sweep", "panel", "pass_times", "preview",
+    "prompt_from", "prune", "question_of", "reach", "reach_facts", "reach_panel", "read_report",
+    "redundancy", "redundancy_of_captures", "redundancy_panel", "report", "report_facts",
+    "require_model_of", "require_report", "rollout", "run_sweep", "said_by", "said_of_merging",
+    "save", "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve",
+    "spread_sides", "spread_study", "study", "study_at", "sweep_answers", "sweep_at", "sweep_chart",
+    "sweep_report", "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune",
+    "why_not", "with_learned", "with_norms", "words_of", "write",
+]  # fmt: skip

@@ -1,0 +1,255 @@
+"""What the Prune page says in words and as tables, and in Korean."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QToolTip, QWidget
+
+from hgviz.analysis.importance import METHODS
+from hgviz.core import HeadId
+from hgviz.gui import language
+from hgviz.gui.helping import explaining
+from hgviz.gui.prune.explained import NUMBERS, SCORES, explained, told
+from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
+from hgviz.gui.prune.page import PrunePage
+
+OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
+TOPICS = ("prune-heads", "prune-score", "prune-curve", "prune-changed", "prune-slices")
+
+
+@pytest.fixture
+def traced(scored, until):
+    """The page with scores and a curve, two heads off."""
+    pruning, session = scored.commands.pruning, scored.session
+    pruning.measure(frozenset({"gradient"}), curve=True)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    until(lambda: not pruning.measuring)
+    pruning.switch(session.study.curves[0].off(2))
+    until(lambda: session.trial.done and session.trial.off == session.off)
+    scored.settle()
+    return scored
+
+
+def numbers(cells):
+    return [float(one) for one in cells]
+
+
+def test_the_wall_gives_its_scores_and_what_is_off(traced):
+    heads, session = traced.prune.heads, traced.session
+    names, *rows = heads.as_table()
+    assert names == ["head", "switched off", "Sensitivity", "low", "high"]
+    assert [row[0] for row in rows] == [str(one) for one in session.spec.heads]
+    assert {HeadId(*map(int, row[0].split("."))) for row in rows if row[1] == "1"} == session.off
+    first = heads.wall.shades.heads[session.spec.heads[0]]
+    assert numbers(rows[0][2:]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
+
+
+def test_the_score_gives_how_it_grew_and_what_it_is_beside(traced):
+    trial = traced.session.trial
+    names, *rows = traced.prune.live.as_table()
+    assert names == ["seen", "share right", "low", "high"]
+    grown = rows[: len(trial.points)]
+    assert [numbers(row) for row in grown] == [list(map(float, one)) for one in trial.points]
+    beside = {row[0]: row[1:] for row in rows[len(trial.points) :]}
+    assert float(beside["difference"][0]) == trial.paired.difference
+    assert beside["lost"] == [str(trial.paired.lost), "", ""]
+
+
+def test_the_curve_gives_every_point_and_the_random_band(traced):
+    view = traced.prune.curve
+    one, band = view.chart.line.curve, view.chart.line.band
+    names, *rows = view.as_table()
+    assert len(rows) == len(one.removed) + len(band.removed)
+    assert {len(row) for row in rows} == {len(names)}
+    assert [int(row[1]) for row in rows[: len(one.removed)]] == one.removed.tolist()
+    assert float(rows[1][3]) == pytest.approx(float(one.values[1]), rel=1e-5)
+    assert rows[-1][0].startswith("random orders: 20")
+
+
+def test_the_tables_give_their_rows(traced, until):
+    page, session = traced.prune, traced.session
+    traced.commands.pruning.switch(frozenset(session.spec.heads[:6]))
+    until(lambda: session.trial.done and session.trial.off == session.off)
+    page.changed.which.choose("all")
+    traced.settle()
+    names, *rows = page.changed.as_table()
+    assert len(rows) == page.changed.model.rowCount() and len(names) == len(rows[0]) == 8
+    assert {row[3] for row in rows} <= {"0", "1"} and float(rows[0][6]) >= 0
+    page.show_table("slices")
+    traced.settle()
+    assert len(page.slices.as_table()) == len(page.slices.model.rows) + 1
+
+
+def test_a_view_that_says_what_is_missing_has_no_values(pruning):
+    page = pruning.prune
+    tables = [one.as_table() for one in (page.live, page.curve, page.changed, page.slices)]
+    assert tables == [None] * 4
+
+
+def test_keys_say_what_was_measured_where_the_mark_is(traced):
+    chart, session = traced.prune.curve.chart, traced.session
+    traced.frame.activateWindow()
+    chart.setFocus()
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    value = 100 * session.study.curves[0].values[3]
+    assert traced.frame.chosen_words.full == chart.words
+    assert chart.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
+    assert f"{value:.1f} %" in chart.words and chart.words in chart.accessibleDescription()
+    traced.commands.pruning.switch(frozenset(session.study.curves[0].order[-1:]))
+    assert "not on this curve" in chart.accessibleDescription()
+    with_keyboard = chart.grab().toImage()
+    chart.clearFocus()
+    assert chart.grab().toImage() != with_keyboard  # there, too, it has a ring
+
+
+def test_the_row_under_the_keyboard_is_told(traced):
+    page = traced.prune
+    page.show_table("slices")
+    traced.settle()
+    traced.frame.activateWindow()
+    page.slices.table.setFocus()
+    QTest.keyClick(page.slices.table, Qt.Key.Key_Down)
+    row = page.slices.model.rows[1]
+    words = traced.frame.chosen_words.full
+    assert words.startswith(f"Wanted  {row.part.name}: {row.part.n:,} of {row.part.total:,} · ")
+    assert f"{row.part.lost:,} lost, {row.part.won:,} won" in words
+
+
+def test_the_mask_under_the_keyboard_is_told(traced):
+    traced.commands.run("keep_mask")
+    traced.commands.run("all_on")
+    traced.commands.run("keep_mask")
+    masks = traced.prune.heads.masks.list
+    traced.frame.activateWindow()
+    masks.setFocus()
+    masks.setCurrentItem(masks.topLevelItem(1))
+    QTest.keyClick(masks, Qt.Key.Key_Up)
+    heads = ", ".join(map(str, sorted(traced.session.masks[0].off)))
+    assert traced.frame.chosen_words.full == f"2 off: {heads}"
+    spoken = masks.topLevelItem(1).data(0, Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.endswith("on the wall now")
+
+
+def test_whatever_takes_the_keyboard_has_a_name(traced):
+    page = traced.prune
+    nameless = [
+        type(one).__name__
+        for one in page.findChildren(QWidget)
+        if one.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and one.isVisible()
+        and not one.accessibleName()
+        and not (isinstance(one, QAbstractButton) and one.text())
+    ]
+    assert not nameless
+
+
+def test_every_score_and_number_is_explained():
+    assert set(SCORES) == set(METHODS)
+    for name, one in METHODS.items():
+        lines = explained(name).splitlines()
+        assert len(lines) == 3 and lines[2] == f"Source: {one.source}"
+    assert all(len(told(one).splitlines()) == 3 for one in NUMBERS)
+
+
+def test_the_explanations_are_tooltips(traced):
+    page = traced.prune
+    assert "Σ |G| / n" in page.heads.colour.toolTip() and "Σ |G| / n" in page.heads.bar.toolTip()
+    every = [
+        page.heads.colour.itemData(n, Qt.ItemDataRole.ToolTipRole)
+        for n in range(page.heads.colour.count())
+    ]
+    assert all("Source: " in one for one in every)
+    said = [one.toolTip() for one in (*page.live.names.values(), page.live.value, page.live.early)]
+    assert all("Source: " in one for one in said)
+    assert "k*" in page.curve.head.title.toolTip()
+    for model, columns in ((page.changed.model, (4, 5)), (page.slices.model, (2, 3, 4, 5, 6))):
+        for one in columns:
+            way, role = Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
+            assert "Source: " in model.headerData(one, way, role)
+    traced.commands.run("measure_heads")
+    dialog = traced.frame.findChild(MeasureDialog)
+    for box, (arrays, *_) in zip(dialog.boxes, CHOICES, strict=True):
+        made = [one.label for one in METHODS.values() if one.needs in arrays]
+        assert made and all(one in box.toolTip() for one in made)
+    dialog.finish()
+
+
+def test_a_cell_tells_of_its_head_under_the_pointer_and_to_a_reader(traced, monkeypatch):
+    wall = traced.prune.heads.wall
+    head = traced.session.spec.heads[3]
+    at = wall.wall.box(head).center().toPoint()
+    shown = []
+    monkeypatch.setattr(QToolTip, "showText", lambda at, words, widget: shown.append(words))
+    QApplication.sendEvent(wall, QHelpEvent(QEvent.Type.ToolTip, at, wall.mapToGlobal(at)))
+    assert shown == [wall.words(head)]
+    traced.session.select(layer=head.layer, head=head.head)
+    assert wall.words(head) in wall.accessibleDescription()
+    assert wall.words(head).replace("\n", " · ") in traced.frame.chosen_words.full
+
+
+def test_what_is_empty_offers_the_next_step(pruning, story, until):
+    page = pruning.prune
+    page.show_table("slices")
+    pruning.settle()
+    page.show_table("changed")
+    pruning.settle()
+    for view in (page.live, page.curve, page.changed, page.slices):
+        (first, _), *_ = view.empty_actions
+        assert pruning.frame.actions_by_name[first].isEnabled()
+    pruning.commands.use_data(str(story))
+    until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
+    pruning.settle()
+    assert page.curve.empty_actions == (("measure_heads", "Measure…"),)
+    assert page.changed.empty_actions == (("switch_head", "Switch this head off"),)
+
+
+def test_a_score_that_was_stopped_goes_on_from_the_list_of_changes(scored, until):
+    session, page = scored.session, scored.prune
+    action = scored.frame.actions_by_name["resume_score"]
+    assert not action.isEnabled() and action.toolTip() == "No score was stopped"
+    scored.commands.pruning.switch(OFF)
+    scored.commands.pruning.stop_trial()
+    scored.settle()
+    assert session.trial.stopped and action.isEnabled()
+    assert page.changed.empty_actions == (("resume_score", "Go on"),)
+    scored.commands.run("resume_score")
+    until(lambda: session.trial.done and session.trial.off == OFF)
+
+
+@pytest.mark.parametrize("code", language.LANGUAGES)
+def test_every_pane_has_its_page(app, code):
+    page = PrunePage()
+    assert tuple(one.topic for one in page.views) == TOPICS
+    page.deleteLater()
+    language.choose(code)
+    try:
+        for topic in ("prune", *TOPICS):
+            assert f"/{code}/" in explaining.find(topic).as_posix()
+    finally:
+        language.choose("en")
+
+
+def test_all_of_it_speaks_korean(korean, traced, until):
+    page, session = traced.prune, traced.session
+    assert page.live.head.title.text() == "다음 바이트 정답률, 헤드 2개 끔"
+    assert page.heads.wall.words(session.spec.heads[0]).startswith("헤드 0.0 · ")
+    assert page.heads.colour.currentText() == "민감도"
+    assert page.curve.chart.words.startswith("표시: ")
+    assert page.curve.as_table()[0][0] == "순서"
+    page.show_table("slices")
+    traced.settle()
+    names = [row[1] for row in page.slices.as_table()[1:]]
+    assert "글자" in names and not any("letters" in one or " of " in one for one in names)
+    traced.commands.run("keep_mask")
+    traced.settle()
+    spoken = page.heads.masks.list.topLevelItem(0).data(0, Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("2개 끔 ")
+    QTest.mouseMove(page.heads.wall, QPoint(5, 5))
+    for size in ((1600, 1000), (900, 600)):
+        traced.frame.resize(*size)
+        QApplication.processEvents()
+        traced.frame.grab()
+    assert not korean

@@ -1,0 +1,208 @@
+"""The page of a study in Korean, as tables, by keys alone and to readers of screens."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.gui import language
+from hgviz.gui.helping.explaining import find
+from hgviz.gui.sweeps import about
+from hgviz.gui.sweeps.asking import RunDialog
+from hgviz.gui.sweeps.page import SweepPage
+from hgviz.sweep import Standing
+from tests.gui.sweeps.conftest import found_by, planned, show
+
+HANGUL = re.compile("[가-힣]")
+
+
+@pytest.fixture
+def in_korean(korean, program, begun):
+    """A program on the page of a study, in Korean from its first word."""
+    show(program, begun)
+    return program
+
+
+def mine(missed):
+    """What of this page has no translation: not the line of a training, nor names."""
+    return {one for one in missed if not one.startswith(("the loss is", "epoch"))}
+
+
+def test_everything_on_the_page_is_said_in_korean(korean, app, begun):
+    page = SweepPage()  # alone: other parts of the window have tests of their own
+    try:
+        for view in page.views:
+            assert view.topic and view.title in language._spoken
+            for words in (*view.empty, *(words for _, words in view.empty_actions)):
+                assert HANGUL.search(language.tr(words))
+            for one in ("without", "coming", "means"):
+                words = getattr(view, one, ())
+                for said in [words] if isinstance(words, str) else words:
+                    assert HANGUL.search(language.tr(said))
+    finally:
+        page.deleteLater()
+    assert not mine(korean)
+
+
+def test_a_study_is_told_of_in_korean(in_korean, korean):
+    page, session = in_korean.sweep, in_korean.session
+    korean.clear()
+    for one in session.sweep.standings:
+        in_korean.commands.choose_cell(one.cell.key)
+        page.cell.settle()
+        page.grid.canvas.choose(page.grid._chosen)
+        assert HANGUL.search(page.cell.place.text())
+    assert "실행 중 1" in page.summary.counts.words
+    role = Qt.ItemDataRole.DisplayRole
+    assert page.grid.table.rows.headerData(6, Qt.Orientation.Horizontal, role) == "상태"
+    for name in ("reached", "budgets"):
+        page.show_turn(name)
+        in_korean.settle()
+        page._turns[name].grab()
+    spots = [*page.reached.chart.spots, *page.budgets.chart.spots]
+    assert spots and any("무작위 순서" in one.lines[0] for one in spots)
+    in_korean.commands.run("retry_sweep")
+    dialog = in_korean.frame.findChild(RunDialog)
+    for button in (1, 2, 0):
+        dialog.how._group.button(button).click()
+        assert HANGUL.search(dialog.told.text())
+    assert dialog.command.full.startswith("hgviz study run") and not mine(korean)
+    dialog.finish()
+
+
+@pytest.mark.parametrize("work", about.KINDS)
+def test_what_a_cell_found_is_said_in_korean_without_a_space_before_percent(korean, work):
+    cell = next(one for one in planned() if one.work == work)
+    one = Standing(cell, "done", found_by(cell), seconds=75.0)
+    assert HANGUL.search(about.value(one)) or work == "compare"
+    assert "\u202f" not in about.value(one) + about.stands(one)
+    assert ("Took", "75초") in about.facts(one)
+    assert about.short(one).strip("+−0123456789.") == ""
+
+
+def test_why_a_cell_failed_is_said_sentence_by_sentence(korean):
+    cell = planned()[0]
+    line = "rows.tsv has no column 'lable'. It has 'a', 'b'. Choose one of them."
+    words = about.why(Standing(cell, "failed", line=line))
+    assert not korean and words.count(".") == 4 and "lable" in words  # one is of the file's name
+    assert not re.search(r"\b(has|Choose|column)\b", words)
+    language.choose("en")
+    assert about.why(Standing(cell, "failed", line=line)) == line
+
+
+def test_every_view_gives_its_values_as_a_table(studied):
+    page, session = studied.sweep, studied.session
+    studied.commands.choose_cell(session.sweep.of("score", seed="1")[0].cell.key)
+    for name in ("budgets", "reached"):
+        page.show_turn(name)
+        studied.settle()
+    for view in page.views:
+        names, *rows = view.as_table()
+        assert rows and all(len(row) == len(names) for row in rows), view
+        assert not any("\t" in cell or "\n" in cell for row in rows for cell in row)
+    grid = dict(zip(*page.grid.as_table()[:2], strict=True))
+    assert grid["State"] == "done" and float(grid["Value"]) == 81.0 and grid["Took, s"] == "2.0"
+    facts = dict(page.cell.as_table()[1:])
+    assert (facts["Metric"], facts["Low"], facts["High"]) == ("accuracy", "79.0", "83.0")
+    assert page.failures.as_table()[1][-1] == "the loss is no number. Lower the rate"
+    assert page.summary.as_table() == [
+        ["State", "Cells"], ["done", "11"], ["running", "1"], ["waiting", "4"], ["failed", "1"],
+        ["blocked", "5"],
+    ]  # fmt: skip
+    mean = [row for row in page.reached.as_table() if "mean" in row]
+    assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
+
+
+def test_a_study_that_is_not_there_has_no_table(program):
+    assert [view.as_table() for view in program.sweep.views] == [None] * 6
+
+
+def test_points_of_a_chart_are_walked_by_keys_and_said_in_the_status_bar(studied):
+    page = studied.sweep
+    page.show_turn("budgets")
+    studied.settle()
+    chart, said = page.budgets.chart, studied.frame.chosen_words
+    chart.grab()
+    chart.setFocus()
+    seen = []
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_End):
+        QTest.keyClick(chart, key)
+        seen.append(said.full)
+        assert said.full == chart.accessibleDescription() != ""
+    assert seen[0] == seen[2] != seen[1] and "of heads off" in seen[3]
+    QTest.keyClick(chart, Qt.Key.Key_Home)
+    assert said.full == seen[0] and chart.card.text
+    QTest.keyClick(chart, Qt.Key.Key_Escape)
+    assert said.full == "" and chart.card.isHidden() and chart._here is None
+
+
+def test_everything_that_takes_the_keyboard_has_a_name(studied):
+    page = studied.sweep
+    studied.commands.choose_cell(page.failures.rows.item(0).data(Qt.ItemDataRole.UserRole))
+    for size, turns in (((1600, 1000), ("reached", "budgets")), ((900, 600), tuple(page._turns))):
+        studied.frame.resize(*size)
+        QApplication.processEvents()
+        for name in turns:
+            page.show_turn(name)
+            studied.settle()
+            for one in page.findChildren(object):
+                policy = getattr(one, "focusPolicy", lambda: Qt.FocusPolicy.NoFocus)()
+                if policy & Qt.FocusPolicy.TabFocus and one.isVisible():
+                    words = one.accessibleName() or getattr(one, "text", lambda: "")()
+                    assert words, one
+
+
+def test_every_fact_says_what_it_is_and_where_from(studied):
+    page = studied.sweep
+    for one in studied.session.sweep.standings:
+        studied.commands.choose_cell(one.cell.key)
+        page.cell.settle()
+        shown = [(name, words) for name, words in page.cell._facts if not name.isHidden()]
+        assert shown and all(name.toolTip() and words.toolTip() for name, words in shown)
+    canvas = page.grid.canvas
+    for work, first, end in canvas.layout_.blocks:
+        left, _ = canvas._across(canvas.geo, first, end)
+        assert canvas._explained(QPointF(left + 2, 12)) == about.FINDS[work]
+    assert canvas._explained(canvas.box(0).center()) == ""
+    rows, tip = page.grid.table.rows, Qt.ItemDataRole.ToolTipRole
+    across = Qt.Orientation.Horizontal
+    assert all(rows.headerData(at, across, tip) for at in range(rows.columnCount()))
+    assert "√n" in page.reached.head.title.toolTip()
+
+
+def test_a_pane_that_is_empty_has_a_button_that_goes_on(program, folder):
+    show(program, folder)
+    page = program.sweep
+    page.show_turn("budgets")
+    program.settle()
+    for view in (page.cell, page.failures, page.reached, page.budgets):
+        assert view.empty_actions and view._notice is not None
+    page.cell.asked.emit("next_cell")
+    assert program.session.cell == program.session.sweep.standings[0].cell.key
+
+
+def test_the_next_cell_is_one_that_failed_where_any_did(studied):
+    studied.session.put(mode="inspect")
+    studied.commands.run("next_cell")
+    one = next(one for one in studied.session.sweep.standings if one.state == "failed")
+    assert studied.session.cell == one.cell.key and studied.session.mode == "sweep"
+    studied.commands.run("next_cell")
+    assert studied.session.cell == one.cell.key  # there is but one
+
+
+@pytest.mark.parametrize("code", language.LANGUAGES)
+def test_every_pane_has_its_page(app, code):
+    language.choose(code)
+    try:
+        page = SweepPage()
+        topics = [view.topic for view in page.views]
+        page.deleteLater()
+        assert len(set(topics)) == 6
+        for topic in (*topics, "export"):
+            assert find(topic).parent.name == code
+    finally:
+        language.choose("en")
