@@ -49,6 +49,7 @@ class Status(QObject):
     def settle(self) -> None:
         """Read and say it now, in this thread."""
         self._wait.stop()
+        self._lanes.files.cancel("status")  # an earlier answer would come after this one
         if self._session.capture is not None and self._session.mode == "inspect":
             shown = self._session.hover or self._session.selection
             self._left.say(chosen_words(self._session.capture, shown))
@@ -70,6 +71,7 @@ class Status(QObject):
 
     def _ask(self) -> None:
         session = self._session
+        self._lanes.files.cancel("status")
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:

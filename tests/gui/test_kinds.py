@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -10,6 +11,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetricsF, QTextDocument
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.texts import texts_of
@@ -191,6 +193,30 @@ def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
     assert program.session.spec.layers[seen[5].layer].level == 0 and seen[5].query == 9
     assert program.session.spec.layers[seen[6].layer].level == 1
     assert seen[6].query == middle + 1
+
+
+def test_what_is_settled_is_not_overtaken_by_what_was_asked_before(program):
+    """In the status bar and in the panes: a lane is done, but what it says comes later."""
+    program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
+    program.settle()
+    shown = [one for one in program.views if one.isVisible() and one.lane != "here"]
+    drawn = []
+    for view in shown:
+        view.draw = drawn.append
+        view._ask()
+    program.status._ask()
+    deadline = time.monotonic() + 20
+    while program.lanes.files.jobs or program.lanes.map.jobs:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # without the event loop: the answers wait
+    with program.session.changed.blocked():
+        program.session.put(selection=Selection(4, 0, 4, 8))
+    for asked in (*shown, program.status):
+        asked.settle()
+    settled = len(drawn)
+    QApplication.processEvents()
+    assert len(drawn) == settled > 2
+    assert program.frame.chosen_words.full.startswith("Head 4.0")
 
 
 def test_tokens_stay_inside_the_text_they_count():

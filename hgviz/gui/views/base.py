@@ -186,6 +186,7 @@ class View(QWidget):
 
     def _settle(self, patient: bool = False) -> None:
         self._wait.stop()
+        self._drop()  # an earlier answer would come after this one
         self._due = False
         if self.session is None:
             return
