@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.texts.corpora import read_corpus
-from hgviz.store import open_capture
+from hgviz.store import contents, open_capture
+from hgviz.store import corpus as store_corpus
+from hgviz.store import write as store_write
 from hgviz.tasks import capture, capture_corpus
 from tests.models.building import write_checkpoint
 
@@ -123,6 +126,27 @@ def test_every_text_is_captured_as_if_it_were_alone(tmp_path, model):
         for one, other in zip(found.maps, alone.maps, strict=True):
             assert all((one.read(head) == other.read(head)).all() for head in one.heads)
             assert one.verify_max_abs == other.verify_max_abs
+
+
+@pytest.mark.parametrize("corpus", [False, True])
+def test_of_all_layers_one_is_held_at_a_time(tmp_path, model, monkeypatch, corpus):
+    """What bounds the memory that a capture takes: a layer goes before the next is computed."""
+    seen, write = [], contents.write_layer
+
+    def watched(group, layer, maps, *more):
+        seen.append(weakref.ref(maps.factors.q))
+        return write(group, layer, maps, *more)
+
+    for module in (store_write, store_corpus):
+        monkeypatch.setattr(module, "write_layer", watched)
+    monkeypatch.setattr("hgviz.tasks.corpus.LIVELY", -1)  # a step after each layer
+    if corpus:
+        task = capture_corpus(model, given(tmp_path, "a.txt", "One.\nTwo."), tmp_path / "o.h5")
+    else:
+        task = capture(model, model.tokenize("One."), tmp_path / "o.h5")
+    for _ in task:
+        assert all(one() is None for one in seen)
+    assert len(seen) == len(model.spec.layers) * (2 if corpus else 1)
 
 
 def test_a_text_that_the_model_cannot_read_is_named_by_its_line_before_anything_is_done(tmp_path):

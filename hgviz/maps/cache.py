@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
@@ -21,16 +21,21 @@ Kept = TypeVar("Kept", bound=Sized)
 
 
 class Cache:
-    """Keeps what was used last; shared by threads, which make a missing value at the same time."""
+    """Keeps what was used last; shared by threads, which make a missing value at the same time.
+
+    Keys are tuples, of which the first part says whose a value is.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit, self._held = limit, 0
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._values: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
+        self._gone: deque[Hashable] = deque()
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+    def get(self, key: tuple[Hashable, ...], make: Callable[[], Kept]) -> Kept:
         """The value of a key, made if it is not there."""
         with self._lock:
+            self._let_go()
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]  # type: ignore[no-any-return]
@@ -42,6 +47,25 @@ class Cache:
             while self._held > self._limit:
                 self._held -= self._values.popitem(last=False)[1].nbytes
         return value
+
+    def forget(self, owner: Hashable) -> None:
+        """Let go of all values of an owner: now, or, where the cache is in use, at its next use.
+
+        It waits for nothing, since it may be called while this very thread is at work here: when
+        an owner is collected as garbage.
+        """
+        self._gone.append(owner)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    def _let_go(self) -> None:
+        while self._gone:
+            owner = self._gone.popleft()
+            for key in [one for one in self._values if one[0] == owner]:
+                self._held -= self._values.pop(key).nbytes
 
     @property
     def held(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from dataclasses import dataclass
 from math import frexp
 from typing import Any
@@ -59,6 +60,7 @@ class Operands:
         self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
         self.dtype = np.float64 if factors.dtype == "float64" else np.float32
         self._number = next(_numbers)
+        weakref.finalize(self, _READY.forget, self._number).atexit = False
         self._riding = tuple(map(self._rides, range(len(rule.activations))))
         self._distances = distances_of(rule, self.dtype)
 

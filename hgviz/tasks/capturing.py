@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hgviz.maps import DenseMap, Factors
-    from hgviz.models.dense import Weights
     from hgviz.models.model import Model
 
 
@@ -91,6 +90,7 @@ def _capture_to_file(
         for index, one in layers:
             if index not in writer.committed:
                 writer.add(index, one, settle=True, survey=survey)
+            del one  # before the next layer is computed
             yield Step(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)
@@ -116,12 +116,14 @@ class Traced:
             except StopIteration as end:
                 self.logits = end.value
                 return
-            found = tapped.pop(index)
-            yield index, self._map(index, found) if dense else found
+            # held by nobody here: it would stay while the next layer is computed
+            yield index, self._kept(index, tapped.pop(index))
 
-    def _map(self, index: int, found: Weights) -> DenseMap:
+    def _kept(self, index: int, found: Any) -> Factors | DenseMap:
         from hgviz.maps import DenseMap
 
+        if not self.blank.made.dense:
+            return found  # type: ignore[no-any-return]
         heads = self.model.spec.layers[index].heads
         return DenseMap(
             found.values, heads, found.signed, found.causal, value_norms=found.value_norms,

@@ -139,6 +139,7 @@ def one_text(model: Model, read: Corpus, number: int, writer: TextWriter, total:
         for index, factors in layers:
             if index not in one.committed:
                 one.add(index, factors, settle=True, survey=survey)
+            del factors  # before the next layer is computed
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hgviz.maps import DenseMap, LazyMap, Rule, Summary, pool, thumb_zoom
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, Summary, operands, pool, thumb_zoom
 from hgviz.maps.cache import Cache
 from hgviz.maps.summary import summarise
 from tests.maps.reference import pooled
@@ -98,12 +99,39 @@ def test_the_cache_holds_no_more_than_its_limit_and_drops_the_oldest():
     made = []
 
     def value(name):
-        return cache.get(name, lambda: made.append(name) or np.zeros(10))
+        return cache.get((name,), lambda: made.append(name) or np.zeros(10))
 
     for name in "abcabd":  # d drops c, the one not used for longest
         value(name)
     assert cache.held == 3 * 80
     value("a"), value("c")
     assert made == list("abcdc")
-    cache.get("huge", lambda: np.zeros(1000))
+    cache.get(("huge",), lambda: np.zeros(1000))
     assert cache.held == 0
+
+
+def test_the_cache_forgets_an_owner_even_while_it_is_at_work():
+    cache = Cache(1000)
+    for key in ((1, "q"), (1, "k"), (2, "q")):
+        cache.get(key, lambda: np.zeros(10))
+    cache.forget(1)
+    assert cache.held == 80
+    with cache._lock:  # as the collector of garbage does it, in the thread that holds it
+        cache.forget(2)
+    assert cache.held == 80
+    cache.get((3, "q"), lambda: np.zeros(20))
+    assert cache.held == 160
+
+
+def test_what_tiles_were_made_of_goes_with_their_map():
+    draw = np.random.default_rng(0)
+    q, k = (draw.normal(size=(1, 300, 8)).astype(np.float32) for _ in range(2))
+    none = np.zeros(0, np.int64), np.zeros((1, 0, 300), np.float32)
+    rule = Rule(1.0, ("softmax",), (None,), causal=True)
+    gc.collect()
+    before = operands._READY.held
+    maps = LazyMap(Factors(q, k, np.zeros((1, 300), np.float32), rule, *none), (0,))
+    maps.read(0)
+    assert operands._READY.held > before
+    del maps
+    assert operands._READY.held == before
