@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,10 @@ from msgspec import structs
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HgvizError, replace
+from hgviz.core import HeadId, HgvizError, replace
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import CAPTURES, ask_for, ask_where
+from hgviz.gui.asking import ask_for
 from hgviz.gui.attribution.asking import Explaining
 from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
@@ -76,16 +77,22 @@ class Commands(
         self.sessions = Sessions(self)
         self.watching = Watching(session, lanes, self.sees_sweep)
         self.running = Running(session, lanes, self.working, self.show_error, self.watching.look)
-        self.prompting = Prompting(window, session, self.capturing, self.run, self._remember)
+        self.prompting = Prompting(
+            window, session, self.capturing, self.run, self.answer, self._remember
+        )
 
     def run(self, name: str) -> None:
         """Do an action by its name; where it cannot be done, say why."""
+        self.answer(name, getattr(self, name))
+
+    def answer(self, name: str, act: Callable[..., object], *answers: Any) -> None:
+        """Do what an action asked for answers to, unless it cannot be done any more; say why."""
         action = next(one for one in ACTIONS if one.name == name)
         reason = action.why_off(self.session)
         if reason:
             self.say(tr(reason))
         else:
-            getattr(self, name)()
+            act(*answers)
 
     def run_for(self, view: View, name: str) -> None:
         """Do what a pane asks for: the pane is at hand meanwhile."""
@@ -120,7 +127,7 @@ class Commands(
         layers = self.session.spec.layers if self.session.spec else ()
         heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
         dialog = ExchangeDialog(self.window, name, self.session.activation, heads)
-        dialog.chosen.connect(self._exchange_for)
+        dialog.chosen.connect(partial(self.answer, "exchange", self._exchange_for))
         dialog.open()
 
     def _exchange_for(self, activation: str) -> None:
@@ -203,32 +210,6 @@ class Commands(
         self.session.put(capture=found.capture, facts=found.facts)
         if not found.facts and found.capture.complete:
             self.capturing.measure()
-
-    def save(self) -> None:
-        """Ask where, and write the capture."""
-        name = f"{self.session.capture.spec.name or 'capture'}.h5"
-        ask_where(self.window, tr("Save capture"), tr(CAPTURES), name,
-                  partial(self._save, self.session.capture))  # fmt: skip
-
-    def save_beside(self) -> None:
-        """Ask where, and write B."""
-        name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
-        where = partial(self._save, self.session.beside)  # it may go meanwhile
-        ask_where(self.window, tr("Save B"), tr(CAPTURES), name, where)
-
-    def _save(self, capture: Capture, path: str) -> None:
-        self._remember(path)
-        task = tasks.save(capture, path, force=True)
-        title = f"Saving {Path(path).name}"
-        self.working.start(
-            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
-            lasting=True,
-        )  # fmt: skip
-
-    def _saved(self, capture: Capture, path: str) -> None:
-        self.session.lies_at(capture, path)
-        self.opened_before[path] = opening.name_of(path)
-        self.say(tr("Saved {path}", path=path))
 
     def close_window(self) -> None:
         """Close the window, which is the only one."""

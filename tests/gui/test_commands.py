@@ -3,7 +3,7 @@
 from threading import Event
 
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
@@ -11,8 +11,11 @@ from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.reasons import reportable
 from hgviz.gui.working import GOING
 from hgviz.resources import resource
+from hgviz.session import Session
+from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
 
 
@@ -239,7 +242,20 @@ def test_the_sample_opens_on_what_measuring_finds_clearest():
     assert (shown.selection, shown.opened) == (found.selection, found.opened)
 
 
-def test_b_may_go_while_somebody_chooses_what_a_report_is_made_of(program, tmp_path):
-    program.commands._ask_report(str(tmp_path / "rows.tsv"))
-    assert program.frame.chosen_words.full
-    assert not program.frame.findChildren(QFileDialog)
+LATE = "report_sides", "exchange", "measure_heads", "choose_data", "corpus", "write", "cut_evenly"
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_what_an_action_asked_for_may_be_answered_when_it_cannot_be_done_any_more(program, name):
+    done = []
+    program.commands.answer(name, done.append, "what was chosen")
+    assert not done and program.frame.chosen_words.full
+
+
+def test_a_report_needs_both_sides(capture):
+    session = Session()
+    session.put(checkpoint="a", beside=capture, other=Other("model", path="b"))
+    assert reportable(session).startswith("Needs a B")
+    session.put(capture=capture)
+    session.put(checkpoint="a", beside=capture, other=Other("model", path="b"))
+    assert not reportable(session)

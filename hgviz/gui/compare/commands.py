@@ -39,6 +39,7 @@ class CompareCommands:
     say: Callable[[str], None]
     opened_before: dict[str, str]
     run: Callable[[str], None]
+    answer: Callable[..., None]
     open: Callable[[], None]
     open_path: Callable[[str], None]
     _remember: Callable[[str], None]
@@ -92,33 +93,21 @@ class CompareCommands:
         file = QFileDialog.FileMode.ExistingFile
         classes = self.session.spec.goal == "classes"
         title = "Report: choose texts with labels" if classes else "Report: choose a text"
-        ask_for(self.window, tr(title), file, self._ask_report, tr(TEXTS))
-
-    def _changed(self) -> bool:
-        """Whether there can be no report any more, while a file was asked for; says why."""
-        from hgviz.gui.compare import reporting
-
-        reason = reporting.why_not(self.session)
-        if reason:
-            self.say(tr(reason))
-        return bool(reason)
+        chosen = partial(self.answer, "report_sides", self._ask_report)
+        ask_for(self.window, tr(title), file, chosen, tr(TEXTS))
 
     def _ask_report(self, data: str) -> None:
         from hgviz.gui.compare import reporting
 
-        if self._changed():
-            return
         names = [one.spec.name or "model" for one in (self.session.capture, self.session.beside)]
         name = f"{names[0]}-{names[1]}.html"
-        chosen = partial(self._report, data)
+        chosen = partial(self.answer, "report_sides", self._report, data)
         ask_where(self.window, tr("Report on A and B"), tr(reporting.KINDS), name, chosen)
 
     def _report(self, data: str, out: str) -> None:
         from hgviz.gui.compare import reporting
 
         self._remember(out)
-        if self._changed():
-            return
         asked = reporting.Asked.of(self.session, data, settings.load().device, out)
         title = f"Report on A and B, {Path(out).name}"
         self.working.start(

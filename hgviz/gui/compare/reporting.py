@@ -28,7 +28,7 @@ NO_MODELS = {
 def why_not(session: Session) -> str:
     """Why there can be no report on what is compared, "" where there can."""
     other, spec = session.other, session.spec
-    if session.beside is None or other is None:
+    if session.capture is None or session.beside is None or other is None:
         return "Needs a B: choose what to compare with first"
     if other.kind in NO_MODELS:
         return NO_MODELS[other.kind]

@@ -1,4 +1,4 @@
-"""What the actions do that keep something between two runs: files opened last, the palette."""
+"""What the actions do that keep something between two runs: captures, sessions, opened files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz import settings
-from hgviz.core import HeadId, HgvizError, replace
+from hgviz import settings, tasks
+from hgviz.core import Capture, HeadId, HgvizError, replace
 from hgviz.gui import language, motion, opening
 from hgviz.gui.app import spoken, wants_dark
-from hgviz.gui.asking import ask_where
+from hgviz.gui.asking import CAPTURES, ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
 from hgviz.gui.language import tr
@@ -37,6 +37,7 @@ class KeepingCommands:
     lanes: Lanes
     working: Working
     recent: Recent
+    opened_before: dict[str, str]
     sessions: Sessions
     laying: Laying
     prompting: Prompting
@@ -201,6 +202,32 @@ class KeepingCommands:
             self.say(plan.said)
 
     # --- sessions ---------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Ask where, and write the capture."""
+        name = f"{self.session.capture.spec.name or 'capture'}.h5"
+        ask_where(self.window, tr("Save capture"), tr(CAPTURES), name,
+                  partial(self._save, self.session.capture))  # fmt: skip
+
+    def save_beside(self) -> None:
+        """Ask where, and write B."""
+        name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
+        where = partial(self._save, self.session.beside)  # it may go meanwhile
+        ask_where(self.window, tr("Save B"), tr(CAPTURES), name, where)
+
+    def _save(self, capture: Capture, path: str) -> None:
+        self._remember(path)
+        task = tasks.save(capture, path, force=True)
+        title = f"Saving {Path(path).name}"
+        self.working.start(
+            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
+            lasting=True,
+        )  # fmt: skip
+
+    def _saved(self, capture: Capture, path: str) -> None:
+        self.session.lies_at(capture, path)
+        self.opened_before[path] = opening.name_of(path)
+        self.say(tr("Saved {path}", path=path))
 
     def save_session(self) -> None:
         """Write what is open to the file of the session at hand; ask where there is none."""

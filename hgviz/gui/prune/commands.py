@@ -41,6 +41,7 @@ class PruneCommands:
     lanes: Lanes
     opened_before: dict[str, str]
     run: Callable[[str], None]
+    answer: Callable[..., None]
     open_path: Callable[[str], None]
     _remember: Callable[[str], None]
     say: Callable[[str], None]
@@ -61,7 +62,8 @@ class PruneCommands:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
         title = tr("Choose texts with labels") if self._classifies else tr("Choose a text")
-        ask_for(self.window, title, file, self.use_data, tr(TEXTS))
+        chosen = partial(self.answer, "choose_data", self.use_data)
+        ask_for(self.window, title, file, chosen, tr(TEXTS))
 
     def use_data(self, path: str) -> None:
         """Score the model on a file."""
@@ -88,7 +90,7 @@ class PruneCommands:
             if study is not None and getattr(study, name) is not None
         )  # fmt: skip
         dialog = MeasureDialog(self.window, there)
-        dialog.chosen.connect(self.pruning.measure)
+        dialog.chosen.connect(partial(self.answer, "measure_heads", self.pruning.measure))
         dialog.open()
 
     def trace_curve(self) -> None:
