@@ -85,6 +85,16 @@ def test_a_survey_by_torch_is_timed_beside_numpys(monkeypatch, capsys, peaked):
     assert float(lines[-1].split()[-3]) < (1e-4 if peaked else 1e-5)
 
 
+def test_screens_by_torch_are_timed_beside_numpys(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    device = runpy.run_path(str(FOLDER / "device.py"))
+    device["main"].__globals__.update(ROUNDS=1, SCREEN=(80, 100))
+    device["screens"]("cpu", 300)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6  # at 1x and 2x; 4x has not as many cells
+    assert all(line.endswith("yes") for line in lines[2::3])
+
+
 def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(
     monkeypatch, capsys, tmp_path
 ):

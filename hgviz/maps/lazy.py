@@ -68,7 +68,7 @@ class LazyMap(Tiled):
         super().__init__(shape, heads, any(act.signed for act in self._acts), pyramids)
         self.factors, self._rule = factors, rule
         self._stored, self._difference = stored, difference
-        self._operands, self._edges = Operands(factors), Cache(1 << 20)
+        self.operands, self._edges = Operands(factors), Cache(1 << 20)
         self._kept = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
 
     @property
@@ -105,7 +105,7 @@ class LazyMap(Tiled):
         if empty is None:
             return None if scores is None else self._activated(place, scores)
         if scores is None:
-            tile = np.zeros((len(rows), len(columns)), self._operands.dtype)
+            tile = np.zeros((len(rows), len(columns)), self.operands.dtype)
         else:
             tile = self._activated(place, scores)
         self._fill(tile, empty, rows, columns)
@@ -127,14 +127,14 @@ class LazyMap(Tiled):
         """Some tiles side by side: few long steps, between which threads wait for each other."""
         rows, last = self._block(i, run[-1])
         columns = range(run.start * TILE, last.stop)
-        block = self._operands.queries(place, i, rows)
-        scores = _room.take((len(rows), len(columns)), self._operands.dtype)
+        block = self.operands.queries(place, i, rows)
+        scores = _room.take((len(rows), len(columns)), self.operands.dtype)
         whole = block.plain and self._exists(rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
             target = scores[:, at * TILE : (at + 1) * TILE]
             if whole:
-                np.matmul(block.content, self._operands.keys(place, j, part), out=target)
+                np.matmul(block.content, self.operands.keys(place, j, part), out=target)
             elif self._scores(place, i, j, rows, part, out=target) is None:
                 target[:] = self._nothing(place)
         if self._acts[place].pooling == "max" or not zoom:
@@ -176,10 +176,20 @@ class LazyMap(Tiled):
             np.copyto(tile, self._nothing(place), where=cells)
         return tile
 
+    @property
+    def fills(self) -> bool:
+        """Whether some rows see no key and read uniform all the same."""
+        uniform = self._kept is not None and self._rule.empty_rows == "uniform"
+        return uniform and bool(self._empty.any())
+
+    def weighs_all(self, place: int) -> bool:
+        """Whether no key of a head is left out because others are larger."""
+        least = self.factors.threshold
+        return least is None or bool(np.isneginf(least[place]).all())
+
     def by_softmax(self, place: int) -> bool:
-        """Whether exp(score - statistic) is all there is to its weights: no rows are filled."""
-        filled = self._kept is not None and self._rule.empty_rows == "uniform"
-        return self._acts[place].statistic == "lse" and not (filled and self._empty.any())
+        """Whether exp(score - statistic) is all there is to its weights."""
+        return self._acts[place].statistic == "lse" and not self.fills
 
     def logs(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """The logarithms of a tile of weights; see Tiled."""
@@ -203,11 +213,11 @@ class LazyMap(Tiled):
         exists = self._exists(rows, columns)
         if exists is False:
             return None
-        block = self._operands.queries(place, i, rows)
-        keys = self._operands.keys(place, j, columns)
+        block = self.operands.queries(place, i, rows)
+        keys = self.operands.keys(place, j, columns)
         tile: NDArray[Any] = np.matmul(block.content, keys, out=out)
         if block.position is not None:
-            tile += self._operands.by_distance(place, block.position, rows, columns)
+            tile += self.operands.by_distance(place, block.position, rows, columns)
         if block.factor is not None:
             tile *= block.factor
         dropped = self._dropped(place, tile, block.least, rows, columns)

@@ -48,7 +48,8 @@ class Queries:
 
 
 class Operands:
-    """What the tiles of one layer are products of, made from its factors when asked for.
+    """What the tiles of one layer are products of, made from its factors when asked for; number is
+    that of no other.
 
     float32 throughout, also of two-byte factors: their products are exact in it, and a float32
     product is the fastest that numpy has on a CPU (float16 has no BLAS, bfloat16 no dtype).
@@ -59,14 +60,14 @@ class Operands:
         self._factors, self._rule = factors, rule
         self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
         self.dtype = np.float64 if factors.dtype == "float64" else np.float32
-        self._number = next(_numbers)
-        weakref.finalize(self, _READY.forget, self._number).atexit = False
+        self.number = next(_numbers)
+        weakref.finalize(self, _READY.forget, self.number).atexit = False
         self._riding = tuple(map(self._rides, range(len(rule.activations))))
         self._distances = distances_of(rule, self.dtype)
 
     def queries(self, place: int, i: int, rows: range) -> Queries:
         """The block of rows i of the head stored at a place."""
-        key = (self._number, place, "q", i)
+        key = (self.number, place, "q", i)
         make = self._ridden if self._riding[place] else self._made
         return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
 
@@ -81,7 +82,7 @@ class Operands:
             ready[:-_RIDING] = k
             return ready
 
-        return _READY.get((self._number, place, "k", j), made)
+        return _READY.get((self.number, place, "k", j), made)
 
     def by_distance(
         self, place: int, position: NDArray[Any], rows: range, columns: range
@@ -90,7 +91,7 @@ class Operands:
         distances = self._distances
         assert distances is not None
         lowest, count = distances.band(rows, columns)
-        key = (self._number, place, "r", lowest, count)
+        key = (self.number, place, "r", lowest, count)
         band = _READY.get(key, lambda: distances.keys(place, lowest, count))
         return distances.scores(position, band, len(rows), len(columns))
 

@@ -73,8 +73,8 @@ class Tiled(ABC):
         if zoom < 0 or reduce not in ("max", "mean"):
             raise ValueError(f"no such reading: zoom {zoom}, reduce {reduce!r}")
         zoom = min(zoom, max(self.shape[1:]).bit_length())  # from there on all is one cell
-        top, bottom = _widened(rows, self.shape[1], zoom)
-        left, right = _widened(columns, self.shape[2], zoom)
+        top, bottom = widened(rows, self.shape[1], zoom)
+        left, right = widened(columns, self.shape[2], zoom)
         inner = min(zoom, TILE_ZOOM)
         window = (top >> inner, -(-bottom >> inner), left >> inner, -(-right >> inner))
         with one_thread(), np.errstate(invalid="ignore", over="ignore"):
@@ -105,7 +105,7 @@ class Tiled(ABC):
             return None
         zoom = min(zoom, max(self.shape[1:]).bit_length())
         (top, bottom), (left, right) = (
-            _widened(one, size, zoom)
+            widened(one, size, zoom)
             for one, size in ((rows, self.shape[1]), (columns, self.shape[2]))
         )
         down, across = (top >> zoom, -(-bottom >> zoom)), (left >> zoom, -(-right >> zoom))
@@ -187,7 +187,7 @@ class Tiled(ABC):
         return cells
 
 
-def _widened(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
+def widened(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
     """(start, stop) of an interval, rounded outwards to multiples of 2^zoom and cut at size."""
     if isinstance(interval, tuple):
         interval = slice(*(max(0, end) for end in interval))

@@ -76,32 +76,33 @@ def _for_device(maps: Tiled, place: int, device: str) -> TypeGuard[LazyMap]:
     """Whether a head is large, its weights exp(score - statistic), in numbers that a device has."""
     if not isinstance(maps, LazyMap) or maps.shape[1] * maps.shape[2] < LEAST:
         return False
-    factors = maps.factors
-    least, norm = factors.threshold, factors.rule.norms[place]
-    every = least is None or bool(np.isneginf(least[place]).all())
-    known = device != "mps" or factors.dtype != "float64"
-    return every and known and norm is None and maps.by_softmax(place)
+    norm, known = maps.factors.rule.norms[place], device != "mps" or maps.factors.dtype != "float64"
+    return known and norm is None and maps.by_softmax(place) and maps.weighs_all(place)
 
 
 def surveyed(maps: LazyMap, place: int, wanted: Wanted, device: str) -> Survey | None:
     """The survey of such a head by torch; None where the device has not the memory for it."""
     found = _Found(maps, wanted)
     try:
-        with _in_full(), torch.inference_mode():
+        with in_full(), torch.inference_mode():
             head = _Head(maps, place, device)
             for rows, columns in head.parts():
                 found.add(head, rows, columns)
     except RuntimeError as error:
-        # not every device has a class of its own for it
-        if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower():
+        if out_of_memory(error):
             return None
         raise
     found.add_heavy(maps, place)
     return found.survey
 
 
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device lacks memory: not every one has a class of its own for it."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+
+
 @contextmanager
-def _in_full() -> Iterator[None]:
+def in_full() -> Iterator[None]:
     """Products of float32 in float32, not in TF32; afterwards whatever was chosen before."""
     matmul = torch.backends.cuda.matmul
     with _lock:  # the choice is the whole process's
@@ -196,7 +197,7 @@ class _Found:
         """
         weights, largest, sums = head.weights(rows, columns), self.wanted.largest, self.wanted.sums
         wide = torch.float32 if weights.device.type == "mps" else torch.float64  # MPS has no other
-        tiles = _blocks(weights, TILE_ZOOM)  # (i, TILE, j, TILE)
+        tiles = blocks(weights, TILE_ZOOM)  # (i, TILE, j, TILE)
         tops, felt = tiles.amax(3), head.rounded[rows].view(-1, TILE, 1)
         heavy = (tops * felt).amax(1) > HARMLESS  # (i, j)
         light = tiles.sum(3).masked_fill(heavy[:, None], 0)
@@ -210,9 +211,9 @@ class _Found:
                 target = self.rows[at, columns]
                 target[:] = weights[row - rows.start, : len(target)].cpu().numpy()
         _fill(self.heavy, heavy, rows, columns, TILE_ZOOM)
-        _fill(self.cells, _blocks(weights, largest).amax((1, 3)), rows, columns, largest)
+        _fill(self.cells, blocks(weights, largest).amax((1, 3)), rows, columns, largest)
         if sums is not None:
-            _fill(self.sums, _blocks(weights, sums).sum((1, 3)), rows, columns, sums)
+            _fill(self.sums, blocks(weights, sums).sum((1, 3)), rows, columns, sums)
 
     def _rows(self, values: Tensor, rows: slice) -> NDArray[Any]:
         return values[: len(self.total[rows])].cpu().numpy()
@@ -245,7 +246,7 @@ class _Found:
         return Survey(self.total, top, entropy, self.cells, self.sums, self.rows)
 
 
-def _blocks(values: Tensor, zoom: int) -> Tensor:
+def blocks(values: Tensor, zoom: int) -> Tensor:
     """(rows, columns) as (i, 2^zoom, j, 2^zoom)."""
     return values.unflatten(1, (-1, 1 << zoom)).unflatten(0, (-1, 1 << zoom))
 

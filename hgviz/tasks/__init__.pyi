@@ -19,7 +19,7 @@ from .drawing import draw, figure, panel, preview, sheet
 from .explaining import explain, head_beside, question_of
 from .generating import generate, write
 from .learning import beside, learned, with_learned
-from .looking import answers, measure, model_of, require_model_of
+from .looking import answers, measure, model_of, reader_of, require_model_of
 from .merging import merge_sweeps, said_of_merging
 from .observing import habits, habits_of_model, habits_of_text
 from .opening import (
@@ -56,10 +56,10 @@ __all__ = [
     "is_sweep_file", "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure",
     "merge_sweeps", "model_of", "of_tokens", "open_sweep", "panel", "pass_times", "preview",
     "prompt_from", "prune", "question_of", "reach", "reach_facts", "reach_panel", "read_report",
-    "redundancy", "redundancy_of_captures", "redundancy_panel", "report", "report_facts",
-    "require_model_of", "require_report", "rollout", "run_sweep", "said_by", "said_of_merging",
-    "save", "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve",
-    "spread_sides", "spread_study", "study", "study_at", "sweep_answers", "sweep_at", "sweep_chart",
-    "sweep_report", "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune",
-    "why_not", "with_learned", "with_norms", "words_of", "write",
+    "reader_of", "redundancy", "redundancy_of_captures", "redundancy_panel", "report",
+    "report_facts", "require_model_of", "require_report", "rollout", "run_sweep", "said_by",
+    "said_of_merging", "save", "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from",
+    "spread_curve", "spread_sides", "spread_study", "study", "study_at", "sweep_answers",
+    "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots", "train", "trials_of",
+    "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -292,8 +292,8 @@ def test_a_tie_between_signs_is_positive_even_where_the_activation_saturates():
 def test_tiles_above_the_diagonal_are_not_computed(monkeypatch):
     maps = LazyMap(make(Rule(1.0, ("softmax",), (None,), causal=True), 1024, 1024), (0,))
     asked = []
-    keys = maps._operands.keys
-    monkeypatch.setattr(maps._operands, "keys", lambda p, j, c: asked.append(j) or keys(p, j, c))
+    keys = maps.operands.keys
+    monkeypatch.setattr(maps.operands, "keys", lambda p, j, c: asked.append(j) or keys(p, j, c))
     maps.read(0)
     assert sorted(asked) == [0] * 4 + [1] * 3 + [2] * 2 + [3]
 

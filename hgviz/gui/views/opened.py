@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
 from hgviz.gui.views import sayings
 from hgviz.gui.views.grid import Grid, Words
-from hgviz.gui.views.tiles import Key, Source, Tiles
+from hgviz.gui.views.tiles import Key, Reader, Source, Tiles
 from hgviz.gui.views.viewport import Box, Viewport
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
@@ -115,6 +115,7 @@ class Opener:
         self.tiles = tiles
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
+        self._reader: Reader | None = None
         self._words = Words()
         self._lock = Lock()
         self._grids: dict[tuple[int, bool], Grid] = {}
@@ -130,17 +131,20 @@ class Opener:
         shared: bool,
         view: Viewport,
         grown: bool = False,
+        reader: Reader | None = None,
     ) -> Task[Opened]:
         """Open a head, read of a small map the tiles of a view, then the row of a query.
 
         A head whose row takes a while is the value of a step before.
 
         view: as it is, or of any other shape: then the whole map is meant, but of a head that has
-        grown the same part. whole: no band.
+        grown the same part. whole: no band. reader: what reads the tiles of heads opened from now
+        on, None for their maps.
         """
         yield Step(0, 3, "Opening the head")
         with self._lock:
             self._turn_to(capture)
+            self._reader = reader
             found = self._found(capture, head, whole)
         if _cells(found.source.shape) <= SMALL:
             view = view.of(found.source.shape, found.grid.wide, grown)
@@ -195,11 +199,13 @@ class Opener:
         if grid is None:
             grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
-            return Opened(head, grid, Source(grid.map, head.head, grid.rule), None)
+            return Opened(
+                head, grid, Source(grid.map, head.head, grid.rule, None, self._reader), None
+            )
         layer = capture.maps[head.layer]
         facts = layer.summary(head.head)  # type: ignore[union-attr]
         thumb = None if grid.band is not None else facts.thumb
-        source = Source(grid.map, head.head, grid.rule, thumb)
+        source = Source(grid.map, head.head, grid.rule, thumb, self._reader)
         return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
 
     def _compare(self, capture: Capture) -> Task[None]:
