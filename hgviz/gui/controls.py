@@ -305,6 +305,18 @@ class PaneHead(QWidget):
         for one in widgets:
             self._row.insertWidget(self._row.indexOf(self.note), one)
 
+    def room_for(self, widget: QWidget, width: int) -> int:
+        """The width left for one of its widgets where all others have what they need, in a head so
+        wide.
+        """
+        rows = (self._row.itemAt(at).widget() for at in range(self._row.count()))
+        others = [one for one in rows if one is not widget and not one.isHidden()]
+        needed = [max(one.sizeHint().width(), one.minimumWidth())
+                  for one in others if one is not self.note]  # fmt: skip
+        margins = self._row.contentsMargins()
+        inside = width - margins.left() - margins.right()
+        return inside - sum(needed) - self._row.spacing() * len(others)
+
     def explain_by(self, asked: Callable[[], None]) -> None:
         """End with the sign that asks what the pane shows, as Shift+F1 does for the keyboard."""
         sign = IconButton("info", tr("What am I looking at? (Shift+F1)"))

@@ -157,8 +157,10 @@ class Hands:
                 return one, one.visibleRegion().boundingRect().center()
         at = QPoint(int(self.random.integers(top.width())), int(self.random.integers(top.height())))
         one = top.childAt(at)
-        if one is None or not isValid(one):  # a list that is being deleted
+        if one is None or not isValid(one):  # a list that is being deleted,
             one = top
+        if not isValid(one):  # or what held it
+            return None, QPoint()
         return one, one.mapFrom(top, at)
 
     def _typed_to(self) -> QWidget | None:

@@ -31,7 +31,8 @@ from hgviz.session import Session
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
-LEAST_ROLE = 48  # px: less than this says nothing
+LEAST_ROLE = 48  # px of a chip: less than this says nothing
+CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
@@ -258,11 +259,9 @@ class MapView(MapsView):
 
     def _fit_role(self) -> None:
         """The role in the room that the rest of the head leaves, elided."""
-        chips, buttons = (self.head.title, self.level, self.before), (self.fit_button, self.export)
-        fixed = (*chips, self.full, self.scale, *buttons)
-        shown = [one.sizeHint().width() for one in fixed if not one.isHidden()]
-        room = self.width() - sum(shown) - 8 * (len(shown) + 2) - 2 * 16 - 18
-        said = self.role.fontMetrics().elidedText(self._role, Qt.TextElideMode.ElideRight, room)
+        room = self.head.room_for(self.role, self.width())
+        metrics = self.role.fontMetrics()
+        said = metrics.elidedText(self._role, Qt.TextElideMode.ElideRight, room - CHIP)
         self.role.setText(said)
         self.role.setToolTip(self._role if said != self._role else "")
         self.role.setVisible(bool(self._role) and room >= LEAST_ROLE)
