@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz.resources import resource
-from tests.soak import captures, models, studies
+from tests.soak import captures, models, studies, sweeps
 
 BUNDLED = ("sample/first.h5", "sample/hourglass", "sample/softmax", "sample/ymish", "sample/six")
 WORDS = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
@@ -32,6 +32,7 @@ class Larder:
         """Make the files; worse: how many for each way in which a file can be changed."""
         for room in (captures, models, studies):
             room.make(folder / room.__name__.rpartition(".")[2])
+        sweeps.make(folder / "sweeps")
         good = sorted(one for one in folder.glob("*/*") if not one.name.endswith(".part"))
         parts = sorted(folder.glob("captures/*.part"))
         plain = _plain(folder / "plain")

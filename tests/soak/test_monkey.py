@@ -45,7 +45,8 @@ def test_five_thousand_steps_break_nothing_and_leave_nothing(monkey, home, capsy
         for number, one in enumerate(found):
             print(f"{(number + 1) * EACH:6,} steps: {one.told}")
         print(", ".join(f"{count} {name}" for name, count in monkey.kinds.most_common()))
-    assert not [one.name for one in ACTIONS if not monkey.done[one.name]]
+    never = [one.name for one in ACTIONS if not monkey.done[one.name]]
+    assert not never, f"never done: {', '.join(never)}"
     warm, last = found[1], found[-1]
     assert {one.widgets for one in found} == {0}
     assert last.threads <= warm.threads and last.files <= warm.files

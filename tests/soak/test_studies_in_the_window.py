@@ -6,45 +6,14 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from tests.gui.conftest import app, program, until  # noqa: F401 - fixtures
+from tests.soak.sweeps import TINY
 
 pytestmark = pytest.mark.soak
-
-STUDY = """
-asks = ["score", "curve", "compare"]
-activations = ["softmax", "ymish"]
-methods = ["michel"]
-[[models]]
-name = "tiny"
-family = "bert"
-goal = "classes"
-d_model = 16
-n_heads = 2
-n_layers = 2
-max_positions = 32
-segments = 0
-[tokenizer]
-kind = "wordpiece"
-size = 400
-[recipe]
-steps = 4
-batch = 8
-[[data]]
-name = "reviews"
-train = ["sample/reviews.tsv"]
-valid = "sample/reviews.tsv"
-[curve]
-limit = 40
-points = 3
-random = 2
-[compare]
-texts = 2
-limit = 8
-"""
 
 
 def test_a_study_is_run_stopped_gone_on_with_and_opened(program, tmp_path, until):  # noqa: F811
     path, session, commands = tmp_path / "tiny.toml", program.session, program.commands
-    path.write_text(STUDY)
+    path.write_text(TINY)
     commands.open_path(str(path))
     until(lambda: session.sweep is not None)
     out = session.sweep.path
