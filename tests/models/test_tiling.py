@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 
 from hgviz import tasks
@@ -13,17 +12,8 @@ from hgviz.maps import DenseMap, LazyMap, Rule
 from hgviz.models import open_model, tiling
 from tests.maps.test_lazy import layers, make
 from tests.models.building import write_transformer
+from tests.models.test_surveying import BY_TORCH, DEVICES
 
-BY_TORCH = "cpu:0"  # the CPU under a name that numpy does not answer to
-DEVICES = [
-    BY_TORCH,
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(), reason="this machine has no CUDA device"
-        ),
-    ),
-]
 PADDED = np.arange(700) > 270
 KINDS = {
     "causal": (Rule(0.35, ("softmax",), (None,), causal=True), 1300, 1300),
