@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.texts import texts_of
-from hgviz.core import HeadId, Prompt, Selection, readonly
+from hgviz.core import HeadId, Prompt, Selection, finish, readonly
 from hgviz.gui import status, theme
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.views import naming
@@ -32,6 +32,7 @@ from hgviz.session import Session, clearest, step_layer, step_token
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
 from tests.gui.showing import colour_at, shown
+from tests.making import make_capture
 
 CROSS = Selection(4, 1, 6, 3)  # of the translator: target gut, source is
 WIDE = (1600, 188)
@@ -217,6 +218,23 @@ def test_what_is_settled_is_not_overtaken_by_what_was_asked_before(program):
     QApplication.processEvents()
     assert len(drawn) == settled > 2
     assert program.frame.chosen_words.full.startswith("Head 4.0")
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_a_pane_asked_for_is_of_what_was_there_then(program, capture, facts, grows):
+    """A lane comes to it when the session is further."""
+    session, small = program.session, make_capture("ab", heads=1)
+    large = {"capture": capture, "facts": facts, "selection": Selection(12, 5, 60, 3)}
+    few = {"capture": small, "facts": {}, "selection": Selection(0, 0, 1, 0)}
+    now, then = (few, large) if grows else (large, few)
+    session.put(**now, beside=now["capture"])
+    program.complete()
+    asked = {view: view.request(session) for view in program.views}
+    asked = {view: task for view, task in asked.items() if task is not None}
+    assert len(asked) > 5
+    session.put(**then, beside=None)
+    for view, task in asked.items():
+        assert finish(task) is not None, type(view).__name__
 
 
 def test_tokens_stay_inside_the_text_they_count():

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPain
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import top_keys
-from hgviz.core import Capture, Integers, Prompt, Step, Task
+from hgviz.core import Capture, Integers, Prompt, Selection, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
 from hgviz.gui.language import tr
@@ -101,7 +101,7 @@ class LooksPanel(View):
             return None
         if capture.maps[chosen.layer] is None:
             return None
-        return _looked(capture, session)
+        return _looked(capture, chosen)
 
     def draw(self, result: Looked) -> None:
         """List them."""
@@ -250,9 +250,8 @@ class KeyList(QWidget):
             x += metrics.horizontalAdvance(said)
 
 
-def _looked(capture: Capture, session: Session) -> Task[Looked]:
+def _looked(capture: Capture, chosen: Selection) -> Task[Looked]:
     yield Step(0, 1, "reading one row")
-    chosen = session.selection
     asking, prompt = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
     same = asking is prompt
     spans = naming.word_spans(prompt)
