@@ -31,7 +31,7 @@ def test_a_monkey_finds_nothing_that_breaks(monkey, home):
     before = Census.take()
     with watched() as wrong:
         (after,) = let_loose(monkey, FEW, wrong)
-    assert (after.widgets, after.files) == (before.widgets, before.files)
+    assert after.widgets == before.widgets and sorted(after.files) == sorted(before.files)
     assert not [*(home / "tmpdir").iterdir()]
 
 
@@ -49,7 +49,8 @@ def test_five_thousand_steps_break_nothing_and_leave_nothing(monkey, home, capsy
     assert not never, f"never done: {', '.join(never)}"
     warm, last = found[1], found[-1]
     assert {one.widgets for one in found} == {0}
-    assert last.threads <= warm.threads and last.files <= warm.files
+    assert last.threads <= warm.threads
+    assert len(last.files) <= len(warm.files), sorted(last.files)
     assert last.objects < 1.02 * warm.objects
     assert last.memory - warm.memory < MOST
     assert not [*(home / "tmpdir").iterdir()]

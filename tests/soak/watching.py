@@ -33,7 +33,7 @@ class Census(NamedTuple):
     widgets: int
     objects: int
     threads: int
-    files: int
+    files: tuple[str, ...]
     memory: int
 
     @classmethod
@@ -48,7 +48,7 @@ class Census(NamedTuple):
             len(QApplication.allWidgets()),
             len(gc.get_objects()),
             len(os.listdir("/proc/self/task")),
-            sum(one.startswith("/") and not one.endswith(KEPT) for one in _open_files()),
+            tuple(one for one in _open_files() if one[:1] == "/" and not one.endswith(KEPT)),
             pages * os.sysconf("SC_PAGE_SIZE"),
         )
 
@@ -57,7 +57,7 @@ class Census(NamedTuple):
         """In words."""
         return (
             f"{self.widgets} widgets, {self.objects:,} objects, {self.threads} threads, "
-            f"{self.files} files, {self.memory / 2**20:.0f} MB"
+            f"{len(self.files)} files, {self.memory / 2**20:.0f} MB"
         )
 
 
