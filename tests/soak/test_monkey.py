@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtGui import QDesktopServices
 
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.app import application
 from tests.soak.monkey import Monkey, let_loose
 from tests.soak.watching import Census, watched
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts what Lin
 @pytest.fixture
 def monkey(qapp, larder, home, monkeypatch):
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: True)  # nobody is there to see it
+    application()  # with all that it sets, such as how memory is kept
     (home / "out").mkdir()
     return Monkey(SEED, larder, home / "out")
 
