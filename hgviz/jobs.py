@@ -119,7 +119,7 @@ class Runner:
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._lock = Lock()
+        self._lock, self._closed = Lock(), False
         self._jobs: dict[Job, Hashable] = {}
         # those that are done, while what became of them is on its way
         self._done: WeakKeyDictionary[Job, Hashable] = WeakKeyDictionary()
@@ -144,13 +144,18 @@ class Runner:
         """Queue a task; it takes the place of every earlier job of the same key.
 
         on_step may skip steps when they come faster than they are read; the newest is never
-        skipped. An error that nobody listens for is raised where `post` leads.
+        skipped. An error that nobody listens for is raised where `post` leads. After a shutdown
+        the job is cancelled at once: a timer may fire once more while its window is going.
         """
         job = Job(title, task, on_step, on_done, on_error, post, lasting)
         self.cancel(key)
         with self._lock:
-            self._jobs[job] = key
-        self._pool.submit(self._run, job)
+            if not self._closed:
+                self._jobs[job] = key
+                self._pool.submit(self._run, job)
+                return job
+        job.cancel()
+        job.run()  # which only ends it
         return job
 
     def cancel(self, key: Hashable) -> None:
@@ -163,6 +168,8 @@ class Runner:
     def shutdown(self) -> None:
         """Cancel everything but what lasts, and wait for that and the current step; the lane takes
         no more jobs."""
+        with self._lock:
+            self._closed = True
         for job in self.jobs:
             if not job.lasting:
                 job.cancel()

@@ -78,7 +78,7 @@ class Commands(
         self.watching = Watching(session, lanes, self.sees_sweep)
         self.running = Running(session, lanes, self.working, self.show_error, self.watching.look)
         self.prompting = Prompting(
-            window, session, self.capturing, self.run, self.answer, self._remember
+            window, session, self.capturing, self.run, self.answered, self._remember
         )
 
     def run(self, name: str) -> None:
@@ -93,6 +93,24 @@ class Commands(
             self.say(tr(reason))
         else:
             act(*answers)
+
+    def answered(
+        self, name: str, act: Callable[..., object], about: Callable[[], object] | None = None
+    ) -> Callable[..., None]:
+        """What takes the answers to what an action asked for: it does it, unless it cannot be done
+        any more, or about, the checkpoint at hand where none is given, is no longer what it was
+        when it was asked; then it says so.
+        """
+        about = about or (lambda: self.session.checkpoint)
+        before = about()
+
+        def take(*answers: Any) -> None:
+            if about() == before:
+                self.answer(name, act, *answers)
+            else:
+                self.say(tr("Something else is open by now: nothing was done"))
+
+        return take
 
     def run_for(self, view: View, name: str) -> None:
         """Do what a pane asks for: the pane is at hand meanwhile."""
@@ -127,7 +145,7 @@ class Commands(
         layers = self.session.spec.layers if self.session.spec else ()
         heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
         dialog = ExchangeDialog(self.window, name, self.session.activation, heads)
-        dialog.chosen.connect(partial(self.answer, "exchange", self._exchange_for))
+        dialog.chosen.connect(self.answered("exchange", self._exchange_for))
         dialog.open()
 
     def _exchange_for(self, activation: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
@@ -64,7 +63,7 @@ class CutCommands(PruneCommands):
         """Ask for a length, and end segments after so many tokens each."""
         assert self.session.capture is not None
         dialog = LengthDialog(self.window, self.session.capture.main.unit)
-        dialog.chosen.connect(partial(self.answer, "cut_evenly", self.cut_every))
+        dialog.chosen.connect(self.answered("cut_evenly", self.cut_every))
         dialog.open()
 
     def cut_every(self, tokens: int) -> None:

@@ -30,11 +30,11 @@ class Prompting:
         session: Session,
         capturing: Capturing,
         run: Callable[[str], None],
-        answer: Callable[..., None],
+        answered: Callable[..., Callable[..., None]],
         remember: Callable[[str], None],
     ) -> None:
         self.window, self.session, self.capturing = window, session, capturing
-        self.run, self.answer, self.remember = run, answer, remember
+        self.run, self.answered, self.remember = run, answered, remember
         self.writing = Writing()
 
     def edit(self) -> None:
@@ -68,14 +68,14 @@ class Prompting:
 
     def corpus(self) -> None:
         """Ask for a file of texts, then where to keep its capture."""
-        chosen = partial(self.answer, "corpus", self.keep_corpus)
+        chosen = self.answered("corpus", self.keep_corpus)
         ask_for(self.window, tr("Choose a file of texts"), FILE, chosen, tr(TEXTS))
 
     def keep_corpus(self, path: str) -> None:
         """Ask where to keep the capture of a file of texts."""
         self.remember(path)
         name = f"{Path(path).stem or 'texts'}.h5"
-        chosen = partial(self.answer, "corpus", self.capture_corpus, path)
+        chosen = self.answered("corpus", partial(self.capture_corpus, path))
         ask_where(self.window, tr("Keep the captures in"), tr(CAPTURES), name, chosen)
 
     def capture_corpus(self, path: str, out: str) -> None:
@@ -93,7 +93,7 @@ class Prompting:
         two = session.spec is not None and session.spec.two_texts
         text = session.second if two else session.text
         dialog = WriteDialog(self.window, text, unit, room, self.writing)
-        dialog.chosen.connect(partial(self.answer, "write", self.write_so))
+        dialog.chosen.connect(self.answered("write", self.write_so))
         dialog.open()
 
     def write_so(self, writing: Writing) -> None:

@@ -19,6 +19,10 @@ DTYPES = {
 }
 
 
+# what is said where memory lacks, and not where it was misused ("illegal memory access")
+LACKS = ("out of memory", "not enough memory", "allocate memory", "alloc_failed")
+
+
 def device_of(name: str) -> str:
     """The device that a name stands for here. Errors: HgvizError for none, or one not there."""
     asked = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
@@ -59,7 +63,13 @@ def room(device: str, why: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+        if not out_of_memory(error):
             raise
         do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
         raise HgvizError(f"the {device} has too little memory", why, do) from None
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory is what lacks: not every library and device has a class of its own for it."""
+    known, said = (MemoryError, torch.OutOfMemoryError), str(error).lower()
+    return isinstance(error, known) or any(one in said for one in LACKS)

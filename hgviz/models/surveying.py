@@ -7,7 +7,6 @@ numpy's own tiles are asked, since it is these that are looked at later.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeGuard
 
@@ -32,13 +31,12 @@ from hgviz.maps.survey import (
     totals,
 )
 from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
+from hgviz.models.devices import out_of_memory
 from hgviz.models.positions import Distances, bias_of
 from hgviz.models.weighing import visible
 
 LEAST = 1 << 20  # cells of a map that is worth starting kernels for; benchmarks/device.py tells
 CELLS = 1 << 24  # weighed at a time, but for at least a tile's rows: 64 MB, a few times over
-
-_lock = Lock()
 
 
 def surveyor(device: str) -> Surveyor:
@@ -84,7 +82,7 @@ def surveyed(maps: LazyMap, place: int, wanted: Wanted, device: str) -> Survey |
     """The survey of such a head by torch; None where the device has not the memory for it."""
     found = _Found(maps, wanted)
     try:
-        with in_full(), torch.inference_mode():
+        with in_full, torch.inference_mode():
             head = _Head(maps, place, device)
             for rows, columns in head.parts():
                 found.add(head, rows, columns)
@@ -96,21 +94,29 @@ def surveyed(maps: LazyMap, place: int, wanted: Wanted, device: str) -> Survey |
     return found.survey
 
 
-def out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device lacks memory: not every one has a class of its own for it."""
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+class _InFull:
+    """Products of float32 in float32, not in TF32, in any thread while at least one is in here;
+    afterwards whatever was chosen before. The choice is the whole process's.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, ""
+
+    def __enter__(self) -> None:
+        matmul = torch.backends.cuda.matmul
+        with self._lock:
+            if not self._inside:
+                self._before, matmul.fp32_precision = matmul.fp32_precision, "ieee"
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                torch.backends.cuda.matmul.fp32_precision = self._before
 
 
-@contextmanager
-def in_full() -> Iterator[None]:
-    """Products of float32 in float32, not in TF32; afterwards whatever was chosen before."""
-    matmul = torch.backends.cuda.matmul
-    with _lock:  # the choice is the whole process's
-        before, matmul.fp32_precision = matmul.fp32_precision, "ieee"
-        try:
-            yield
-        finally:
-            matmul.fp32_precision = before
+in_full = _InFull()
 
 
 class _Head:

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,15 @@ from hgviz.core import Floats, Interval, Map
 from hgviz.maps.cache import Cache
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.tiles import TILE, widened
-from hgviz.models.surveying import blocks, in_full, out_of_memory
+from hgviz.models import surveying
+from hgviz.models.devices import out_of_memory
+from hgviz.models.surveying import blocks, in_full
 from hgviz.models.weighing import visible
 
 SIDE = 4  # tiles of a block, down and across: one batch of products
 SPAN = SIDE * TILE
 SPAN_ZOOM = 10  # at this zoom a block is one cell
-ROOM = 256 << 20  # bytes of operands kept on the device
+ROOM = 256 << 20  # bytes of operands and of blocks kept on the device
 
 Reader = Callable[[Map, int, Interval, Interval, int], Floats | None]
 
@@ -38,8 +41,8 @@ def reader(device: str) -> Reader | None:
     """What reads maps on a device: the largest weights of cells, as Map.read (maps, head, rows,
     columns, zoom); None for the CPU, where maps read themselves.
 
-    The reader gives None for maps that only numpy reads: of relative positions, of the largest
-    scores alone, with rows that are filled, or not made of q and k; and where memory lacks.
+    The reader gives None for maps that only numpy reads: small ones, of relative positions, of the
+    largest scores alone, with rows that are filled, or not made of q and k; and where memory lacks.
     """
     return None if device == "cpu" else _Reader(device).read
 
@@ -60,10 +63,14 @@ class _Rows:
 
 
 class _Reader:
-    """Reads on a device, where it keeps the operands of the blocks that were read last."""
+    """Reads on a device, where it keeps the blocks that were read last and what they are made of.
+
+    A block is several of the parts that a window asks for, one after another.
+    """
 
     def __init__(self, device: str) -> None:
         self._device, self._kept = device, Cache(ROOM)
+        self._turn = Lock()  # a device works on one block at a time, and the next may be of it
         self._known: set[int] = set()  # the numbers of the operands in there
 
     def read(
@@ -76,10 +83,11 @@ class _Reader:
             self._known.add(maps.operands.number)
             weakref.finalize(maps.operands, self._forget, maps.operands.number).atexit = False
         try:
-            with in_full(), torch.inference_mode():
+            with self._turn, in_full, torch.inference_mode():
                 return self._read(maps, place, rows, columns, zoom)
         except RuntimeError as error:
             if out_of_memory(error):
+                self._kept = Cache(ROOM)
                 return None
             raise
 
@@ -89,9 +97,10 @@ class _Reader:
 
     def _can(self, maps: LazyMap, place: int) -> bool:
         factors = maps.factors
+        large = maps.shape[1] * maps.shape[2] >= surveying.LEAST
         known = self._device != "mps" or factors.dtype != "float64"
         plain = factors.rule.relative is None and not maps.fills
-        return known and plain and maps.weighs_all(place)
+        return large and known and plain and maps.weighs_all(place)
 
     def _read(
         self, maps: LazyMap, place: int, rows: Interval, columns: Interval, zoom: int
@@ -119,6 +128,10 @@ class _Reader:
 
     def _cells(self, maps: LazyMap, place: int, i: int, j: int, zoom: int) -> Tensor:
         """Block (i, j) in cells of 2^zoom, what lies outside of the matrix included."""
+        key = (maps.operands.number, "cells", place, i, j, zoom)
+        return self._kept.get(key, lambda: self._made(maps, place, i, j, zoom))
+
+    def _made(self, maps: LazyMap, place: int, i: int, j: int, zoom: int) -> Tensor:
         act, rows = ACTIVATIONS[maps.factors.rule.activations[place]], self._rows(maps, place, i)
         scores = rows.content[:, None] @ self._keys(maps, place, j)  # (i, j, TILE, TILE)
         if rows.factor is not None:

@@ -1,18 +1,29 @@
 """Opening, capturing, saving and exporting in a real window."""
 
+import functools
+from collections import Counter
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 
+from hgviz import tasks
 from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
-from hgviz.gui import opening
+from hgviz.gui import commands, opening
+from hgviz.gui.actions import ACTIONS
+from hgviz.gui.commands import Commands
+from hgviz.gui.compare.choosing import CompareDialog
+from hgviz.gui.composing import ExchangeDialog
+from hgviz.gui.cutting import LengthDialog
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.prune.measuring import MeasureDialog
 from hgviz.gui.reasons import reportable
 from hgviz.gui.working import GOING
+from hgviz.gui.writing import WriteDialog, Writing
 from hgviz.resources import resource
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -45,7 +56,6 @@ def test_a_checkpoint_is_opened_and_the_text_captured(with_model, checkpoint):
 
 def test_what_the_window_shows_is_what_the_verbs_give(with_model):
     """async == sync"""
-    from hgviz import tasks
 
     session = with_model.session
     prompt = session.model.tokenize(session.text)
@@ -242,14 +252,90 @@ def test_the_sample_opens_on_what_measuring_finds_clearest():
     assert (shown.selection, shown.opened) == (found.selection, found.opened)
 
 
-LATE = "report_sides", "exchange", "measure_heads", "choose_data", "corpus", "write", "cut_evenly"
+# an action, where it asks for something, who acts on the answer, and the answer
+LATE = (
+    ("exchange", ExchangeDialog, "commands._exchange_for", ("tanh",)),
+    ("measure_heads", MeasureDialog, "commands.pruning.measure", (("loo",), True)),
+    ("choose_data", QFileDialog, "commands.use_data", ("a.tsv",)),
+    ("corpus", QFileDialog, "commands.prompting.keep_corpus", ("a.txt",)),
+    ("write", WriteDialog, "commands.prompting.write_so", (Writing(),)),
+    ("cut_evenly", LengthDialog, "commands.cut_every", (3,)),
+    ("report_sides", QFileDialog, "commands._ask_report", ("a.tsv",)),
+    ("compare_with", CompareDialog, "commands.choose_side", (Other("activation", "tanh"), None)),
+    ("save_study", QFileDialog, "commands._save_study", ("a.h5",)),
+)
 
 
-@pytest.mark.parametrize("name", LATE)
-def test_what_an_action_asked_for_may_be_answered_when_it_cannot_be_done_any_more(program, name):
-    done = []
-    program.commands.answer(name, done.append, "what was chosen")
-    assert not done and program.frame.chosen_words.full
+@pytest.fixture
+def asked(with_model, monkeypatch):
+    """What asks an action that can be done, and gives its dialog, who answers and what acted."""
+
+    def ask(name, kind, actor, answer):
+        monkeypatch.setattr(commands, "ACTIONS", [one._replace(why_off=gone) for one in ACTIONS])
+        *path, last = actor.split(".")
+        acted = []
+        owner = functools.reduce(getattr, path, with_model)
+        monkeypatch.setattr(owner, last, lambda *got: acted.append(got))
+        spec, digest = with_model.session.spec, with_model.session.spec.digest
+        study = SimpleNamespace(spec=spec, data_digest=digest, known=None)
+        monkeypatch.setattr(with_model.session, "study", study if name == "save_study" else None)
+        getattr(with_model.commands, name)()
+        (dialog,) = with_model.frame.findChildren(kind)
+        signal = dialog.fileSelected if kind is QFileDialog else dialog.chosen
+        return dialog, lambda: signal.emit(*answer), acted
+
+    def gone(session):
+        return "" if session.capture else "Needs a capture"
+
+    return ask
+
+
+@pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
+def test_an_answer_is_acted_on_while_its_action_can_be_done(asked, late):
+    dialog, answer, acted = asked(*late)
+    answer()
+    assert acted == [late[3]]
+    dialog.close()
+
+
+@pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
+def test_an_answer_is_refused_when_its_action_cannot_be_done_any_more(asked, with_model, late):
+    dialog, answer, acted = asked(*late)
+    with_model.session.capture = None
+    answer()
+    assert not acted and with_model.frame.chosen_words.full == "Needs a capture"
+    dialog.close()
+
+
+@pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
+def test_an_answer_is_refused_when_another_model_is_open(asked, with_model, late):
+    dialog, answer, acted = asked(*late)
+    session = with_model.session
+    session.checkpoint = "another"
+    if late[0] == "save_study":
+        session.study = SimpleNamespace(spec=session.spec, data_digest="another")
+    answer()
+    assert not acted and with_model.frame.chosen_words.full.startswith("Something else is open")
+    dialog.close()
+
+
+def test_a_file_that_is_chosen_for_b_stands_beside_a(with_model, until, tmp_path):
+    path = tmp_path / "b.h5"
+    finish(tasks.save(with_model.session.capture, path))
+    with_model.commands.ask_model(False)
+    (dialog,) = with_model.frame.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(path))
+    until(lambda: with_model.session.beside is not None)
+    assert with_model.session.other == Other("model", path=str(path))
+    dialog.close()
+
+
+def test_no_two_parts_of_the_commands_have_a_method_of_one_name():
+    names = Counter(
+        name for part in Commands.__mro__[1:-1] for name, kind in vars(part).items()
+        if not name.startswith("__") and callable(kind)
+    )  # fmt: skip
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_a_report_needs_both_sides(capture):

@@ -15,7 +15,7 @@ from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models import open_model, tiling
+from hgviz.models import open_model, surveying, tiling
 from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
 from tests.making import byte_prompt, make_capture, make_factors
@@ -92,10 +92,13 @@ def test_where_the_model_has_a_device_its_tiles_are_read_there(app, small, monke
         asked.append(tile)
         return read(*tile)
 
-    with shown(MapView, capture=small, selection=Selection(0, 1)) as (view, _):
+    monkeypatch.setattr(surveying, "LEAST", 0)
+    monkeypatch.setattr(tasks, "reader_of", lambda model: model and reader, raising=False)
+    with shown(MapView, capture=small, selection=Selection(0, 1)) as (view, session):
         by_numpy = view.canvas.pixels.astype(int)
-    monkeypatch.setattr(tasks, "reader_of", lambda model: reader, raising=False)
-    with shown(MapView, capture=small, selection=Selection(0, 1)) as (view, _):
+        assert not asked
+        session.put(model="there by now")
+        view.settle()
         by_torch = view.canvas.pixels.astype(int)
     assert asked and np.abs(by_torch - by_numpy).max() <= 4  # a rounding, a colour further
 

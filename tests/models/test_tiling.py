@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hgviz import tasks
 from hgviz.core import finish
 from hgviz.maps import DenseMap, LazyMap, Rule
-from hgviz.models import open_model, tiling
+from hgviz.models import open_model, surveying, tiling
+from hgviz.models.weighing import visible
 from tests.maps.test_lazy import layers, make
 from tests.models.building import write_transformer
 from tests.models.test_surveying import BY_TORCH, DEVICES
@@ -31,6 +32,13 @@ KINDS = {
     "poly2": (Rule(0.35, ("poly2",), (None,), causal=True), 600, 600),
     "Gaussian kernel": (Rule(0.35, ("rbf",), (None,), causal=True), 600, 600),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ones_too():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surveying, "LEAST", 0)
+        yield
 
 
 def near(found, wanted):
@@ -103,6 +111,24 @@ def test_what_is_not_made_of_q_and_k_alone_is_left_to_numpy():
     assert tiling.reader("cpu") is None
 
 
+def test_small_maps_are_left_to_numpy(monkeypatch):
+    maps = LazyMap(make(*KINDS["causal"]), (0,))
+    assert tiling.reader(BY_TORCH)(maps, 0, None, None, 0) is not None
+    monkeypatch.setattr(surveying, "LEAST", 1300 * 1300 + 1)
+    assert tiling.reader(BY_TORCH)(maps, 0, None, None, 0) is None
+
+
+def test_the_parts_of_a_block_are_computed_once(monkeypatch):
+    maps, computed = LazyMap(make(*KINDS["causal"]), (0,)), []
+    monkeypatch.setattr(tiling, "visible", lambda *given: computed.append(given) or visible(*given))
+    read = tiling.reader(BY_TORCH)
+    for top in range(0, 1024, 256):
+        for left in range(0, 1024, 256):
+            near(read(maps, 0, (top, top + 256), (left, left + 256), 0),
+                 maps.read(0, (top, top + 256), (left, left + 256)))  # fmt: skip
+    assert len(computed) == 1
+
+
 def test_operands_go_from_the_device_with_their_map():
     kept = tiling.reader(BY_TORCH).__self__._kept
     before = kept.held
@@ -113,7 +139,10 @@ def test_operands_go_from_the_device_with_their_map():
     assert kept.held <= before
 
 
-@pytest.mark.parametrize("message", ["CUDA out of memory.", "MPS backend out of memory"])
+@pytest.mark.parametrize(
+    "message",
+    ["CUDA out of memory.", "MPS backend out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED"],
+)
 def test_a_device_without_memory_leaves_it_to_numpy(monkeypatch, message):
     def full(*_):
         raise RuntimeError(message)

@@ -81,6 +81,8 @@ class Hands:
                              Qt.KeyboardModifier.ShiftModifier,
                              Qt.KeyboardModifier.ControlModifier))  # fmt: skip
         how = self.random.random()
+        if not isValid(one):  # it went with a window that was closed before
+            return
         self.say(f"{'drag' if how < 0.2 else 'click'} {name_of(one)} at {at.x()}, {at.y()}")
         if how < 0.2:
             QTest.mousePress(one, button, held, at)

@@ -39,7 +39,7 @@ class CompareCommands:
     say: Callable[[str], None]
     opened_before: dict[str, str]
     run: Callable[[str], None]
-    answer: Callable[..., None]
+    answered: Callable[..., Callable[..., None]]
     open: Callable[[], None]
     open_path: Callable[[str], None]
     _remember: Callable[[str], None]
@@ -79,7 +79,8 @@ class CompareCommands:
         """Ask for the checkpoint or the capture that B shall be."""
         mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
         one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
-        ask_for(self.window, tr(one if folder else other), mode, self._model_chosen)
+        chosen = self.answered("compare_with", self._beside_chosen)
+        ask_for(self.window, tr(one if folder else other), mode, chosen)
 
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
@@ -93,7 +94,7 @@ class CompareCommands:
         file = QFileDialog.FileMode.ExistingFile
         classes = self.session.spec.goal == "classes"
         title = "Report: choose texts with labels" if classes else "Report: choose a text"
-        chosen = partial(self.answer, "report_sides", self._ask_report)
+        chosen = self.answered("report_sides", self._ask_report, self._sides)
         ask_for(self.window, tr(title), file, chosen, tr(TEXTS))
 
     def _ask_report(self, data: str) -> None:
@@ -101,8 +102,12 @@ class CompareCommands:
 
         names = [one.spec.name or "model" for one in (self.session.capture, self.session.beside)]
         name = f"{names[0]}-{names[1]}.html"
-        chosen = partial(self.answer, "report_sides", self._report, data)
+        chosen = self.answered("report_sides", partial(self._report, data), self._sides)
         ask_where(self.window, tr("Report on A and B"), tr(reporting.KINDS), name, chosen)
+
+    def _sides(self) -> object:
+        """What A and B are."""
+        return self.session.checkpoint, self.session.activation, self.session.other
 
     def _report(self, data: str, out: str) -> None:
         from hgviz.gui.compare import reporting
@@ -120,11 +125,11 @@ class CompareCommands:
         from hgviz.gui.compare.choosing import CompareDialog
 
         dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
-        dialog.chosen.connect(self.choose_side)
+        dialog.chosen.connect(self.answered("compare_with", self.choose_side))
         dialog.file_wanted.connect(self.ask_model)
         dialog.open()
 
-    def _model_chosen(self, path: str) -> None:
+    def _beside_chosen(self, path: str) -> None:
         self._remember(path)
         place = Path(path)
         if place.name == "config.json":

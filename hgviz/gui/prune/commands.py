@@ -41,7 +41,7 @@ class PruneCommands:
     lanes: Lanes
     opened_before: dict[str, str]
     run: Callable[[str], None]
-    answer: Callable[..., None]
+    answered: Callable[..., Callable[..., None]]
     open_path: Callable[[str], None]
     _remember: Callable[[str], None]
     say: Callable[[str], None]
@@ -62,7 +62,7 @@ class PruneCommands:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
         title = tr("Choose texts with labels") if self._classifies else tr("Choose a text")
-        chosen = partial(self.answer, "choose_data", self.use_data)
+        chosen = self.answered("choose_data", self.use_data)
         ask_for(self.window, title, file, chosen, tr(TEXTS))
 
     def use_data(self, path: str) -> None:
@@ -90,7 +90,7 @@ class PruneCommands:
             if study is not None and getattr(study, name) is not None
         )  # fmt: skip
         dialog = MeasureDialog(self.window, there)
-        dialog.chosen.connect(partial(self.answer, "measure_heads", self.pruning.measure))
+        dialog.chosen.connect(self.answered("measure_heads", self.pruning.measure))
         dialog.open()
 
     def trace_curve(self) -> None:
@@ -105,7 +105,13 @@ class PruneCommands:
         """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"
         title, kinds = tr("Save what was measured"), tr("Studies (*.h5)")
-        ask_where(self.window, title, kinds, name, self._save_study)
+        chosen = self.answered("save_study", self._save_study, self._studied)
+        ask_where(self.window, title, kinds, name, chosen)
+
+    def _studied(self) -> object:
+        """Which model was measured on which data."""
+        study = self.session.study
+        return study and (study.spec.digest, study.data_digest)
 
     def _save_study(self, path: str) -> None:
         self._remember(path)
@@ -156,9 +162,9 @@ class PruneCommands:
             if name
             else tr("Choose the checkpoint of the model of this study")
         )
-        ask_for(self.window, title, QFileDialog.FileMode.Directory, self._model_chosen)
+        ask_for(self.window, title, QFileDialog.FileMode.Directory, self._studied_chosen)
 
-    def _model_chosen(self, path: str) -> None:
+    def _studied_chosen(self, path: str) -> None:
         self._remember(path)
         if self.session.study is None:  # as above
             return

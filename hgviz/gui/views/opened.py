@@ -138,13 +138,13 @@ class Opener:
         A head whose row takes a while is the value of a step before.
 
         view: as it is, or of any other shape: then the whole map is meant, but of a head that has
-        grown the same part. whole: no band. reader: what reads the tiles of heads opened from now
-        on, None for their maps.
+        grown the same part. whole: no band. reader: what reads the tiles of heads, None for
+        their maps.
         """
         yield Step(0, 3, "Opening the head")
         with self._lock:
             self._turn_to(capture)
-            self._reader = reader
+            self._read_by(reader)
             found = self._found(capture, head, whole)
         if _cells(found.source.shape) <= SMALL:
             view = view.of(found.source.shape, found.grid.wide, grown)
@@ -193,6 +193,13 @@ class Opener:
             if fresh or one.whole is not capture.maps[key[0].layer]:
                 del self._opened[key]
                 self.tiles.drop(one.source)
+
+    def _read_by(self, reader: Reader | None) -> None:
+        """Forget what was opened to be read in another way, such as before the model was there."""
+        if reader != self._reader:
+            self._reader = reader
+            while self._opened:
+                self.tiles.drop(self._opened.popitem()[1].source)
 
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
         grid = self._grids.get((head.layer, whole))
