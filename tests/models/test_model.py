@@ -177,7 +177,14 @@ def test_one_text_is_traced_at_a_time(model):
         model.from_ids([[1, 2]])
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried 3 GiB")])
+LACKING = (
+    MemoryError(), RuntimeError("CUDA out of memory. Tried 3 GiB"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", LACKING, ids=str)
 def test_too_little_memory_is_one_error_with_a_way_out(model, monkeypatch, error):
     def steps(*given):
         raise error
@@ -188,13 +195,14 @@ def test_too_little_memory_is_one_error_with_a_way_out(model, monkeypatch, error
         model.run([1, 2, 3])
 
 
-def test_other_faults_are_not_taken_for_memory(model, monkeypatch):
+@pytest.mark.parametrize("words", ["a bug", "CUDA error: an illegal memory access was encountered"])
+def test_other_faults_are_not_taken_for_memory(model, monkeypatch, words):
     def steps(*given):
-        raise RuntimeError("a bug")
+        raise RuntimeError(words)
         yield
 
     monkeypatch.setattr(model.module, "steps", steps)
-    with pytest.raises(RuntimeError, match="a bug"):
+    with pytest.raises(RuntimeError, match=words):
         model.run([1, 2, 3])
 
 
