@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 _OPENINGS = (
     "a", "all", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
     "several", "the", "there", "these", "this", "training", "unknown",
@@ -40,6 +42,24 @@ def _ended(words: str) -> str:
     return words if words.endswith(("?", "!")) else words + "."
 
 
+# what to do where the system says why a file cannot be used
+_WAYS = {
+    errno.ENOENT: "Check the path",
+    errno.ENOTDIR: "Check the path",
+    errno.EISDIR: "Choose a file",
+    errno.EACCES: "Choose another, or have its owner allow it",
+    errno.EPERM: "Choose another, or have its owner allow it",
+    errno.EROFS: "Choose another place",
+    errno.ENOSPC: "Free some space",
+}
+
+
+def unusable(what: str, error: OSError) -> HgvizError:
+    """What went wrong with a file, why as the system says it, and what to do."""
+    why = error.strerror or str(error)
+    return HgvizError(what, why, _WAYS.get(error.errno or 0, "Choose another"))
+
+
 def explained(error: BaseException) -> HgvizError:
     """Any error as one that a person can act on."""
     if isinstance(error, HgvizError):
@@ -47,7 +67,7 @@ def explained(error: BaseException) -> HgvizError:
     if isinstance(error, MemoryError):
         return HgvizError("There is not enough memory", "", "Take a shorter text or fewer rows")
     if isinstance(error, OSError) and error.strerror:
-        return HgvizError(f"Cannot use {error.filename or 'a file'}", error.strerror.lower())
+        return unusable(f"Cannot use {error.filename or 'a file'}", error)
     return HgvizError(
         "Something failed that nobody foresaw",
         f"{type(error).__name__}: {error}",

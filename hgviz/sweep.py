@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from hgviz.errors import HgvizError
+from hgviz.errors import HgvizError, unusable
 
 AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the order they are told
 DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
@@ -114,7 +114,7 @@ def read_study_file(path: str | Path) -> StudyFile:
             raise HgvizError(f"{path} is no study file", "it is longer than 1 MB", "Choose another")
         asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
     except OSError as error:
-        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
+        raise unusable(f"cannot read {path}", error) from error
     except msgspec.ValidationError as error:
         raise HgvizError(f"{path} is not a study file", *_why(str(error))) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

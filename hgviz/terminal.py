@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from hgviz.core import Result, Task
 
 
-def run(task: Task[Result], title: str, kept: str = "") -> Result:
-    """Run a task with a bar on standard error; kept says what an interruption leaves."""
+def run(task: Task[Result], title: str, kept: str = "", where: Path | None = None) -> Result:
+    """Run a task with a bar on standard error; kept says what an interruption leaves, said only
+    where that is there, such as not before the first layer."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -41,7 +42,9 @@ def run(task: Task[Result], title: str, kept: str = "") -> Result:
             result: Result = end.value
             return result
         except KeyboardInterrupt:
-            raise HgvizError("Stopped", kept) from None
+            task.close()  # which may take what was begun away
+            left = where is None or where.exists()
+            raise HgvizError("Stopped", kept if left else "nothing was left") from None
         finally:
             task.close()
 

@@ -14,6 +14,7 @@ from hgviz.analysis import heads
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
 from hgviz.figures import FIGURES, Spec
 from hgviz.store import write_capture, write_study
+from hgviz.tasks import opening
 from tests.figures.test_charts import study_of
 from tests.studying import make_study
 
@@ -104,6 +105,8 @@ def test_verbs_of_the_window_are_handed_over(capfd):
         ("capture", "model", "-o", "x.h5"),
         ("capture", "model", "-o", "x.h5", "--text", "a", "--text-file", "b"),
         ("capture", "model", "-o", "x.h5", "--text", "a", "--dtype", "int8"),
+        ("capture", "model", "-o", "x.pdf", "--text", "a"),
+        ("importance", "model", "--data", "x.tsv", "-o", "x.CSV"),
         ("map", "x.h5", "--layer", "0", "--head", "0", "-o", "x.txt"),
         ("map", "x.h5", "--layer", "-1", "--head", "0", "-o", "x.npy"),
         ("map", "x.h5", "--layer", "0", "--head", "0", "--rows", "5:2", "-o", "x.npy"),
@@ -167,9 +170,27 @@ def test_ctrl_c_says_in_one_line_what_is_kept(run, model, monkeypatch, tmp_path)
 
     monkeypatch.setattr(tasks, "capture", interrupted)
     code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
+    assert (code, error) == (1, "Stopped. Nothing was left.\n")  # before the first layer
+    (tmp_path / "x.h5.part").touch()
+    code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
     assert code == 1
     assert len(error.splitlines()) == 1
     assert error.startswith("Stopped.") and "x.h5.part" in error
+
+
+def test_a_capture_is_not_given_a_text_again(run, saved, tmp_path):
+    code, _, error = run("logits", saved, "--text", "a", "-o", tmp_path / "x.npy")
+    assert code == 2 and "is a capture, which has its text" in error
+
+
+def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monkeypatch):
+    def closed(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(opening, "open", closed, raising=False)
+    with pytest.raises(HgvizError) as caught:
+        tasks.kind_of(saved)
+    assert caught.value.why == "Permission denied" and "owner" in caught.value.do
 
 
 def test_ctrl_c_outside_a_task_is_one_line(run, monkeypatch):

@@ -188,7 +188,7 @@ def test_a_corpus_goes_with_no_other_text(capsys, more):
 
 @pytest.mark.parametrize("option", ["--corpus", "--text-file", "--ids"])
 def test_what_is_read_is_never_replaced(tmp_path, capsys, option):
-    path = given(tmp_path, "a.txt", "One text.\n")
+    path = given(tmp_path, "a", "One text.\n")
     assert run("capture", "model", option, path, "-o", path, "--force") == 2
     assert "names the file that is read" in capsys.readouterr().err
     assert path.read_text() == "One text.\n"

@@ -247,6 +247,14 @@ def test_a_file_that_is_no_study_is_not_touched(run, tmp_path, model, data, capt
     assert "cannot be written" in said
 
 
+def test_what_trainings_learned_is_asked_for_before_anything_is_measured(
+    run, tmp_path, model, data
+):
+    out = tmp_path / "s.h5"
+    code, _, err = run("importance", model, "--data", data, "-o", out, "--method", "gates")
+    assert code == 2 and "name them by --gates" in err and not out.exists()
+
+
 def test_a_study_of_an_older_version_is_told(run, tmp_path, model, data):
     out = tmp_path / "s.h5"
     measured(run, model, "--data", data, "-o", out)

@@ -139,6 +139,8 @@ def logits(
             )
         terminal.write(out, opened.logits)
         return
+    if tasks.kind_of(source) == "capture":
+        raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
     model = terminal.run(tasks.load(source, device), f"Opening {source.name}")
     prompt, second = tasks.prompt_from(model, text, text_file, target=target)
     if generate is not None:

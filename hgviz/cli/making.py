@@ -22,6 +22,7 @@ from hgviz.cli.options import (
     Target,
     TextColumn,
     TextPair,
+    no_other,
 )
 from hgviz.resources import bundled
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 def capture(
     model: Checkpoint,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT.h5", help="Where to.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=no_other, help="Where to.")
+    ],
     text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,
     text_pair: TextPair = None,
     target: Target = None,
@@ -122,17 +125,18 @@ def capture(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )
     chosen = tasks.heads_from(off, loaded.spec)
-    kept = f"What was done is kept in {out}.part; the same command goes on from there"
+    part = Path(f"{out}.part")
+    kept = f"What was done is kept in {part}; the same command goes on from there"
     if corpus is not None:
         origin = tasks.Origin(model, device, dtype, masking, activation)
         spread = tasks.Spread(scheduler, out, (origin,), corpus) if scheduler else None
         many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread)
-        terminal.say(_closing(out, terminal.run(many, "Capturing", kept)))
+        terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target, boundaries)
     if generate is None:
         task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)
-        terminal.say(_closing(out, terminal.run(task, "Capturing", kept)))
+        terminal.say(_closing(out, terminal.run(task, "Capturing", kept, part)))
         return
     task = tasks.generate(
         loaded, prompt, generate, out, chosen, force, second, seed, temperature or 1.0, dense
@@ -166,7 +170,7 @@ def train(
     from hgviz import tasks
 
     kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
-    report = terminal.run(tasks.train(config, out), "Training", kept)
+    report = terminal.run(tasks.train(config, out), "Training", kept, out)
     words = report.metric.replace("_", " ")
     before = ", ".join(f"{name} {one[report.metric]:.3f}" for name, one in report.before.items())
     came = f" ({before})" if before else ""

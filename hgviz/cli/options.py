@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from hgviz.recipe import Recipe
 
 
+OTHERS = {
+    ".csv", ".html", ".json", ".npy", ".npz", ".pdf", ".png", ".safetensors", ".svg", ".tex",
+    ".toml", ".tsv", ".txt",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """What the verbs of the window do; __main__ brings it, since no face knows the other."""
@@ -47,6 +53,14 @@ def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
         return path
 
     return check
+
+
+def no_other(path: Path) -> Path:
+    """A check of the option that names a capture or a study: not the ending of another file."""
+    ending = path.suffix.lower()
+    if ending in OTHERS:
+        raise typer.BadParameter(f"{path.name} is written as HDF5: end it in .h5, not {ending}.")
+    return path
 
 
 def require_unread(out: Path | None, *given: Path | None) -> None:

@@ -20,6 +20,7 @@ from hgviz.cli.options import (
     Off,
     Scheduler,
     TextColumn,
+    no_other,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "chan
 def importance(
     model: Checkpoint,
     data: Data,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="STUDY.h5", help="Where to.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="STUDY.h5", callback=no_other, help="Where to.")
+    ],
     method: Annotated[
         Method | None,
         typer.Option(
@@ -84,6 +87,8 @@ def importance(
     name = method or SCORE
     loaded = _load(model, device, activation)
     learned = tasks.learned(gates or [], loaded.spec)
+    if name in LEARNED and not learned and (force or not out.exists()):
+        raise typer.BadParameter(f"{name} is what trainings learned: name them by --gates.")
     trials = _trials(loaded, data, text_column, label_column, _heads(off, loaded), limit)
     needs = METHODS[name].needs
     wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})

@@ -151,19 +151,23 @@ def spare_a_core() -> None:
 
 
 def keep_memory() -> None:
-    """Have glibc hold on to what is freed, up to 128 MB.
+    """Have glibc hold on to what is freed, up to 128 MB, and keep it in one place.
 
     What a picture is put together in is freed after every frame. Handing it to the system and
-    asking for it again, page by page, took longer than the picture itself: 12 ms against 4.
+    asking for it again, page by page, took longer than the picture itself: 12 ms against 4. Heaps
+    of their own for each of the many threads keep gaps that no other thread fills: 200 MB after
+    5,000 deeds in 50 windows.
     """
     if sys.platform == "linux":
         import ctypes
 
-        trim, own_pages = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+        # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX
+        trim, own_pages, arenas = -1, -3, -8
         with suppress(OSError, AttributeError):  # another C library
             mallopt = ctypes.CDLL(None).mallopt
             mallopt(trim, 128 << 20)
             mallopt(own_pages, 32 << 20)
+            mallopt(arenas, 2)
 
 
 def wants_dark(choice: str) -> bool:

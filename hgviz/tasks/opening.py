@@ -21,12 +21,16 @@ Path_ = str | Path
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
     from hgviz.models.formats.cache import settled
+    from hgviz.models.formats.readers import path_errors, recognises
     from hgviz.store import is_capture, is_study
     from hgviz.store.sweep import is_sweep
 
     path = settled(path)
     if not os.path.lexists(path):
         raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
+    if os.path.isfile(path):
+        with path_errors(path), open(path, "rb"):
+            pass  # else what cannot be read is taken for nothing known
     if is_capture(path):
         return "capture"
     if is_study(path):
@@ -34,8 +38,6 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     if is_sweep(path):
         return "sweep"
     _require_no_sweep(path)
-    from hgviz.models.formats.readers import recognises
-
     if recognises(path):
         return "checkpoint"
     raise HgvizError(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, Step, Task
+from hgviz.errors import unusable
 from hgviz.resources import bundled
 from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
 from hgviz.tasks.opening import Path_
@@ -266,7 +267,7 @@ def digest_of_file(path: Path_) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise HgvizError(f"cannot read {path}", (error.strerror or str(error)).lower()) from error
+        raise unusable(f"cannot read {path}", error) from error
 
 
 def digest_of_model(found: Checkpoint) -> str:

@@ -632,6 +632,23 @@ def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
         assert set(sources) == {here, *(one.source for one in beside)}
 
 
+def test_what_was_shown_while_nobody_saw_it_is_not_read_as_the_map_before(app, small):
+    larger = make_capture("The sand runs. " * 160, heads=1, strides=(1,))
+    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        asked = []
+        view._supply._readers.want = lambda work, **_: asked.append(list(work))
+        view.hide()
+        session.put(capture=larger)
+        view.settle()
+        view._supply._read([])  # the heads beside the one that was looked at are open by now
+        assert not asked
+        view.show()
+        view.settle()
+        view.tiles.clear()
+        view._supply._read([])
+        assert {part.key.source for part in asked[-1]} == {view._opened.source}
+
+
 def test_what_is_off_screen_is_not_read_in_a_hurry_but_follows(app):
     capture = make_capture("The sand runs. " * 160, heads=1, strides=(1,))
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):

@@ -67,6 +67,20 @@ def test_columns_can_be_named_or_counted(tmp_path):
     assert pairs(read_rows(path, "b", "id"))[0] == ("one", "1")
 
 
+def test_of_two_columns_without_names_one_may_be_counted(tmp_path):
+    path = write(tmp_path, "a.tsv", "one film\tgood\nanother\tbad\na third\tgood\n")
+    assert pairs(read_rows(path, "", "1"))[0] == ("one film", "good")
+    assert pairs(read_rows(path, "0", ""))[0] == ("one film", "good")
+    assert pairs(read_rows(path, "1", ""))[0] == ("good", "one film")
+    with pytest.raises(HgvizError, match="has no column '2'"):
+        read_rows(path, "", "2")
+    with pytest.raises(HgvizError, match="has no column 'mood'"):
+        read_rows(path, "0", "mood")
+    three = write(tmp_path, "b.tsv", "1\tx\tpos\n2\ty\tneg\n")
+    with pytest.raises(HgvizError, match="does not say which"):
+        read_rows(three, "", "2")
+
+
 def test_classes_are_in_order_of_value_or_of_the_alphabet(tmp_path):
     numbers = read_rows(write(tmp_path, "a.tsv", tabs([("a", "10"), ("b", "9"), ("c", "9")])))
     assert numbers.classes == ("9", "10")

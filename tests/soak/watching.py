@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import os
 import sys
 import threading
@@ -72,7 +73,8 @@ def _open_files() -> list[str]:
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """Collect what nobody foresaw: exceptions of slots, threads and lanes, warnings of Qt.
+    """Collect what nobody foresaw: exceptions of slots, threads and lanes, also those that a pane
+    or a dialog told of, and warnings of Qt.
 
     An error of three lines is none of them: that is how the program says what is wrong.
     """
@@ -98,6 +100,9 @@ def watched() -> Iterator[list[str]]:
             found.append(f"{job.title}: {''.join(traceback.format_exception(value))}")
         tell(job, listener, value)
 
+    log, handler = logging.getLogger("hgviz.window"), logging.Handler(logging.ERROR)
+    handler.emit = lambda told: found.append(handler.format(told))  # type: ignore[method-assign]
+    log.addHandler(handler)
     hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
     sys.excepthook, sys.unraisablehook, threading.excepthook = uncaught, lost, in_thread
     before = qInstallMessageHandler(of_qt)
@@ -105,6 +110,7 @@ def watched() -> Iterator[list[str]]:
     try:
         yield found
     finally:
+        log.removeHandler(handler)
         Job._tell = tell
         qInstallMessageHandler(before)
         sys.excepthook, sys.unraisablehook, threading.excepthook = hooks

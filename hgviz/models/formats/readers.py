@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
+from hgviz.errors import unusable
 from hgviz.models.formats.cache import called, settled
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ def located(path: Path) -> tuple[Path, Path | None]:
         if path.is_dir():
             return path / CONFIG, None
         if not path.exists():
-            raise HgvizError(f"{shown(path)} could not be opened", "there is no such file")
+            what = f"{shown(path)} could not be opened"
+            raise HgvizError(what, "there is no such file", "Check the path")
         if path.name == CONFIG:
             return path, None
         if _weighs(path):
@@ -234,7 +236,8 @@ def read_config(path: Path, most: int = MOST_CONFIG) -> dict[str, Any]:
     """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
     with path_errors(path):
         if not path.is_file():
-            raise HgvizError(f"{shown(path)} could not be read", "there is no such file")
+            what = f"{shown(path)} could not be read"
+            raise HgvizError(what, "there is no such file", "Check the path")
         with path.open("rb") as file:
             data = file.read(most + 1)
     if len(data) > most:
@@ -288,7 +291,7 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HgvizError(f"{shown(path)} {what}", error.strerror or line_of(error)) from None
+        raise unusable(f"{shown(path)} {what}", error) from None
     except (MemoryError, OverflowError):
         raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
 

@@ -251,7 +251,8 @@ def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
         body, at = table, (int(text), int(label))
         body = body[1:] if _is_header(body, at[1]) else body
     elif text or label:
-        raise _no_column(name, text or label, head)
+        at = _beside(head, name, text, label)
+        body = table[1:] if _is_header(table, at[1]) else table
     elif len(head) == 2:
         body, at = guessed(table, name)
     else:
@@ -277,6 +278,20 @@ def _chosen(
     if not (text and label) or text == label:
         raise _unclear(name, keys)
     return text, label
+
+
+def _beside(head: Sequence[str], name: str, text: str, label: str) -> tuple[int, int]:
+    """Where text and label are in rows without names, one of them by its number: of two columns
+    the other one is beside it.
+    """
+    given = [one for one in (text, label) if one]
+    wrong = (one for one in given if not one.isdecimal() or int(one) >= len(head))
+    if (one := next(wrong, None)) is not None:
+        raise _no_column(name, one, head)
+    if len(head) != 2:
+        raise _unclear(name, head)
+    at = int(given[0])
+    return (at, 1 - at) if text else (1 - at, at)
 
 
 def _by_number(column: str, keys: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
+from hgviz.errors import unusable
 from hgviz.models.formats.patience import within
 from hgviz.models.formats.readers import line_of
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
@@ -229,7 +230,7 @@ def read_text(path: str | Path) -> str:
     path = Path(path)
     data = read_bytes(path, MOST_TEXT)
     if not data:
-        raise HgvizError(f"{path.name} is empty", "there is nothing to attend to")
+        raise HgvizError(f"{path.name} is empty", "there is nothing to attend to", "Give some text")
     return decoded(path, data)
 
 
@@ -325,7 +326,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise HgvizError(f"{path.name} could not be read", error.strerror or str(error)) from None
+        raise unusable(f"{path.name} could not be read", error) from None
     if len(data) > most:
         raise HgvizError(f"{path.name} is too large", f"the limit is {most // 2**20:,} MB")
     return data

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hgviz.core import HgvizError
+from hgviz.errors import unusable
 from hgviz.models.config import PRESETS, Config, TransformerConfig
 from hgviz.models.texts.labelled import Rows, read_rows
 from hgviz.models.training.plan import Plan
@@ -86,4 +86,4 @@ def _bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
+        raise unusable(f"cannot read {path}", error) from error

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, ModelSpec, Off, heads_named
+from hgviz.errors import unusable
 from hgviz.study import Learned
 
 GATES = "gates.json"
@@ -72,7 +73,7 @@ def _read(file: Path) -> _Gates:
     try:
         found = msgspec.json.decode(file.read_bytes(), type=_Gates)
     except OSError as error:
-        raise HgvizError(f"cannot read {file}", error.strerror or str(error)) from error
+        raise unusable(f"cannot read {file}", error) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HgvizError(
             f"{file} holds no gates", str(error), f"Choose the {GATES} that hgviz train wrote"

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,20 @@ def train(
     Report has them.
     """
     out = Path(folder)
+    made = [one for one in (out, *out.parents) if not one.exists()]
     out.mkdir(parents=True, exist_ok=True)
-    if plan.recipe.threads:
-        torch.set_num_threads(plan.recipe.threads)
-    found = _found(out, plan)
-    yield Step(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
-    start = begin(plan, out, found["state"]["before"] if found else None)
-    optimiser = _optimiser(start, plan)
+    try:
+        if plan.recipe.threads:
+            torch.set_num_threads(plan.recipe.threads)
+        found = _found(out, plan)
+        yield Step(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
+        start = begin(plan, out, found["state"]["before"] if found else None)
+        optimiser = _optimiser(start, plan)
+    except BaseException:  # nothing is begun: no empty folder stays
+        with suppress(OSError):
+            for one in made:
+                one.rmdir()
+        raise
     if found:
         state = _resume(found, start, optimiser)
     else:

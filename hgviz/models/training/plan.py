@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from hgviz.core import HgvizError
+from hgviz.errors import unusable
 from hgviz.models.devices import device_of
 from hgviz.resources import bundled
 
@@ -122,7 +123,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         with open(path, "rb") as file:
             told = tomllib.load(file)
     except OSError as error:
-        raise HgvizError(f"cannot read {path}", error.strerror or str(error)) from error
+        raise unusable(f"cannot read {path}", error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise _no_plan(str(path), error) from error
     return checked(told, Path(path).resolve().parent, str(path))

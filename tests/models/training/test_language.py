@@ -154,8 +154,9 @@ def test_the_rate_warms_up_and_falls_to_its_floor():
 def test_a_wrong_training_file_is_one_clear_line(plan, tmp_path, change, message):
     (tmp_path / "wrong.toml").write_text(PLAN.replace(*change))
     with pytest.raises(HgvizError, match=message) as caught:
-        finish(train(read_plan(tmp_path / "wrong.toml"), tmp_path / "out"))
+        finish(train(read_plan(tmp_path / "wrong.toml"), tmp_path / "new" / "out"))
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "new").exists()
 
 
 def test_every_sample_says_how_it_was_trained():
