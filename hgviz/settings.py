@@ -19,10 +19,11 @@ class Settings(msgspec.Struct, frozen=True):
 
     One with a title can be changed in the preferences, under it, with its description beneath;
     extra "from" names the table its values stand in, where the type does not say them. Of the rest,
-    geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
-    file was opened from or saved to; recent the files opened last and used the actions found last,
-    the newest first; panels the order of the docks, folded those of which only the head shows;
-    welcomed whether the things to try first were put away. Empty: nothing chosen yet.
+    geometry and docks are what Qt saved of the window, in base 64; shown_at is where docks that are
+    hidden come back to, folder the last one that a file was opened from or saved to; recent the
+    files opened last and used the actions found last, the newest first; panels the order of the
+    docks, folded those of which only the head shows; welcomed whether the things to try first were
+    put away. Empty: nothing chosen yet.
     """
 
     theme: Annotated[
@@ -69,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True):
             description="Without a file to open, the last session comes back.",
         ),
     ] = True
+    shown_at: Literal["right", "left"] = "right"
     geometry: str = ""
     docks: str = ""
     folder: str = ""

@@ -83,7 +83,7 @@ ACTIONS = (
     Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", why.text_before, 2),
     Action("tokens", "Slots, or the tokens behind them", "eye", ("Alt+K",), "View", why.slotted, 2),
     Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", why.always, 3),
-    Action("docks", "Show or hide the docks", "table", ("Ctrl+B",), "View", why.always, 3),
+    Action("docks", "Show or hide the docks", "table", ("Ctrl+B",), "View", why.docked, 3),
     Action("reset_layout", "Reset the layout", "undo", ("Alt+0",), "View", why.always, 3),
     Action("full_screen", "Full screen", "fit", ("F11",), "View", why.always, 3),
     Action("look_map", "Look: map", "table", ("Alt+1",), "View", why.capture, 4),

@@ -43,6 +43,10 @@ def ask_where(
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     long = (one for one in FORMATS if name.endswith(f".{one}"))  # .tikz.tex is one ending
     dialog.setDefaultSuffix(next(long, name.rpartition(".")[2]))
+    # the names of kinds such as "To print (*.pdf)" end in their ending
+    dialog.filterSelected.connect(
+        lambda kind: dialog.setDefaultSuffix(kind.rpartition("*.")[2].rstrip(")"))
+    )
     dialog.selectFile("".join(one if one.isalnum() or one in "-_." else "-" for one in name))
     _open(dialog, chosen)
 

@@ -58,6 +58,7 @@ class Capturing:
         self._newest: opening.Written | None = None
         self._first: int | None = None  # the first token that was written before
         self._shown = 0.0
+        self._ids = ""  # what was captured last, where that was a file of them
 
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
@@ -173,9 +174,15 @@ class Capturing:
             opening.capture_text(wish, model),
             on_step=self._part,
             on_done=partial(self._done, then),
-            on_error=partial(self._failed, on_error or self.working.on_error),
+            on_error=partial(self._not_read, wish, on_error or self.working.on_error),
             keeps=keeps_words(0),
         )
+
+    def _not_read(self, wish: opening.Wish, on_error: OnError, error: BaseException) -> None:
+        """Ids that were not captured are not what the next capture is of."""
+        if wish.ids != self._ids and self.session.ids == wish.ids:
+            self.session.put(ids=self._ids)
+        self._failed(on_error, error)
 
     def _failed(self, on_error: OnError, error: BaseException) -> None:
         """A model that cannot read the text is open all the same; then the text can be changed."""
@@ -193,6 +200,7 @@ class Capturing:
             named = trained_as(self.session.sweep, wish.path) or opening.name_of(wish.path)
             self._opened_before[wish.path] = named
             self.session.put(ids="")
+            self._ids = ""
         self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
 
     def _part(self, step: Step) -> None:
@@ -212,6 +220,7 @@ class Capturing:
     ) -> None:
         wish, model, capture = result
         self._open(wish, model)
+        self._ids = wish.ids
         self._take(capture)
         self.measure()
         if then is not None:

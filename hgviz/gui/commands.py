@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
@@ -18,7 +19,7 @@ from hgviz.gui.asking import ask_for
 from hgviz.gui.attribution.asking import Explaining
 from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
-from hgviz.gui.compare.commands import CompareCommands
+from hgviz.gui.compare.commands import REPORT, CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.cutting import CutCommands
@@ -120,7 +121,7 @@ class Commands(
 
     def say(self, words: str) -> None:
         """Say something in the status bar."""
-        self.window.chosen_words.say(words)
+        self.window.chosen_words.tell(words)
 
     # --- File -------------------------------------------------------------------------------------
 
@@ -250,6 +251,7 @@ class Commands(
     def find_text(self) -> None:
         """Search the texts of the corpus."""
         self.session.put(mode="inspect")
+        self.show_docks()
         next(one for one in self.views if isinstance(one, TextsPanel)).search()
 
     def inspect(self) -> None:
@@ -321,7 +323,7 @@ class Commands(
     def full_screen(self) -> None:
         """The whole screen, or back."""
         window = self.window
-        (window.showNormal if window.isFullScreen() else window.showFullScreen)()
+        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
     # --- Analyse ----------------------------------------------------------------------------------
 
@@ -343,20 +345,11 @@ class Commands(
 
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
-        if key == "capture":
-            self.capturing.stop()
-        elif key in (MEASURE, CURVE, TIMES):
-            self.pruning.stop_measuring()
-        elif key == BESIDE:
-            self.comparing.stop()
-        elif key == TUNE:
-            self.tuning.stop()
-        elif key == REMOVE:
-            self.removing.stop()
-        elif key == RUN:
-            self.stop_sweep()
-        else:
-            self.working.stop(key)
+        stops = dict.fromkeys((MEASURE, CURVE, TIMES), self.pruning.stop_measuring) | {
+            "capture": self.capturing.stop, BESIDE: self.comparing.stop, TUNE: self.tuning.stop,
+            REMOVE: self.removing.stop, RUN: self.stop_sweep, REPORT: self.stop_report,
+        }  # fmt: skip
+        stops.get(key, partial(self.working.stop, key))()
 
     # --- errors and files -------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from hgviz.gui import theme
 from hgviz.gui.language import tr
 
 GAP = 5  # px between an icon and its words
+STAYS = 2500  # ms that what somebody is told stays in the status bar at least
 
 
 class Words(QLabel):
@@ -72,6 +73,32 @@ class Words(QLabel):
         )
         self.setText(shown)
         self.setToolTip(tip(self.full) if shown != self.full else "")
+
+
+class StatusLine(Words):
+    """Words of what is looked at; what somebody is told stays for a while before these go on."""
+
+    went_on = Signal()  # the while is over
+    _stays: QTimer | None = None
+
+    def tell(self, text: str) -> None:
+        """Show what came of something that was done."""
+        if self._stays is None:
+            self._stays = QTimer(self, singleShot=True, interval=STAYS)
+            self._stays.timeout.connect(self.went_on)
+        self._stays.stop()
+        self.say(text)
+        self._stays.start()
+
+    def say(self, text: str) -> None:
+        """Show a text, but not over what somebody was told a moment ago."""
+        if self._stays is None or not self._stays.isActive():
+            super().say(text)
+
+    def go_on(self) -> None:
+        """What was told was long enough there."""
+        if self._stays is not None:
+            self._stays.stop()
 
 
 def tip(words: str) -> str:

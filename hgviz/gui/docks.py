@@ -161,7 +161,7 @@ class Section(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("What am I looking at?"), self._explain)
-        menu.addAction(tr("Copy as picture"), self.panel.copy)
+        menu.addAction(tr("Copy as picture"), self.panel.copy).setEnabled(not self.folded)
         menu.addAction(tr("Unfold") if self.folded else tr("Fold away"), self._toggle)
         menu.addSeparator()
         menu.addAction(tr("Move up"), self._up)

@@ -69,7 +69,7 @@ class InspectPage(QWidget):
             for number, stretch in enumerate(stretches):
                 panes.setStretchFactor(number, stretch)
         self.column.setFixedWidth(DOCKS)
-        self._side = "right"
+        self._side = self.shown_at = "right"  # and where docks that are hidden come back to
         self.tabs.hide()
         self.tabbed.setMinimumSize(240, 160)
         column = QVBoxLayout(self)
@@ -117,7 +117,9 @@ class InspectPage(QWidget):
     def put_docks(self, side: str) -> None:
         """Have the docks at the right or the left of the pictures, or hidden."""
         self._side = side
-        self.across.insertWidget(0 if side == "left" else 2, self.column)
+        if side != "hidden":
+            self.shown_at = side
+            self.across.insertWidget(0 if side == "left" else 2, self.column)
         self._show_docks()
 
     @property

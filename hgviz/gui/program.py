@@ -92,6 +92,7 @@ class Program:
         self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.hourglass.shaded.connect(self.commands.shade)
+        self.inspect.hourglass.export_wanted.connect(self._export_map)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
         self.chip, self.taskbar = JobChip(), Taskbar()
         frame.statusBar().insertWidget(1, self.chip)
@@ -220,6 +221,10 @@ class Program:
                 view.bind(self.session, self.lanes)
                 view.asked.connect(partial(self.commands.run_for, view))
 
+    def _export_map(self) -> None:
+        self.session.put(look="map")
+        self.commands.run_for(self.inspect.map, "export")
+
     def _heard(self, name: str) -> None:
         if name == "dark":
             theme.apply(self._app, self.session.dark)
@@ -245,6 +250,9 @@ class Program:
             "recent",
             "sweep",
             "cell",
+            "facts",
+            "score",
+            "per",
         ):
             self._show_state()
         if name in ("recent", "gone"):

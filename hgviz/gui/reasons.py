@@ -26,6 +26,10 @@ def always(session: Session) -> str:
     return ""
 
 
+def docked(session: Session) -> str:
+    return "" if session.mode == "inspect" else "The docks are on the page Inspect"
+
+
 def model(session: Session) -> str:
     return "" if session.spec else "Needs a model: open one first"
 

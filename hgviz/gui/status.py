@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.compare.texts import Reader
     from hgviz.gui.compare.told import Told
-    from hgviz.gui.controls import Words
+    from hgviz.gui.controls import StatusLine, Words
     from hgviz.session import Session
     from hgviz.study import Study
 
@@ -31,7 +31,7 @@ DEVICES = {"cpu": "CPU", "cuda": "GPU", "mps": "GPU (mps)"}
 class Status(QObject):
     """Keeps the two texts of the status bar in step with the session."""
 
-    def __init__(self, left: Words, right: Words, session: Session, lanes: Lanes) -> None:
+    def __init__(self, left: StatusLine, right: Words, session: Session, lanes: Lanes) -> None:
         super().__init__(left)
         self._left, self._right = left, right
         self._session, self._lanes = session, lanes
@@ -39,6 +39,7 @@ class Status(QObject):
         self._wait = QTimer(self, singleShot=True, interval=30)
         self._wait.timeout.connect(self._ask)
         session.changed.connect(self._heard)
+        left.went_on.connect(self._wait.start)
         self._heard("capture")
 
     def close(self) -> None:
@@ -49,6 +50,7 @@ class Status(QObject):
     def settle(self) -> None:
         """Read and say it now, in this thread."""
         self._wait.stop()
+        self._left.go_on()
         self._lanes.files.cancel("status")  # an earlier answer would come after this one
         if self._session.capture is not None and self._session.mode == "inspect":
             shown = self._session.hover or self._session.selection
@@ -66,6 +68,8 @@ class Status(QObject):
             self._right.say(
                 said or (study_words(study) if opened else made_words(self._session.capture))
             )
+        if name == "hover":
+            self._left.go_on()
         if name in ("capture", "model", "selection", "hover", "mode", "beside"):
             self._wait.start()
 

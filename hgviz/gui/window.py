@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import menus, theme
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, Words, line, tip
+from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, StatusLine, Words, line, tip
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Window(QMainWindow):
         column.addWidget(self.toolbar)
         column.addWidget(self.pages, 1)
         self.setCentralWidget(middle)
-        self.chosen_words = Words(factor=0.92, kind="secondary")
+        self.chosen_words = StatusLine(factor=0.92, kind="secondary")
         self.made_words = Words(factor=0.92, kind="secondary")
         self.made_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         bar = self.statusBar()

@@ -13,6 +13,7 @@ from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui import commands, opening
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.asking import ask_where
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.composing import ExchangeDialog
@@ -345,3 +346,19 @@ def test_a_report_needs_both_sides(capture):
     session.put(capture=capture)
     session.put(checkpoint="a", beside=capture, other=Other("model", path="b"))
     assert not reportable(session)
+
+
+def test_a_report_that_is_stopped_says_so(program):
+    program.commands.drop("report")
+    assert program.frame.chosen_words.full == "Stopped: no report is written"
+
+
+def test_a_name_without_an_ending_gets_that_of_the_kind(program):
+    ask_where(program.frame, "Report", "To read (*.html);;To print (*.pdf)", "a.html", print)
+    (dialog,) = program.frame.findChildren(QFileDialog)
+    assert dialog.defaultSuffix() == "html"
+    dialog.filterSelected.emit("To print (*.pdf)")
+    assert dialog.defaultSuffix() == "pdf"
+    dialog.filterSelected.emit("TikZ (*.tikz.tex)")
+    assert dialog.defaultSuffix() == "tikz.tex"
+    dialog.close()

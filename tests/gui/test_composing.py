@@ -166,6 +166,21 @@ def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders
     program.settle()
 
 
+def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tmp_path, until):
+    program.session.put(text="the film")
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.capture is not None and idle(program))
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    bad.write_text("[")
+    good.write_text(json.dumps({"input_ids": [3, 1, 4]}))
+    for path, ids in ((bad, ""), (good, str(good)), (bad, str(good))):
+        program.commands.prompting.capture_ids(str(path))
+        until(lambda: idle(program))
+        assert program.session.ids == ids
+    assert len(errors(program)) == 2
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4]
+
+
 def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
     listener = model("listener")
     with pytest.raises(opening.UnreadError) as raised:

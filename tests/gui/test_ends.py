@@ -281,6 +281,17 @@ def test_b_of_compare_is_what_the_model_finds(window, own, act):
     assert session.beside is session.own
 
 
+def test_where_a_is_what_the_model_finds_too_that_is_said(window, own, act):
+    session = window.session
+    act(window.commands.run, "cut_words")
+    act(window.commands.comparing.choose, Other("segments"))
+    assert session.beside is own
+    act(window.commands.run, "uncut")
+    act(lambda: None)
+    assert session.capture is session.own is session.beside
+    assert (sides_of(session).a, sides_of(session).note[:4]) == ("A", "Both")
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 

@@ -264,6 +264,24 @@ def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
     assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
 
 
+def test_finding_a_text_shows_docks_that_are_hidden(corpus):
+    corpus.commands.run("docks")
+    assert corpus.inspect.side == "hidden"
+    corpus.commands.run("find_text")
+    QApplication.processEvents()
+    assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
+
+
+def test_one_text_that_is_saved_leaves_the_others_where_they_are(corpus, until, tmp_path):
+    session, path = corpus.session, tmp_path / "one.h5"
+    corpus.commands._save(session.capture, str(path))
+    until(lambda: "Saved" in corpus.frame.chosen_words.full and path.exists())
+    assert session.capture.path == "many.h5"
+    corpus.commands.run("next_text")
+    until(lambda: session.capture.item == 2 and not busy(corpus))
+    assert corpus.asked[-1] == ("many.h5", 2)
+
+
 # --- capturing a file of texts --------------------------------------------------------------------
 
 

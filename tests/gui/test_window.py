@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.commands import Commands
+from hgviz.gui.exporting.dialog import ExportDialog
 
 
 def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):
@@ -197,6 +198,51 @@ def test_the_status_bar_says_the_selection_in_words(opened):
     count = len(opened.session.capture.prompt)
     assert f"{count} bytes captured" in opened.frame.made_words.full
     assert opened.frame.made_words.full.endswith("CPU, float32")
+
+
+def test_what_somebody_is_told_stays_a_while_and_goes_with_the_pointer(opened, qtbot):
+    words, session = opened.frame.chosen_words, opened.session
+    opened.commands.say("Saved it")
+    session.put(selection=Selection(0, 0, 20, 10))
+    qtbot.wait(200)
+    assert words.full == "Saved it"
+    words._stays.setInterval(1)
+    opened.commands.say("And this")
+    qtbot.waitUntil(lambda: words.full.startswith("Head 0.0   ·   query 20"), timeout=30_000)
+    words._stays.setInterval(60_000)
+    opened.commands.say("Once more")
+    session.put(hover=Selection(0, 1, 20, 10))
+    qtbot.waitUntil(lambda: words.full.startswith("Head 0.1   ·   query 20"), timeout=30_000)
+
+
+def test_full_screen_gives_back_the_window_as_it_was(opened):
+    for shown, state in (
+        (opened.frame.showMaximized, Qt.WindowState.WindowMaximized),
+        (opened.frame.showNormal, Qt.WindowState.WindowNoState),
+    ):
+        shown()
+        opened.commands.run("full_screen")
+        assert opened.frame.isFullScreen()
+        opened.commands.run("full_screen")
+        assert opened.frame.windowState() == state
+
+
+def test_what_heads_do_is_an_action_as_soon_as_they_are_measured(opened):
+    session, facts = opened.session, opened.session.facts
+    action = opened.frame.actions_by_name["table"]
+    session.put(facts={})
+    assert not action.isEnabled()
+    session.put(facts=facts)
+    assert action.isEnabled()
+
+
+def test_the_menu_of_a_head_exports_its_map(opened):
+    menu = opened.inspect.hourglass.menu(HeadId(0, 1))
+    next(one for one in menu.actions() if one.text() == "Export map…").trigger()
+    (dialog,) = opened.frame.findChildren(ExportDialog)
+    assert dialog.choices.kind.currentData() == "map"
+    assert dialog.choices.spec.selection.head_id == HeadId(0, 1)
+    dialog.finish()
 
 
 def test_the_window_opens_where_it_was(program):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hgviz.gui.working import Working
     from hgviz.session import Session
 
+REPORT = "report"  # the key of its job
+
 
 class CompareCommands:
     """Chooses the sides of a comparison, for a window."""
@@ -116,10 +118,15 @@ class CompareCommands:
         asked = reporting.Asked.of(self.session, data, settings.load().device, out)
         title = f"Report on A and B, {Path(out).name}"
         self.working.start(
-            self.lanes.engine, reporting.REPORT, title, asked.task(),
+            self.lanes.engine, REPORT, title, asked.task(),
             lambda path: self.say(tr("The report is written: {path}", path=path)),
             on_step=lambda step: self.say(reporting.told(step)),
         )  # fmt: skip
+
+    def stop_report(self) -> None:
+        """Leave the report on A and B."""
+        self.working.stop(REPORT)
+        self.say(tr("Stopped: no report is written"))
 
     def _ask_side(self, kind: str) -> None:
         from hgviz.gui.compare.choosing import CompareDialog

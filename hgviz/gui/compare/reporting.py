@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session import Session
 
-REPORT = "report"
 KINDS = "To read (*.html);;To print (*.pdf)"
 NO_MODELS = {
     "text": "B is another text: a report is of two models",

@@ -170,6 +170,11 @@ class KeepingCommands:
         """Hide the docks, or show them again."""
         self._keep(side=self.laying.turn())
 
+    def show_docks(self) -> None:
+        """Show the docks where they are hidden."""
+        if self.laying.page.side == "hidden":
+            self.docks()
+
     def reset_layout(self) -> None:
         """All panes and docks where they were at first."""
         self.laying.reset()
@@ -225,7 +230,8 @@ class KeepingCommands:
         )  # fmt: skip
 
     def _saved(self, capture: Capture, path: str) -> None:
-        self.session.lies_at(capture, path)
+        if not capture.items:  # of many texts one was written: the others stay where they are
+            self.session.lies_at(capture, path)
         self.opened_before[path] = opening.name_of(path)
         self.say(tr("Saved {path}", path=path))
 

@@ -20,10 +20,10 @@ class Laying:
 
     def __init__(self, frame: Window, page: InspectPage) -> None:
         self.frame, self.page = frame, page
-        self._shown = "right"  # the side that docks come back to
 
     def restore(self, kept: Settings) -> None:
         """As it was when the window closed."""
+        self.page.shown_at = kept.shown_at
         self.page.put_docks(kept.side)
         self.page.arrange(kept.panels, kept.folded)
         if kept.docks:
@@ -37,6 +37,7 @@ class Laying:
             "panels": self.page.column.order,
             "folded": self.page.column.folded,
             "side": self.page.side,
+            "shown_at": self.page.shown_at,
         }
 
     def layout(self) -> Layout:
@@ -69,9 +70,8 @@ class Laying:
     def turn(self) -> str:
         """Hide the docks, or show them where they were; gives the side they are at now."""
         if self.page.side == "hidden":
-            self.page.put_docks(self._shown)
+            self.page.put_docks(self.page.shown_at)
         else:
-            self._shown = self.page.side
             self.page.put_docks("hidden")
         return self.page.side
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hgviz import settings
+from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import Display, HeadId, HgvizError, Off, Selection
+from hgviz.core import Display, HeadId, HgvizError, Off, Selection, Step, Task
 from hgviz.gui import opening
 from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
 from hgviz.gui.language import tr
@@ -106,7 +106,15 @@ class Sessions:
         Restoring(self, checked.saved, paths).start()
 
     def open_together(self, paths: dict[str, str], page: str) -> None:
-        """Open things that belong together, by what each is for, on a page; the window stays."""
+        """Open things that belong together, by what each is for, on a page; the window stays, and
+        everything in it where the first of them cannot be opened.
+        """
+        first = paths.get("capture") or paths["model"]
+        commands, title = self.commands, f"Opening {opening.name_of(first)}"
+        done = partial(self._open_together, paths, page)
+        commands.working.start(commands.lanes.files, OPEN, title, _readable(first), done)
+
+    def _open_together(self, paths: dict[str, str], page: str, _: None) -> None:
         now, _ = gather(self.session, Layout())
         text = opening.text_for(paths.get("model", ""), self.session.text)
         blank = Saved(saved.FORMAT, saved.VERSION)
@@ -304,6 +312,19 @@ def _heads(names: tuple[str, ...]) -> list[HeadId]:
         if layer.isdecimal() and head.isdecimal() and len(name) < 20:
             found.append(HeadId(int(layer), int(head)))
     return found
+
+
+def _readable(path: str) -> Task[None]:
+    """Read a capture or what a checkpoint says of itself. Errors: HgvizError where that fails."""
+    yield Step(0, 1, "looking at the file")
+    if tasks.kind_of(path) == "capture":
+        from hgviz.store import open_capture
+
+        open_capture(path)
+    else:
+        from hgviz.models.formats.readers import read
+
+        read(path)
 
 
 def _no_capture(path: str) -> HgvizError:

@@ -103,9 +103,10 @@ class PrunePage(QWidget):
         self.heads.picked.connect(pruning.switch)
         self.heads.dropped.connect(pruning.drop)
         self.heads.renamed.connect(pruning.rename)
-        self.heads.told.connect(commands.say)
+        say = commands.window.chosen_words.say
+        self.heads.told.connect(say)
         for one in (self.curve, self.changed.table, self.slices.table):
-            one.told.connect(commands.say)
+            one.told.connect(say)
         for view in (self.heads, self.curve):
             view.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)

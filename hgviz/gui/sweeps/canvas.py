@@ -175,9 +175,10 @@ class Canvas(QWidget):
     def _heads(self, painter: QPainter, layout: Layout, geo: Geometry) -> None:
         now = theme.current()
         left, _ = self._origin
-        for name, first, end in layout.blocks:
-            x0, x1 = self._across(geo, first, end)
-            room = QRectF(x0, 8, max(x1 - x0, 24), KIND)
+        starts = [self._across(geo, first, end)[0] for _, first, end in layout.blocks]
+        ends = [*starts[1:], self.width() - 4.0]  # a narrow block has the room up to the next
+        for (name, *_), x0, x1 in zip(layout.blocks, starts, ends, strict=True):
+            room = QRectF(x0, 8, max(x1 - x0 - 8, 24), KIND)
             self._say(painter, room, about.kind(name), theme.font(0.92, 600), now.text, LEFT)
         if self._subs:
             for name, first, end in layout.groups:

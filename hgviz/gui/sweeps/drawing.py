@@ -135,7 +135,7 @@ class PlotsChart(Chart):
               lambda one: said.get(one, f"{one:g}"), _number, tr(plot.across).lower())  # fmt: skip
         _title(painter, box, plot.title)
         painter.save()
-        painter.setClipRect(box.adjusted(0, -4, 4, 4))
+        painter.setClipRect(box.adjusted(-4, -4, 4, 4))
         for one in plot.lines:
             colour = _colour(names.index(one.label), one.label)
             if one.low is not None and one.high is not None:

@@ -129,6 +129,7 @@ class HourglassView(View):
         thumbs = self._picture.thumbs if self._picture is not None else {}
         return tables.of_heads(self.session, thumbs) if self.session is not None else None
 
+    export_wanted = Signal()  # the map of the head that is chosen
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     # --- inside -----------------------------------------------------------------------------------
@@ -265,7 +266,7 @@ class HourglassView(View):
         if head is not None and what != "copy":
             self._pick(HeadId(*head))
         if what == "export":
-            self.asked.emit("export")
+            self.export_wanted.emit()
         elif what == "copy":
             QApplication.clipboard().setPixmap(self.grab())
 

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 
+from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.dropping import planned
 
 
@@ -71,6 +72,16 @@ def test_a_model_and_data_are_opened_together(program, checkpoint, until, tmp_pa
     until(lambda: session.trial is not None and session.trial.done and quiet(program), 240)
     assert session.checkpoint == str(checkpoint) and session.data == str(text)
     assert session.mode == "prune"
+
+
+def test_what_cannot_be_opened_together_leaves_what_was_there(opened, until, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    before = opened.session.capture
+    drop(opened, tmp_path / "a", tmp_path / "b")
+    until(lambda: opened.frame.findChildren(ErrorDialog) and quiet(opened))
+    assert opened.session.capture is before and before is not None
 
 
 def test_what_is_nothing_is_said_in_a_line(program, until, tmp_path):

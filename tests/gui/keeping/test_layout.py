@@ -103,6 +103,37 @@ def test_docks_stand_at_the_left_where_they_are_wanted(opened):
     assert page.side == "left"
 
 
+def test_docks_come_back_to_the_side_they_were_at(opened):
+    page = opened.inspect
+    page.put_docks("left")
+    page.put_docks("hidden")
+    opened.commands.run("docks")
+    assert (page.side, page.across.indexOf(page.column)) == ("left", 0)
+    opened.commands.run("docks")
+    kept = settings.Settings(**opened.laying.kept())
+    page.put_docks("right")
+    opened.laying.restore(kept)
+    assert page.side == "hidden"
+    opened.commands.run("docks")
+    assert page.side == "left"
+
+
+def test_docks_are_hidden_where_they_are_seen(opened):
+    opened.session.put(mode="prune")
+    opened.commands.run("docks")
+    assert opened.inspect.side == "right" and "Inspect" in opened.frame.chosen_words.full
+
+
+def test_a_folded_dock_has_no_picture_to_copy(opened):
+    section = opened.inspect.column.sections["This head"]
+    for folded in (False, True):
+        section.fold(folded)
+        menu = section.menu()
+        copy = next(one for one in menu.actions() if one.text() == "Copy as picture")
+        assert copy.isEnabled() is not folded
+        menu.deleteLater()
+
+
 def test_tabs_stand_in_the_order_of_the_docks(opened):
     bar = opened.inspect.tabs.bar
     first = ("Display", "This head", "Where it looks", "Heads worth a look", "Texts", "Jobs")
