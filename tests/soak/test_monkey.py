@@ -15,6 +15,7 @@ from tests.soak.watching import Census, watched
 
 SEED = int(os.environ.get("MONKEY_SEED", 1))  # that of a failure, to see it again
 FEW, MANY, EACH = 60, int(os.environ.get("MONKEY_STEPS", 5000)), 500
+OF_MODULE = 150  # objects that a module has which is imported late, and stays
 MOST = 150 << 20  # bytes that may be held at the end over those held after a fifth
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux tells")
@@ -47,12 +48,15 @@ def test_five_thousand_steps_break_nothing_and_leave_nothing(monkey, home, capsy
         for number, one in enumerate(found):
             print(f"{(number + 1) * EACH:6,} steps: {one.told}")
         print(", ".join(f"{count} {name}" for name, count in monkey.kinds.most_common()))
-    never = [one.name for one in ACTIONS if not monkey.done[one.name]]
-    assert not never, f"never done: {', '.join(never)}"
     warm, last = found[1], found[-1]
-    assert {one.widgets for one in found} == {0}
-    assert last.threads <= warm.threads
-    assert len(last.files) <= len(warm.files), sorted(last.files)
-    assert last.objects < 1.02 * warm.objects
-    assert last.memory - warm.memory < MOST
-    assert not [*(home / "tmpdir").iterdir()]
+    more = last.objects - warm.objects - OF_MODULE * (last.modules - warm.modules)
+    wrong = {
+        "actions never done": [one.name for one in ACTIONS if not monkey.done[one.name]],
+        "widgets left": [one.widgets for one in found if one.widgets],
+        "threads more": max(0, last.threads - warm.threads),
+        "files open": [one for one in last.files if one not in warm.files],
+        "objects more": max(0, more - warm.objects // 50),
+        "bytes more": max(0, last.memory - warm.memory - MOST),
+        "files left": [*(home / "tmpdir").iterdir()],
+    }
+    assert not {name: one for name, one in wrong.items() if one}

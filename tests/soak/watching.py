@@ -27,12 +27,13 @@ HARMLESS = "This plugin does not support"  # what windows off screen cannot do
 class Census(NamedTuple):
     """How much of everything there is.
 
-    objects: those that Python's collector knows; files: open ones but KEPT; memory: bytes in RAM,
+    objects: those that Python's collector knows; modules: those imported so far; files: open ones but KEPT; memory: bytes in RAM,
     after what is free was given back to the system.
     """
 
     widgets: int
     objects: int
+    modules: int
     threads: int
     files: tuple[str, ...]
     memory: int
@@ -48,6 +49,7 @@ class Census(NamedTuple):
         return cls(
             len(QApplication.allWidgets()),
             len(gc.get_objects()),
+            len(sys.modules),
             len(os.listdir("/proc/self/task")),
             tuple(one for one in _open_files() if one[:1] == "/" and not one.endswith(KEPT)),
             pages * os.sysconf("SC_PAGE_SIZE"),
@@ -57,7 +59,8 @@ class Census(NamedTuple):
     def told(self) -> str:
         """In words."""
         return (
-            f"{self.widgets} widgets, {self.objects:,} objects, {self.threads} threads, "
+            f"{self.widgets} widgets, {self.objects:,} objects of {self.modules:,} modules, "
+            f"{self.threads} threads, "
             f"{len(self.files)} files, {self.memory / 2**20:.0f} MB"
         )
 
