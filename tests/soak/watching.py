@@ -27,8 +27,8 @@ HARMLESS = "This plugin does not support"  # what windows off screen cannot do
 class Census(NamedTuple):
     """How much of everything there is.
 
-    objects: those that Python's collector knows; modules: those imported so far; files: open ones but KEPT; memory: bytes in RAM,
-    after what is free was given back to the system.
+    objects: those that Python's collector knows; modules: those imported so far; files: open ones
+    but KEPT; memory: bytes in RAM, after what is free was given back to the system.
     """
 
     widgets: int
@@ -60,8 +60,7 @@ class Census(NamedTuple):
         """In words."""
         return (
             f"{self.widgets} widgets, {self.objects:,} objects of {self.modules:,} modules, "
-            f"{self.threads} threads, "
-            f"{len(self.files)} files, {self.memory / 2**20:.0f} MB"
+            f"{self.threads} threads, {len(self.files)} files, {self.memory / 2**20:.0f} MB"
         )
 
 
