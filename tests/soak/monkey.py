@@ -33,7 +33,7 @@ from tests.soak.watching import Census
 PATIENCE, ERRAND = 1.5, 20.0  # s: what still runs then is stopped, as a person would
 LONGEST = 120.0  # s: whatever is stopped ends by then
 # Chains that chance alone would hardly come upon: @ opens a file, = answers with one, "" presses
-# the default button of what is open, - stops what runs, $ chooses a cell of a study that is done;
+# the default button of what is open, - stops the score, $ chooses a cell of a study that is done;
 # what ends in ! is not waited for.
 ERRANDS = (
     ("@sample/softmax", "prune", "choose_data", "=plain/rows.tsv", "measure_heads", "",
@@ -48,7 +48,7 @@ ERRANDS = (
     ("@captures/many.h5", "find_text", "next_text", "last_text"),
     ("@captures/slots.h5", "tokens", "save", ""),
     ("@studies/classes.h5", "open_studied", ""),
-    ("@sample/softmax", "prune", "bundled_data!", "-", "resume_score"),
+    ("@sample/softmax", "prune", "bundled_data", "switch_head!", "-", "resume_score"),
     ("@sweeps/tiny.toml", "run_sweep!", "!", "stop_sweep", "sweep"),
     ("@sweeps/failed", "next_cell", "retry_sweep!", "!", "stop_sweep", "$", "open_cell"),
     ("@sweeps/failed", "$", "open_cell", "close_sweep"),
@@ -133,15 +133,11 @@ class Monkey(Hands):
                 raise AssertionError(f"still at work: {self.program.session.work}")
             if now > stop_at:
                 stop_at = now + patience
-                self.stop()
+                for one in self.program.session.work:
+                    if one.state in GOING:
+                        self.say(f"stop {one.title}")
+                        self.program.commands.drop(one.key)
         QApplication.processEvents()
-
-    def stop(self) -> None:
-        """Stop what runs, by its row among the jobs."""
-        for one in self.program.session.work:
-            if one.state in GOING:
-                self.say(f"stop {one.title}")
-                self.program.commands.drop(one.key)
 
     def busy(self) -> bool:
         """Whether a lane works, or a view is about to ask one."""
@@ -195,7 +191,8 @@ class Monkey(Hands):
             if isinstance(dialog, QFileDialog):
                 self._tell(dialog, self.larder.find(name[1:]))
         elif name == "-":
-            self.stop()
+            self.say("stop the score")
+            self.program.commands.pruning.stop_trial()
         elif name == "$":
             sweep = self.program.session.sweep
             done = [one.cell.key for one in sweep.standings if one.state == "done"] if sweep else []
