@@ -104,8 +104,6 @@ class Supply(QObject):
         if self._readers is None or self._opened is None or view is None:
             return
         source = self._opened.source
-        if source.shape != (view.down.cells, view.across.cells):
-            return  # of another map, which was shown while nobody saw the pane
         ring = tiles.around(source, view) if beside else []
         others = [
             key

@@ -292,7 +292,11 @@ def on_screen(key: Key, view: Viewport) -> tuple[slice, slice]:
 
 
 def wanted(source: Source, view: Viewport) -> list[Key]:
-    """The tiles a view needs, but those in which nothing is seen."""
+    """The tiles a view needs, but those in which nothing is seen; none where it is of another map,
+    which was shown meanwhile.
+    """
+    if not _of(source, view):
+        return []
     rows, columns, there = grid(source, view)
     return [Key(source, view.zoom, rows[i], columns[j]) for i, j in np.argwhere(there)]
 
@@ -313,6 +317,8 @@ def grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_
 
 def around(source: Source, view: Viewport) -> list[Key]:
     """The tiles next to those of a view."""
+    if not _of(source, view):
+        return []
     rows, columns, _ = grid(source, view)
     tall, wide = (-(-size // (SIDE << view.zoom)) for size in source.shape)
     ring = itertools.product(
@@ -321,6 +327,10 @@ def around(source: Source, view: Viewport) -> list[Key]:
     )
     keys = (Key(source, view.zoom, i, j) for i, j in ring if i not in rows or j not in columns)
     return [key for key in keys if _seen(key)]
+
+
+def _of(source: Source, view: Viewport) -> bool:
+    return source.shape == (view.down.cells, view.across.cells)
 
 
 def _seen(key: Key) -> bool:
