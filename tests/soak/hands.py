@@ -81,11 +81,10 @@ class Hands:
                              Qt.KeyboardModifier.ShiftModifier,
                              Qt.KeyboardModifier.ControlModifier))  # fmt: skip
         how = self.random.random()
-        if not isValid(one):  # it went with a window that was closed before
-            return
         self.say(f"{'drag' if how < 0.2 else 'click'} {name_of(one)} at {at.x()}, {at.y()}")
         if how < 0.2:
-            QTest.mousePress(one, button, held, at)
+            with suppress(RuntimeError):
+                QTest.mousePress(one, button, held, at)
             for _ in range(3):
                 with suppress(RuntimeError):  # what is dragged may have gone meanwhile
                     at = QPoint(*(int(self.random.integers(-9, max(1, side) + 9))
@@ -93,17 +92,18 @@ class Hands:
                     QTest.mouseMove(one, at)
             with suppress(RuntimeError):
                 QTest.mouseRelease(one, button, held, at)
-        elif how < 0.3:
-            QTest.mouseDClick(one, button, held, at)
         else:
-            QTest.mouseClick(one, button, held, at)
+            with suppress(RuntimeError):
+                press = QTest.mouseDClick if how < 0.3 else QTest.mouseClick
+                press(one, button, held, at)
 
     def hover(self) -> None:
         """Move the pointer over something."""
         one, at = self._place()
         if one is not None:
             self.say(f"hover over {name_of(one)} at {at.x()}, {at.y()}")
-            QTest.mouseMove(one, at)
+            with suppress(RuntimeError):
+                QTest.mouseMove(one, at)
 
     def wheel(self) -> None:
         """Turn the wheel over something, with Ctrl or without."""
@@ -113,11 +113,12 @@ class Hands:
         turn = QPoint(0, int(self._one_of((-360, -120, 120, 360))))
         held = self._one_of((Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier))
         self.say(f"wheel {turn.y()} over {name_of(one)} at {at.x()}, {at.y()}")
-        event = QWheelEvent(
-            QPointF(at), QPointF(one.mapToGlobal(at)), QPoint(), turn, Qt.MouseButton.NoButton,
-            held, Qt.ScrollPhase.NoScrollPhase, False,
-        )  # fmt: skip
-        QApplication.sendEvent(one, event)
+        with suppress(RuntimeError):
+            event = QWheelEvent(
+                QPointF(at), QPointF(one.mapToGlobal(at)), QPoint(), turn, Qt.MouseButton.NoButton,
+                held, Qt.ScrollPhase.NoScrollPhase, False,
+            )  # fmt: skip
+            QApplication.sendEvent(one, event)
 
     def resize(self) -> None:
         """Give the window another size."""
@@ -174,7 +175,9 @@ class Hands:
 
 
 def name_of(one: QWidget) -> str:
-    """A widget as people would call it."""
+    """A widget as people would call it; some go between being found and being used."""
+    if not isValid(one):
+        return "what has gone"
     words = one.accessibleName() or (one.text() if isinstance(one, QAbstractButton) else "")
     return f"{type(one).__name__} {words[:24]!r}" if words else type(one).__name__
 
