@@ -125,6 +125,7 @@ class WorthRow(QAbstractButton):
     def show_head(self, worth: Worth) -> None:
         """Show another head."""
         self.worth, self.head = worth, worth.facts.head
+        self._image = QImage()  # the one of before borrowed memory that is gone
         if worth.small is not None:
             high, wide = worth.small.shape[:2]
             form = QImage.Format.Format_ARGB32_Premultiplied

@@ -100,6 +100,14 @@ def test_heads_worth_a_look_are_four_and_open(session, qtbot):
         assert (picture(view.rows[0]) != before).any()
 
 
+def test_a_head_without_a_picture_shows_none(session):
+    with showing(WorthPanel, session, 304, 320) as view:
+        row = view.rows[0]
+        drawn = picture(row)
+        row.show_head(replace(row.worth, small=None))
+        assert row._image.isNull() and (picture(row) != drawn).any()
+
+
 def test_a_partial_capture_lists_what_is_there(capture, session):
     part = replace(
         capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
