@@ -117,7 +117,7 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
     [
         (HgvizError("No.", "why", "do"), "No. why. do."),
         (MemoryError(), "not enough memory"),
-        (OSError(28, "No space left on device", "a.h5"), "a.h5. no space left on device"),
+        (OSError(28, "No space left on device", "a.h5"), "a.h5. No space left on device"),
         (ValueError("two\nlines"), "ValueError: two lines"),
     ],
 )

@@ -163,13 +163,13 @@ def test_another_checkpoint_is_refused_and_the_study_stays(
     program, measured, stranger, checkpoint, until
 ):
     open_(program, measured, until)
-    program.commands._model_chosen(str(stranger))
+    program.commands._studied_chosen(str(stranger))
     until(lambda: errors(program))
     (dialog,) = errors(program)
     assert dialog.error.what == "stranger is not the model of this study"
     assert dialog.default.text() == "Choose another…" and program.session.study is not None
     dialog.finish()
-    program.commands._model_chosen(str(checkpoint))
+    program.commands._studied_chosen(str(checkpoint))
     until(lambda: program.session.capture is not None and quiet(program))
     assert program.session.study is not None
 
@@ -300,5 +300,5 @@ def test_another_model_closes_the_study(program, measured, stranger, until):
 def test_a_model_is_not_asked_for_once_its_study_has_gone(program):
     """It is looked for while something else may be opened."""
     program.commands._model_found("")
-    program.commands._model_chosen("somewhere")
+    program.commands._studied_chosen("somewhere")
     assert not program.frame.findChildren(QFileDialog) and not program.session.work
