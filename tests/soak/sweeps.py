@@ -6,10 +6,7 @@ from pathlib import Path
 
 from tests.sweeps import make_sweep, study_file, without, write
 
-TINY = """
-asks = ["score", "curve", "compare"]
-activations = ["softmax", "ymish"]
-methods = ["michel"]
+MODEL = """
 [[models]]
 name = "tiny"
 family = "bert"
@@ -19,7 +16,12 @@ n_heads = 2
 n_layers = 2
 max_positions = 32
 segments = 0
-[tokenizer]
+"""
+TINY = f"""
+asks = ["score", "curve", "compare"]
+activations = ["softmax", "ymish"]
+methods = ["michel"]
+{MODEL}[tokenizer]
 kind = "wordpiece"
 size = 400
 [recipe]

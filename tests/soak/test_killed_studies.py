@@ -13,6 +13,7 @@ import time
 import pytest
 
 from hgviz.store.sweep import SweepFolder
+from tests.soak.sweeps import MODEL
 
 pytestmark = [
     pytest.mark.soak,
@@ -20,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals of POSIX"),
 ]
 
-STUDY = """
+ASKED = """
 asks = ["score", "curve"]
 seeds = [1, 2]
 activations = ["softmax", "ymish"]
@@ -28,19 +29,13 @@ methods = ["michel", "loo"]
 tokenizer = {kind = "wordpiece", size = 400}
 recipe = {steps = 60, batch = 8, save_every = 5}
 curve = {limit = 40, points = 4, random = 4}
-[[models]]
-name = "tiny"
-family = "bert"
-goal = "classes"
-d_model = 16
-n_heads = 2
-n_layers = 2
-max_positions = 32
-segments = 0
+"""
+DATA = """
 [[data]]
 train = ["sample/reviews.tsv"]
 valid = "sample/reviews.tsv"
 """
+STUDY = ASKED + MODEL + DATA
 
 
 @pytest.fixture(scope="module")
