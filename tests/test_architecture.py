@@ -74,9 +74,8 @@ def test_the_packages_import_each_other_as_the_contracts_allow():
     run("-c", "import sys; from importlinter.cli import lint_imports as lint; sys.exit(lint())")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_has_at_most_400_lines(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_a_module_has_at_most_1200_lines():
+    assert not [path for path in MODULES if len(path.read_text().splitlines()) > 1200]
 
 
 def test_the_nouns_are_light():
