@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,8 @@ MASK_SHARE = 0.15
 class Example:
     """A text as a model is given it: ids (n,) and wanted, (1,) its class or (n,) tokens.
 
-    text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it.
+    text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it. source:
+    the number of the text that a window is of.
     """
 
     ids: Integers
@@ -43,6 +44,7 @@ class Example:
     text: str
     spans: Integers
     size: float = 0.0
+    source: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ class Examples:
         return np.array([len(row.ids) for row in self.rows], np.int64)
 
     @cached_property
+    def texts(self) -> int:
+        """How many texts they are windows of."""
+        return len({row.source for row in self.rows})
+
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of what is asked."""
         found = hashlib.sha256(self.asked.encode())
@@ -119,25 +126,32 @@ class Examples:
             return self
         return replace(self.part(self.order[:most]), among=len(self))
 
+    def sample_of(self, tokens: int) -> Examples:
+        """At most as many of them as have so many tokens, on the mean; at least one."""
+        return self.sample(max(1, int(tokens / self.lengths.mean())))
+
     def blocks(self, sizes: Sequence[int] = ()) -> Iterator[list[Batch]]:
         """Batches in order; a score is fair after each list of them, not within.
 
         sizes: how many examples the first block has, the second and so on, the last number again
         and again; left out, what is quick as a whole.
         """
-        if self.asked == "next" and not sizes:
-            for some in self._windows():
-                yield [self.batch(some)]
-            return
-        sizes, start = sizes or (FIRST, MOST), 0
+        windows = self.asked == "next"
+        if not sizes:
+            most = max(1, int(TOKENS / self.lengths.mean()))
+            sizes = (most,) if windows else (FIRST, MOST)
+        start = 0
         for size in chain(sizes, repeat(sizes[-1])):
             if start >= len(self):
                 return
             some = self.order[start : start + size]
             start += len(some)
-            # texts of much the same length together, so that little is padding
-            by_length = some[np.argsort([len(self.rows[i].ids) for i in some], kind="stable")]
-            yield [self.batch(by_length[i : i + TEXTS]) for i in range(0, len(some), TEXTS)]
+            by_length = some[np.argsort(self.lengths[some], kind="stable")]
+            if windows:  # of one length each, so that nothing is padding
+                parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
+            else:  # texts of much the same length together, so that little is padding
+                parts = [by_length[i : i + TEXTS] for i in range(0, len(some), TEXTS)]
+            yield [self.batch(part) for part in parts]
 
     def batch(self, rows: Sequence[int] | Integers) -> Batch:
         """Some examples side by side."""
@@ -157,14 +171,6 @@ class Examples:
         starts, stops = self.places[batch.rows], self.places[batch.rows + 1]
         return np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
 
-    def _windows(self) -> Iterator[Integers]:
-        """Windows of one length a few at a time; the last one, which is shorter, by itself."""
-        lengths = np.array([len(row.ids) for row in self.rows])
-        whole = self.order[lengths[self.order] == lengths.max()]
-        size = max(1, TOKENS // int(lengths.max()))
-        yield from (whole[i : i + size] for i in range(0, len(whole), size))
-        yield from (one[None] for one in self.order[lengths[self.order] < lengths.max()])
-
 
 def labelled(
     prompts: Sequence[Prompt], wanted: Sequence[int], labels: Sequence[str], limit: int | None
@@ -178,63 +184,85 @@ def labelled(
     return Examples("classes", rows, _shuffled(len(rows)), tuple(labels), cut)
 
 
-def following(text: Prompt, limit: int | None = None, length: int = WINDOW) -> Examples:
-    """Each token of a text from those before it, in windows side by side.
+def following(texts: Sequence[Prompt], limit: int | None = None, length: int = WINDOW) -> Examples:
+    """Each token of some texts from those before it in its text, in windows side by side.
 
-    Windows share one token with the next, so every token but the very first is wanted once, from
-    at most so many before it as the model reads, and at most `length`. Errors: HgvizError.
+    Windows of a text share one token with the next, so every token but its first is wanted once,
+    from at most so many before it as the model reads, and at most `length`. Errors: HgvizError
+    where no text has two tokens.
     """
-    real = text.spans[:, 0] >= 0
-    ids, spans = text.ids[real], text.spans[real]
-    ends = _byte_ends(text.text)[spans[:, 1]]
-    if len(ids) < 2:
-        raise HgvizError("the text is too short to score", "nothing follows its first token")
     length = min(limit or length, length)
     rows = []
-    for start in range(0, len(ids) - 1, length):
-        stop = min(start + length, len(ids) - 1)
-        # bytes of one character share their span: such a window counts none of its own
-        size = float(ends[stop] - ends[start])
-        rows.append(
-            Example(ids[start:stop], ids[start + 1 : stop + 1], text.text, spans[start:stop], size)
-        )
+    for source, text in enumerate(texts):
+        real = text.spans[:, 0] >= 0
+        ids, spans = text.ids[real], text.spans[real]
+        ends = _byte_ends(text.text)[spans[:, 1]]
+        for start in range(0, len(ids) - 1, length):
+            stop = min(start + length, len(ids) - 1)
+            # bytes of one character share their span: such a window counts none of its own
+            size = float(ends[stop] - ends[start])
+            given, wanted = ids[start:stop], ids[start + 1 : stop + 1]
+            rows.append(Example(given, wanted, text.text, spans[start:stop], size, source))
+    if not rows:
+        raise HgvizError("the text is too short to score", "nothing follows its first token")
     return Examples("next", tuple(rows), _shuffled(len(rows)))
 
 
-def masked(text: Prompt, mask_id: int, limit: int | None = None) -> Examples:
-    """15 % of the tokens of a text from all others around them, always the same ones.
+def masked(texts: Sequence[Prompt], mask_id: int, limit: int | None = None) -> Examples:
+    """15 % of the tokens of some texts from all others around them, always the same ones.
 
-    Errors: HgvizError for a text without tokens of its own.
+    A window in which nothing is asked is left out. Errors: HgvizError for texts without tokens of
+    their own.
     """
-    special = text.spans[:, 0] < 0
-    if special.all():
-        raise HgvizError("the text is too short to score", "it has no tokens of its own")
-    first = text.ids[: int(special.argmin())]
-    last = text.ids[len(special) - int(special[::-1].argmin()) :]
-    ids, spans = text.ids[~special], text.spans[~special]
-    length = max(min(limit or MASKED_WINDOW, MASKED_WINDOW) - len(first) - len(last), 1)
-    random = np.random.default_rng(SEED)
-    asked = random.random(len(ids)) < MASK_SHARE
-    if not asked.any():
-        asked[random.integers(len(ids))] = True
-    rows = []
-    for start in range(0, len(ids), length):
-        part = slice(start, start + length)
-        given, wanted = np.where(asked[part], mask_id, ids[part]), ids[part]
-        wanted = np.where(asked[part], wanted, NOTHING)
-
-        def framed(inner: Integers, before: Any, after: Any) -> Integers:
-            return np.concatenate([before, inner, after]).astype(np.int64)
-
-        nothing = np.full(len(first), NOTHING), np.full(len(last), NOTHING)
-        nowhere = np.full((len(first), 2), -1), np.full((len(last), 2), -1)
-        rows.append(
-            Example(
-                framed(given, first, last), framed(wanted, *nothing), text.text,
-                framed(spans[part], *nowhere),
-            )
-        )  # fmt: skip
+    random, asked = np.random.default_rng(SEED), []
+    for text in texts:
+        own = text.spans[:, 0] >= 0
+        drawn = np.zeros(len(own), bool)
+        drawn[own] = random.random(int(own.sum())) < MASK_SHARE
+        asked.append(drawn)
+    if not any(one.any() for one in asked):
+        some = [at for at, text in enumerate(texts) if (text.spans[:, 0] >= 0).any()]
+        if not some:
+            raise HgvizError("the text is too short to score", "it has no tokens of its own")
+        asked[some[0]][random.choice(np.flatnonzero(texts[some[0]].spans[:, 0] >= 0))] = True
+    rows = [
+        row
+        for source, (text, drawn) in enumerate(zip(texts, asked, strict=True))
+        for row in _masked_windows(text, drawn, mask_id, limit, source)
+    ]
     return Examples("masked", tuple(rows), _shuffled(len(rows)))
+
+
+def _masked_windows(
+    text: Prompt, asked: NDArray[np.bool_], mask_id: int, limit: int | None, source: int
+) -> Iterator[Example]:
+    """Windows of a text (n,) in which the tokens that are asked (n,) are hidden; each between the
+    special tokens with which the text begins and ends."""
+    if not asked.any():
+        return
+    own = np.flatnonzero(text.spans[:, 0] >= 0)
+    first, last = np.arange(own[0]), np.arange(own[-1] + 1, len(text))
+    length = max(min(limit or MASKED_WINDOW, MASKED_WINDOW) - len(first) - len(last), 1)
+    given, wanted = np.where(asked, mask_id, text.ids), np.where(asked, text.ids, NOTHING)
+    for start in range(0, len(own), length):
+        part = own[start : start + length]
+        if asked[part].any():
+            at = np.concatenate([first, part, last])
+            yield Example(given[at], wanted[at], text.text, text.spans[at], source=source)
+
+
+def amount(asked: Asked, examples: int, texts: int, some: int | None = None) -> str:
+    """What a score is of, in words: 400 examples, or 64 windows of 12 texts; some: so many of it.
+
+    texts: how many texts windows are of, 0 where nobody counted them.
+    """
+
+    def counted(number: int, noun: str) -> str:
+        return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+    part = "" if some in (None, examples) else f"{some:,} of "
+    words = part + counted(examples, "example" if asked == "classes" else "window")
+    return f"{words} of {counted(texts, 'text')}" if texts and asked != "classes" else words
 
 
 def _shuffled(count: int) -> Integers:

@@ -24,7 +24,7 @@ from hgviz.core import (
     Score,
     readonly,
 )
-from hgviz.examples import Asked
+from hgviz.examples import Asked, amount
 
 Signs = NDArray[np.int8]
 
@@ -112,7 +112,8 @@ class Study:
     """Measurements of all heads of one model on one set of examples. E examples, P places, H heads.
 
     spec.digest is the checkpoint's, data_digest Examples.digest, data the name of the file. off:
-    heads off all along, whose columns stay NaN. metric as in Score. seed: of whatever is drawn.
+    heads off all along, whose columns stay NaN. texts: how many texts the examples of a language
+    model are windows of, 0 of a classifier. metric as in Score. seed: of whatever is drawn.
 
     places (E + 1,), wanted (P,): as in Examples; lengths (E,) tokens; sizes (E,) bytes of what is
     wanted, 0 where nobody counts them. loss (P,), given (P,): the whole model's answers, UNASKED
@@ -141,6 +142,7 @@ class Study:
     data: str = ""
     data_digest: str = ""
     labels: tuple[str, ...] = ()
+    texts: int = 0
     seed: int = 0
     off: Off = frozenset()
     sizes: NDArray[np.float64] | None = None
@@ -164,6 +166,10 @@ class Study:
     def __len__(self) -> int:
         """How many examples it is about."""
         return len(self.places) - 1
+
+    def amount(self, some: int | None = None) -> str:
+        """What it is measured on, in words; some: only so many of its examples."""
+        return amount(self.asked, len(self), self.texts, some)
 
     @property
     def counts(self) -> Integers:

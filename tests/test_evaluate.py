@@ -195,6 +195,134 @@ def test_a_masked_language_model_guesses_the_same_masks_every_time(run, tmp_path
     assert facts["seen"] == facts["total"] == pytest.approx(0.15 * tokens, rel=0.4)
 
 
+# --- texts of a table ------------------------------------------------------------------------------
+
+SENTENCES = ["the cat sat", "the dög sat on the log", "on the mat", "the cat and the dog", "sat"]
+
+
+def table(path, labels, column="sentence"):
+    """The same texts beside other labels, as the ending of the file says."""
+    found = zip(SENTENCES * 8, labels * 8, strict=True)
+    if path.suffix == ".jsonl":
+        lines = [json.dumps({"label": label, column: text}) for text, label in found]
+    else:
+        between = "\t" if path.suffix == ".tsv" else ","
+        lines = [between.join(pair) for pair in [(column, "label"), *found]]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def speaker(folder, goal):
+    """A model of bytes that says what follows, or one of words that guesses masks."""
+    if goal == "next":
+        return write_checkpoint(folder, vocab_size=256)
+    coder = train_coder(Vocabulary("words", least=1), [TEXT], 1)
+    write_transformer(
+        folder, vocab_size=coder.size, family="bert", n_layers=1, max_positions=12,
+        dtype=torch.float32,
+    )  # fmt: skip
+    coder.save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("goal", ["next", "masked"])
+def test_a_language_model_reads_the_texts_of_a_table_alone(run, tmp_path, goal):
+    """In every verb that scores one: other labels and another format change no number."""
+    model = speaker(tmp_path / "model", goal)
+    files = [
+        table(tmp_path / "some.tsv", ["0", "1", "0", "1", "1"]),
+        table(tmp_path / "other.tsv", ["zzzzqq", "", "no", "yes", "a long label"]),
+        table(tmp_path / "same.csv", ["a", "b", "c", "d", "e"], "text"),
+        table(tmp_path / "same.jsonl", ["a", "b", "c", "d", "e"], "text"),
+    ]
+    found = []
+    for number, data in enumerate(files):
+        study = tmp_path / f"{number}.h5"
+        verbs = (
+            ("evaluate", model),
+            ("importance", model, "-o", study),
+            ("curve", study, model),
+            ("compare", model, model),
+            ("prune", model, "--off", "0.0", "-o", tmp_path / f"pruned{number}"),
+        )
+        facts = []
+        for verb in verbs:
+            code, out, err = run(*verb, "--data", data, "--json")
+            assert code == 0, err
+            facts.append(json.loads(out))
+        for name in ("latency", "path", "source", "data"):
+            facts[4].pop(name, None), facts[3].pop(name, None)
+        found.append(facts)
+    assert all(one == found[0] for one in found[1:])
+    evaluated, compared = found[0][0], found[0][3]
+    if goal == "next":  # by hand: each text by itself, no byte of a label
+        assert (evaluated["windows"], evaluated["texts"]) == (40, 40)
+        assert evaluated["total"] == 8 * sum(len(one.encode()) - 1 for one in SENTENCES)
+    assert compared["score_b"]["texts"] == evaluated["texts"]
+
+
+@pytest.mark.parametrize("goal", ["next", "masked"])
+def test_every_verb_says_how_many_windows_of_how_many_texts(run, tmp_path, goal):
+    model, study = speaker(tmp_path / "model", goal), tmp_path / "study.h5"
+    data = table(tmp_path / "some.tsv", ["0", "1", "0", "1", "1"])
+    facts = json.loads(run("evaluate", model, "--data", data, "--json")[1])
+    said = f"{facts['windows']} windows of {facts['texts']} texts"
+    for verb in (
+        ("evaluate", model),
+        ("importance", model, "-o", study),
+        ("curve", study, model),
+        ("compare", model, model),
+        ("prune", model, "--off", "0.0", "-o", tmp_path / "pruned"),
+    ):
+        code, out, err = run(*verb, "--data", data)
+        assert code == 0, err
+        assert said in " ".join(out.split()), verb[0]
+    if goal == "next":
+        assert said == "40 windows of 40 texts"
+
+
+def test_texts_of_a_table_are_scored_one_by_one(tmp_path):
+    """As by hand, text for text, of whatever length: nothing is padding, nothing goes on."""
+    model = open_model(speaker(tmp_path / "model", "next"))
+    found = finish(tasks.evaluate(model, table(tmp_path / "some.tsv", list("abcde"))))
+    nats = bytes_ = 0.0
+    for text in SENTENCES:
+        data = np.frombuffer(text.encode(), np.uint8).astype(np.int64)
+        logits = model.run(data[:-1]).logits.astype(float)
+        nats += scores.surprise(logits, data[1:]).sum()
+        bytes_ += len(data) - 1
+    assert found.score.value == pytest.approx(nats / math.log(2) / bytes_, rel=1e-5)
+
+
+def test_a_column_of_texts_is_found_or_asked_for(run, tmp_path):
+    model, path = speaker(tmp_path / "model", "next"), tmp_path / "rows.tsv"
+
+    def total(*options):
+        code, out, err = run("evaluate", model, "--data", path, "--json", *options)
+        return json.loads(out)["total"] if code == 0 else err
+
+    path.write_text("abc\tpos\nabcd\tneg\n")
+    assert "does not say which column is the text" in total()
+    assert total("--text-column", "0") == 2 + 3  # a number means that there is no header
+    path.write_text("id\tphrase\tlabel\n1\tabc\tpos\n2\tabcd\t\n")
+    assert "does not say which column is the text" in total()
+    assert total("--text-column", "phrase") == total("--text-column", "1") == 2 + 3
+    assert "has no column 'words'" in total("--text-column", "words")
+    path.write_text("abc\nabcd\n")
+    assert total() == 2 + 3  # one column is the text
+    path.write_text("text\nabc\n\t\n")
+    assert "line 3 has no text" in total()
+    path.write_text("text\tlabel\n")
+    assert "has a header and no rows" in total()
+
+
+def test_the_text_of_a_txt_is_read_as_it_stands(run, tmp_path):
+    model, path = speaker(tmp_path / "model", "next"), tmp_path / "rows.txt"
+    path.write_text("text\tlabel\nabc\tpos\n")
+    facts = json.loads(run("evaluate", model, "--data", path, "--json")[1])
+    assert (facts["total"], facts["windows"], facts["texts"]) == (18, 1, 1)
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis import scores
 from hgviz.core import Floats, Integers, Off, Score, Step, Task
-from hgviz.examples import Batch, Examples
+from hgviz.examples import Batch, Examples, amount
 
 METRIC_OF = {"classes": "accuracy", "next": "bits_per_byte", "masked": "masked_accuracy"}
 
@@ -28,7 +28,8 @@ class Evaluation:
     """What a model scored; fields that its task does not have are None.
 
     loss: nats per text or token. right: per text in the order of the file. cut: texts longer than
-    the model reads, of which it saw the beginning.
+    the model reads, of which it saw the beginning. windows: of so many texts a language model was
+    scored on so many.
     """
 
     score: Score
@@ -38,6 +39,13 @@ class Evaluation:
     perplexity: float | None = None
     right: tuple[bool, ...] = ()
     cut: int = 0
+    windows: int = 0
+    texts: int = 0
+
+    @property
+    def on(self) -> str:
+        """What a language model was scored on, to stand behind its score; else ""."""
+        return f", on {amount('next', self.windows, self.texts)}" if self.windows else ""
 
     def facts(self) -> dict[str, Any]:
         """As `hgviz evaluate --json` prints it."""
@@ -50,6 +58,8 @@ class Evaluation:
         found |= {end: None for end in ("low", "high") if not math.isfinite(found[end])}
         extra = {"f1": self.f1, "mcc": self.mcc, "perplexity": self.perplexity}
         found |= {name: value for name, value in extra.items() if value is not None}
+        if self.windows:
+            found |= {"windows": self.windows, "texts": self.texts}
         return found | ({"cut": self.cut} if self.cut else {})
 
 
@@ -114,11 +124,12 @@ def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> E
     """What answers to all examples come to."""
     score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
-    if examples.asked == "next":
+    if examples.asked != "classes":
+        found = Evaluation(score, loss, windows=len(examples), texts=examples.texts)
+        if examples.asked == "masked":
+            return found
         nats = float(answers.loss.sum(dtype=float))
-        return Evaluation(score, loss, perplexity=scores.perplexity(nats, len(answers.loss)))
-    if examples.asked == "masked":
-        return Evaluation(score, loss)
+        return replace(found, perplexity=scores.perplexity(nats, len(answers.loss)))
     table = scores.confusion(examples.wanted, answers.given, len(examples.labels))
     right = tuple(bool(one) for one in answers.given == examples.wanted)
     f1, mcc = scores.f1(table), scores.matthews(table)

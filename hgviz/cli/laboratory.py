@@ -39,7 +39,7 @@ def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     from hgviz.analysis.evaluation import told
 
     lines = [
-        f"{name}, {model.spec.name}: {told(one.score)}."
+        f"{name}, {model.spec.name}: {told(one.score)}{one.on}."
         for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
     ]
     if found.difference is None or found.agreement is None or found.p is None:

@@ -119,7 +119,8 @@ Data = Annotated[
         "--data",
         metavar="D",
         parser=bundled,
-        help="Labelled rows (TSV, CSV, JSONL), or a text; sample/reviews.tsv comes with hgviz.",
+        help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts alone, or "
+        "a text; sample/reviews.tsv comes with hgviz.",
     ),
 ]
 Device = Annotated[

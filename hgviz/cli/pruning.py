@@ -198,7 +198,7 @@ def curve(
         for point in facts["points"]
     ]
     terminal.show({"points": points})
-    terminal.say(_verdict(facts, one))
+    terminal.say(_verdict(facts, one, found.amount(len(one.rows))))
 
 
 def _load(model: Path, device: Any, activation: str | None) -> Model:
@@ -244,7 +244,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
     stated = f", which depends on {one.stated}" if one.stated else ""
     return {
         "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
-        "on": f"{terminal.counted(found.rows, 'example')} of {study.data}",
+        "on": f"{study.amount(found.rows)} of {study.data}",
         "points": POINTS if study.change is not None else "",
         "heads": rows,
     }
@@ -282,7 +282,7 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _verdict(facts: dict[str, Any], one: Curve) -> str:
+def _verdict(facts: dict[str, Any], one: Curve, amount: str) -> str:
     timed = "" if one.times is None else (
         " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
         "and of the whole model in turns with it; medians."
@@ -290,6 +290,6 @@ def _verdict(facts: dict[str, Any], one: Curve) -> str:
     return (
         f"k*: {facts['k']} of {len(one.order)} heads go for at most one point of "
         f"{one.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
-        f"within it. Mean {facts['area']:.3f} along the curve; p {facts['p']:.3f} that a random "
-        f"order does as well, from {facts['randoms']} of them.{timed}"
+        f"within it, on {amount}. Mean {facts['area']:.3f} along the curve; p {facts['p']:.3f} "
+        f"that a random order does as well, from {facts['randoms']} of them.{timed}"
     )

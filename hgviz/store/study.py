@@ -9,7 +9,9 @@ does not know. A study that is being measured has the same names: what is not re
     /             attributes: format "hgviz-study", format_version (major, minor)
     /spec         JSON: the model, as in a capture; its digest is that of the checkpoint
     /about        JSON: asked "classes", "next" or "masked", metric, data (the name of its file),
-                  data_digest (of ids and answers), labels, seed (of whatever is drawn)
+                  data_digest (of ids and answers), labels, seed (of whatever is drawn), texts
+                  (since 1.3: how many texts the windows of a language model are of, 0 of a
+                  classifier)
     /off          JSON: [[layer, head], ...] off all along; their columns are never measured
     /made         JSON: producer, created, device, dtype, versions, checkpoint, ...
     /heads        (heads, 2) int64: layer and head of each column, in order of computation
@@ -78,7 +80,7 @@ from hgviz.store.schema import Row
 from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
 
 FORMAT = "hgviz-study"
-VERSION = (1, 2)
+VERSION = (1, 3)
 AGAIN = "Measure"
 MOST_PARTS = 10_000  # curves, and what was learnt
 MOST_NOTE = 2000  # characters
@@ -173,7 +175,7 @@ def require_place(path: str | Path) -> None:
 
 
 def _about(study: Study) -> dict[str, Any]:
-    names = ("asked", "metric", "data", "data_digest", "labels", "seed")
+    names = ("asked", "metric", "data", "data_digest", "labels", "seed", "texts")
     return {name: getattr(study, name) for name in names}
 
 
@@ -257,8 +259,10 @@ def _read_about(file: h5py.File) -> dict[str, Any]:
     good = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
     require(good, "its labels are no names")
     require(type(seed) is int and 0 <= seed < 1 << 63, "its seed is no number")
+    texts = data.get("texts", 0)
+    require(type(texts) is int and 0 <= texts < 1 << 63, "it does not say of how many texts it is")
     named = {name: plain(one) for name, one in words.items()}
-    return {**named, "labels": plain(tuple(labels)), "seed": seed}
+    return {**named, "labels": plain(tuple(labels)), "seed": seed, "texts": texts}
 
 
 def _arrays(group: h5py.Group, table: dict[str, Row], sizes: dict[str, int]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Selection, Step, Task
+from hgviz.examples import WINDOW, Asked, amount
 from hgviz.tasks.capturing import capture
 from hgviz.tasks.comparing import compare, compare_answers
 from hgviz.tasks.opening import Path_, require_attention
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hgviz.tasks.sides import Sides
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
-WINDOWS = 8  # of a language model, which are longer
+TOKENS = 8 * WINDOW  # of a language model, whose windows are longer
 REPORTS = (".html", ".pdf")
 SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the work, about
 
@@ -52,9 +53,14 @@ class Laboratory:
     comparison: Comparison | None
     chosen: Three | None
     nearest: Three | None
-    asked: str
+    asked: Asked
     examples: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def amount(self) -> str:
+        """What their answers are to, in words."""
+        return amount(self.asked, self.examples, self.answers.a.texts)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -189,8 +195,10 @@ def _share(name: str, task: Task[Any]) -> Task[Any]:
 
 def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Examples:
     """Those whose heads are measured."""
-    most = texts or (WINDOWS if examples.asked == "next" else TEXTS)
-    return (examples.sample(limit) if limit else examples).sample(most)
+    some = examples.sample(limit) if limit else examples
+    if texts is None and some.asked == "next":
+        some = some.sample_of(TOKENS)
+    return some.sample(texts or TEXTS)
 
 
 def _heads(

@@ -106,7 +106,7 @@ def how(found: Laboratory) -> list[Block]:
 
     points = [
         f"Answers: all {found.answers.a.score.total:,} places. Heads: {found.a.texts:,} of "
-        f"{found.examples:,} examples, drawn at random once and for all.",
+        f"{found.amount}, drawn at random once and for all.",
         "Weights, scores and slopes of a text come from one pass over it and its way back; maps of "
         "the text above from captures of both models.",
         "Accuracy: Wilson's interval. Its difference: Bonett and Price's. Means over texts: the "

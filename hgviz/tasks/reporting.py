@@ -62,8 +62,8 @@ def scores(study: Study, method: str = "", normalise: Group | None = None) -> Sc
         found.score[order], found.low[order], found.high[order],
         tuple(groups[at] for at in order), names, f"{found.method.label}{unit}",
         f"What {len(order)} heads are worth", f"{study.spec.name}, {found.method.name}",
-        (f"{found.method.formula}{turned}; {found.rows:,} examples of {study.data}, intervals of "
-         "95 %",),
+        (f"{found.method.formula}{turned}; {study.amount(found.rows)} of {study.data}, "
+         "intervals of 95 %",),
         _about([study], found.method.name),
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     hidden = not bits and (timed or any(len(panel.lines) > 1 for panel in panels))
     spread = f"; {_spread(every)}" if hidden else ""
     notes: tuple[str, ...] = (
-        f"{len(one.rows):,} examples of {studies[0].data} that made no order{spread}",
+        f"{studies[0].amount(len(one.rows))} of {studies[0].data} that made no order{spread}",
     )
     if timed:
         timing = "passes over 16 texts on one core, by models that really lack the heads"

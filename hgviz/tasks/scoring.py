@@ -30,7 +30,7 @@ def evaluate(
     label_column: str = "",
     off: Off = frozenset(),
 ) -> Task[Evaluation]:
-    """Score a model: a classifier on labelled rows, a language model on a text.
+    """Score a model: a classifier on labelled rows, a language model on a text or a column of them.
 
     Each Step carries the Score so far: texts come in one random order, so it is unbiased and its
     interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
@@ -47,13 +47,14 @@ def evaluate(
 def examples_from(
     model: Model, data: Path_, text_column: str = "", label_column: str = ""
 ) -> Examples:
-    """What a model is scored on: labelled rows for a classifier, else the tokens of a text.
+    """What a model is scored on: labelled rows for a classifier, else the tokens of a text, or of
+    each text of a table by itself.
 
     Errors: HgvizError for data that cannot be used, and for a model that gives no answers.
     """
     from hgviz import examples
     from hgviz.models.texts import text as texts
-    from hgviz.models.texts.labelled import read_rows
+    from hgviz.models.texts.labelled import is_table, read_rows, read_texts
 
     spec, encode = model.spec, model.tokenizer.encode
     if spec.two_texts or spec.goal == "states":
@@ -67,12 +68,13 @@ def examples_from(
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels)
         return examples.labelled([encode(one) for one in rows.texts], wanted, spec.labels, limit)
-    prompt = encode(texts.read_text(data))
+    found = read_texts(data, text_column) if is_table(data) else (texts.read_text(data),)
+    prompts = [encode(one) for one in found]
     if spec.goal == "next":
-        return examples.following(prompt, limit)
+        return examples.following(prompts, limit)
     named = encode("[MASK]")  # what stands for a hidden token, by the tokenizer's own name
     masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
              if piece in ("[MASK]", "<mask>")]  # fmt: skip
     if not masks:
         raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
-    return examples.masked(prompt, masks[0], limit)
+    return examples.masked(prompts, masks[0], limit)

@@ -141,6 +141,7 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
         data=data,
         data_digest=examples.digest,
         labels=examples.labels,
+        texts=0 if examples.asked == "classes" else examples.texts,
         seed=seed,
         off=trials.off,
         sizes=np.array([row.size for row in examples.rows]),

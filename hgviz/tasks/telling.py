@@ -179,7 +179,7 @@ def _answers(found: Laboratory) -> list[Block]:
     blocks: list[Block] = [
         Heading("Do they answer alike?"),
         Words(f"Both were asked for the {WHAT[found.asked]} at {total:,} places of "
-              f"{found.examples:,} examples of {found.data}."),
+              f"{found.amount} of {found.data}."),
         Table(tuple(columns), tuple(rows)),
     ]  # fmt: skip
     if one.agreement is not None and one.p is not None:

@@ -103,7 +103,7 @@ def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
 
 def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
     random = np.random.default_rng(0)
-    asked = examples.following(byte_prompt("to be or not to be " * 20), None, 50)
+    asked = examples.following([byte_prompt("to be or not to be " * 20)], None, 50)
     places = len(asked.wanted)
     losses = random.random((2, places))
     given = random.integers(0, 256, (2, places))
@@ -126,7 +126,7 @@ def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
 
 def test_answers_to_other_tokens_are_not_paired():
     text = "to be or not to be " * 20
-    one, other = (examples.following(byte_prompt(text), None, size) for size in (50, 60))
+    one, other = (examples.following([byte_prompt(text)], None, size) for size in (50, 60))
     count = len(one.wanted)
     sides = answers(one.wanted), answers(other.wanted)
     found = disagreement((one, other), sides, chr)
@@ -137,7 +137,7 @@ def test_answers_to_other_tokens_are_not_paired():
 
 
 def test_one_window_has_no_interval_and_the_facts_are_json():
-    asked = examples.following(byte_prompt("to be or not"))
+    asked = examples.following([byte_prompt("to be or not")])
     count = len(asked.wanted)
     found = disagreement((asked, asked), (answers(asked.wanted), answers([0] * count)), chr)
     facts = json.loads(json.dumps(found.facts(), allow_nan=False))

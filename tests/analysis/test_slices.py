@@ -99,7 +99,7 @@ def text_of(words, asked="next", length=8):
     ids = np.frombuffer(words.encode(), np.uint8).astype(np.int64)
     at = np.arange(len(ids))
     prompt = Prompt(words, ids, tuple(words), np.stack([at, at + 1], 1))
-    return following(prompt, None, length)
+    return following([prompt], None, length)
 
 
 def test_tokens_are_told_apart_by_what_they_are():

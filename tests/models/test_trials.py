@@ -32,12 +32,12 @@ def classifier(folder):
 
 def hourglass(folder):
     write_checkpoint(folder, vocab_size=256, causal=True, hierarchy="1@1 2@2 1@1")
-    return following(Bytes().encode(TEXT), length=64)
+    return following([Bytes().encode(TEXT)], length=64)
 
 
 def encoder(folder):
     write_transformer(folder, vocab_size=256, form="encoder", goal="masked")
-    return masked(Bytes().encode(TEXT), 0)
+    return masked([Bytes().encode(TEXT)], 0)
 
 
 @pytest.fixture(params=[classifier, hourglass, encoder])

@@ -18,7 +18,7 @@ from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
 from hgviz.core import Capture, HgvizError, Off, Step, Task
-from hgviz.examples import Examples
+from hgviz.examples import WINDOW, Examples
 from hgviz.gui import opening
 from hgviz.study import SCORE, Curve, Study
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
 KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
-# examples that are tried, drawn at random where there are more: 32 windows are 32,768 tokens
-MOST = {"classes": 4000, "next": 32, "masked": 400}
-# of their blocks: a score shows soon, and grows in small steps
+# what is tried, drawn at random where there is more
+EXAMPLES = {"classes": 4000, "masked": 400}
+TOKENS = 32 * WINDOW  # of a language model
+# examples of a block: a score shows soon, and grows in small steps; of a language model, windows
 SIZES = {"classes": (32, 64), "next": (1, 2, 4), "masked": (32, 64)}
 
 
@@ -82,7 +83,8 @@ def prepare(
     examples = tasks.examples_from(model, data)
     measured = None if study is None else examples.sample(len(study))
     if measured is None or study is None or measured.digest != study.data_digest:
-        measured = examples.sample(MOST[examples.asked])
+        most = EXAMPLES.get(examples.asked)
+        measured = examples.sample(most) if most else examples.sample_of(TOKENS)
     return (yield from ready(model, measured))
 
 
@@ -91,7 +93,11 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
     from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, "trying whether heads do anything")
-    trials = Trials(model, examples, sizes=SIZES[examples.asked])
+    sizes = SIZES[examples.asked]
+    if examples.asked == "next":  # as many short texts as have the tokens of so many windows
+        each = max(1, int(WINDOW / examples.lengths.mean()))
+        sizes = tuple(each * size for size in sizes)
+    trials = Trials(model, examples, sizes=sizes)
     trials.require_effect()
     return trials
 

@@ -1,4 +1,4 @@
-"""Labelled rows: texts and their classes from TSV, CSV or JSONL files. Needs no torch.
+"""Rows of TSV, CSV or JSONL files: texts and their classes, or texts alone. Needs no torch.
 
 A TSV has no quoting (a quotation mark is a letter, as in SST-2 and GLUE); a CSV has; a JSONL has
 one object a line. Two columns need no names and no header.
@@ -19,6 +19,7 @@ from hgviz.core import HgvizError
 from hgviz.models.formats.readers import line_of, path_errors, shown
 
 MOST_LINE = 2**20
+TABLES = (".tsv", ".csv", ".jsonl")
 TEXTS = (
     "sentence", "text", "review", "content", "comment", "document", "source", "sentence1",
     "question",
@@ -30,7 +31,7 @@ Cells = tuple[int, Sequence[str]]  # the number of a line, from 1, and what it h
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one file, and the lines they stand on; empty labels where none were asked for."""
+    """The labelled rows of one file, and the lines they stand on."""
 
     name: str
     texts: tuple[str, ...]
@@ -91,6 +92,62 @@ def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -
     if isinstance(table, Objects):
         return _from_objects(table.rows, shown(path), text_column, label_column)
     return _from_cells(table, shown(path), text_column, label_column)
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file is read as rows, by its ending."""
+    return Path(path).suffix.lower() in TABLES
+
+
+def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
+    """One column of a table, whatever stands in the others.
+
+    It is named by its header, or by its number from 0 where there is none; left out, it is the one
+    with a name of TEXTS, or the only one. Errors: HgvizError as of read_rows.
+    """
+    path = Path(path)
+    table, name = read_table(path), shown(path)
+    if isinstance(table, Objects):
+        keys = list(table.rows[0][1])
+        column = _text_column(keys, name, text_column)
+        found = [(line, row.get(keys[column])) for line, row in table.rows]
+    else:
+        head = [one.strip() for one in table[0][1]]
+        column = _text_column(head, name, text_column)
+        named = text_column in head or found_among(head, (*TEXTS, *LABELS))
+        rows = table[1:] if named else table
+        if not rows:
+            raise HgvizError(f"{name} has a header and no rows", "", "Choose a file with texts")
+        found = [(line, cells[column] if column < len(cells) else "") for line, cells in rows]
+    texts = []
+    for line, text in found:
+        texts.append(text.strip() if isinstance(text, str) else "")
+        if not texts[-1]:
+            raise HgvizError(
+                f"{name}, line {line:,} has no text",
+                f"column {column + 1} of it is missing or empty",
+                "Fill it in, or take the line out",
+            )
+    return tuple(texts)
+
+
+def _text_column(keys: Sequence[str], name: str, wanted: str) -> int:
+    """Where the column of texts stands. Errors: HgvizError."""
+    if wanted not in keys and wanted.isdecimal() and int(wanted) < len(keys):
+        return int(wanted)
+    column = wanted or found_among(keys, TEXTS)
+    if not column and len(keys) == 1:
+        return 0
+    if not column:
+        raise HgvizError(
+            f"{name} does not say which column is the text",
+            f"its first row is {listed(keys)}",
+            "Name it: --text-column 0 is the first; or give the columns a header with the name "
+            "text",
+        )
+    if column not in keys:
+        raise _no_column(name, wanted, keys)
+    return keys.index(column)
 
 
 def require_columns(path: str | Path, *columns: str) -> None:
@@ -163,8 +220,8 @@ def text_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _kind(path: Path, first: str) -> str:
-    if path.suffix in (".jsonl", ".tsv", ".csv"):
-        return path.suffix[1:]
+    if is_table(path):
+        return path.suffix[1:].lower()
     if first.lstrip().startswith("{"):
         return "jsonl"
     return "tsv" if "\t" in first else "csv"

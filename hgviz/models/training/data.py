@@ -9,7 +9,7 @@ from typing import Any
 
 from hgviz.errors import unusable
 from hgviz.models.config import PRESETS, Config, TransformerConfig
-from hgviz.models.texts.labelled import Rows, read_rows
+from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.training.plan import Plan
 
 FIRST, SECOND = "0", "1"  # the columns of pairs, unless they are named
@@ -67,7 +67,8 @@ def read_material(plan: Plan, work: str) -> Material:
         if work == "classes":
             train.require_classes()
         return Material(train, found[-1], pairs=work == "pairs")
-    return Material(texts=tuple(map(_bytes, data.train)), held_out=_bytes(data.valid))
+    texts = tuple(_bytes(path, data.text_column) for path in data.train)
+    return Material(texts=texts, held_out=_bytes(data.valid, data.text_column))
 
 
 def _joined(parts: list[Rows]) -> Rows:
@@ -82,7 +83,10 @@ def _joined(parts: list[Rows]) -> Rows:
     )
 
 
-def _bytes(path: str) -> bytes:
+def _bytes(path: str, text_column: str) -> bytes:
+    """A file as one text; of a table its texts, a line each."""
+    if is_table(path):
+        return "\n".join(read_texts(path, text_column)).encode()
     try:
         return Path(path).read_bytes()
     except OSError as error:

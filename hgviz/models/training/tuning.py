@@ -13,7 +13,7 @@ from hgviz.models.devices import device_of
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.readers import read
 from hgviz.models.surgery.replacement import with_activation
-from hgviz.models.texts.labelled import read_rows
+from hgviz.models.texts.labelled import is_table, read_rows, read_texts
 from hgviz.models.texts.text import read_text
 from hgviz.models.training.data import work_of_config
 from hgviz.models.training.plan import Data, Plan, Recipe, Stage
@@ -97,7 +97,7 @@ def _rows(path: str | Path, out: Path, config: Config) -> tuple[Data, int]:
 
 
 def _text(path: str | Path, out: Path, config: Config) -> tuple[Data, int]:
-    text = read_text(path)
+    text = "\n".join(read_texts(path)) if is_table(path) else read_text(path)
     count = min(MOST_BYTES, len(text) // SHARE)
     cut = text.rfind("\n", 0, len(text) - count)
     cut = cut + 1 if cut > len(text) // 2 else len(text) - count
