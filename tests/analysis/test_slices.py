@@ -117,7 +117,7 @@ def test_tokens_are_told_apart_by_what_they_are():
 def test_a_word_piece_that_begins_with_a_space_is_what_comes_after_it():
     words = "so 12 up"
     spans = np.array([[0, 2], [2, 5], [5, 8]])
-    examples = following(Prompt(words, np.array([7, 8, 9]), ("so", " 12", " up"), spans), None)
+    examples = following([Prompt(words, np.array([7, 8, 9]), ("so", " 12", " up"), spans)], None)
     names = {one.name for one in of_examples(examples, make_spec((1,), 2)) if one.by == "token"}
     assert names == {"digits", "spaces"}  # where the last one ends is not known
 

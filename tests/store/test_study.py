@@ -156,6 +156,15 @@ def test_a_study_of_version_1_2_says_how_long_models_without_heads_take(tmp_path
     np.testing.assert_allclose(timed[0], TIMES, rtol=1e-6)
 
 
+def test_a_study_of_version_1_3_says_of_how_many_texts_its_windows_are(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes(gzip.decompress((STUDIES / "1.3.h5.gz").read_bytes()))
+    found = open_study(path)
+    assert (found.texts, found.amount()) == (3, "7 examples")
+    path.write_bytes(gzip.decompress((STUDIES / "1.2.h5.gz").read_bytes()))
+    assert open_study(path).texts == 0
+
+
 def test_there_is_a_sample_of_this_version_and_of_all_before():
     major, minor = study.VERSION
     there = {one.name for one in STUDIES.iterdir()}
@@ -360,6 +369,8 @@ def test_numbers_that_lie_are_refused(path, name, change, word):
         ("about", lambda one: one.update(metric=None)),
         ("about", lambda one: one.update(labels="no")),
         ("about", lambda one: one.update(labels=[1, 2])),
+        ("about", lambda one: one.update(texts=-1)),
+        ("about", lambda one: one.update(texts="three")),
         ("about", lambda one: one.update(labels=["only"])),
         ("about", lambda one: one.update(seed=1 << 70)),
         ("about", lambda one: one.update(seed=True)),

@@ -32,8 +32,9 @@ POINTS = 25  # of a curve; random orders have fewer
 # what is tried, drawn at random where there is more
 EXAMPLES = {"classes": 4000, "masked": 400}
 TOKENS = 32 * WINDOW  # of a language model
-# examples of a block: a score shows soon, and grows in small steps; of a language model, windows
+# of their blocks: a score shows soon, and grows in small steps
 SIZES = {"classes": (32, 64), "next": (1, 2, 4), "masked": (32, 64)}
+SHORT = 256  # tokens: as many shorter windows as have these together stand for one
 
 
 class Urgent:
@@ -94,8 +95,8 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
 
     yield Step(0, 1, "trying whether heads do anything")
     sizes = SIZES[examples.asked]
-    if examples.asked == "next":  # as many short texts as have the tokens of so many windows
-        each = max(1, int(WINDOW / examples.lengths.mean()))
+    if examples.asked == "next":
+        each = max(1, int(SHORT / examples.lengths.mean()))
         sizes = tuple(each * size for size in sizes)
     trials = Trials(model, examples, sizes=sizes)
     trials.require_effect()

@@ -9,7 +9,6 @@ from PySide6.QtTest import QTest
 from hgviz.analysis import slices
 from hgviz.analysis.slices import Part
 from hgviz.core import HeadId
-from hgviz.examples import WINDOW
 from hgviz.gui.prune.parts import PartTable, cell_words, row_of, signed, verdict
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
@@ -134,13 +133,13 @@ def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
 def test_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
     from hgviz.gui.prune import trying
 
-    monkeypatch.setattr(trying, "TOKENS", 3 * WINDOW)
+    monkeypatch.setattr(trying, "TOKENS", 3 * 256)
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
     said = [one.full for one in pruning.prune.live.sample]
     assert said == ["3 of 6 windows,", "drawn with seed 0"]
-    monkeypatch.setattr(trying, "TOKENS", 6 * WINDOW)
+    monkeypatch.setattr(trying, "TOKENS", 6 * 256)
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
