@@ -8,6 +8,7 @@ the command line's libraries and a server needs none of the window's.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +21,15 @@ SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 lib
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run hgviz and give its exit code."""
-    try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
-    except KeyboardInterrupt:  # while a face is being imported; later it sees to this itself
-        return _fail("Stopped.")
+    """Run hgviz and give its exit code: 128 and the signal's number where one stopped it."""
+    from hgviz.terminal import stopped_by_signals
+
+    with stopped_by_signals() as came:
+        try:
+            code = _run(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:  # while a face is being imported; later it sees to this itself
+            code = _fail("Stopped.", 128 + signal.SIGINT)
+        return 128 + came[0] if came and code else code
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -111,9 +116,9 @@ def _is_there(path: str) -> bool:
     return is_there(path)
 
 
-def _fail(line: str) -> int:
+def _fail(line: str, code: int = 1) -> int:
     print(line, file=sys.stderr)
-    return 1
+    return code
 
 
 if __name__ == "__main__":

@@ -30,6 +30,13 @@ class HgvizError(Exception):
         return " ".join(" ".join(parts).split())
 
 
+class Stopped(HgvizError):
+    """Whoever started it stopped it; why says what is kept."""
+
+    def __init__(self, kept: str = "") -> None:
+        super().__init__("Stopped", kept)
+
+
 def _sentence(words: str) -> str:
     """With a full stop, and a capital unless a name such as config.json comes first."""
     first = words.split(maxsplit=1)[0]

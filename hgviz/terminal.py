@@ -5,9 +5,11 @@ Light to import, as hgviz.cli is: numpy and rich come when they are needed.
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,13 +22,51 @@ if TYPE_CHECKING:
     from hgviz.core import Result, Task
 
 
+_came: list[int] = []  # signals that asked for a stop
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[list[int]]:
+    """Ctrl+C, `kill` and a terminal that closes raise KeyboardInterrupt in here; gives the numbers
+    of the signals that came. Python loses what is raised while something is being taken away, so
+    that run looks at them, too.
+
+    SIGINT is listened to also where it was inherited as ignored, as a job is that a script put into
+    the background; SIGHUP is not, which is what nohup asks for.
+    """
+
+    def stop(number: int, _: object) -> None:
+        _came.append(number)
+        raise KeyboardInterrupt
+
+    def lose(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            hook(lost)
+
+    before, hook = {}, sys.unraisablehook
+    sys.unraisablehook = lose
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            ignored = number is not None and signal.getsignal(number) == signal.SIG_IGN
+            if number is not None and not (ignored and name == "SIGHUP"):
+                before[number] = signal.signal(number, stop)
+    try:
+        yield _came
+    finally:
+        _came.clear()
+        sys.unraisablehook = hook
+        for number, one in before.items():
+            signal.signal(number, signal.SIG_DFL if one is None else one)
+
+
 def run(task: Task[Result], title: str, kept: str = "", where: Path | None = None) -> Result:
     """Run a task with a bar on standard error; kept says what an interruption leaves, said only
     where that is there, such as not before the first layer."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from hgviz.core import HgvizError
+    from hgviz.errors import Stopped
 
     console = Console(stderr=True)
     words = TextColumn("{task.description}", markup=False)
@@ -36,6 +76,8 @@ def run(task: Task[Result], title: str, kept: str = "", where: Path | None = Non
         try:
             while True:
                 step = next(task)
+                if _came:
+                    raise KeyboardInterrupt
                 note = plain(f"{title}: {step.note}") if step.note else title
                 bar.update(line, completed=step.done, total=step.total or None, description=note)
         except StopIteration as end:
@@ -44,7 +86,7 @@ def run(task: Task[Result], title: str, kept: str = "", where: Path | None = Non
         except KeyboardInterrupt:
             task.close()  # which may take what was begun away
             left = where is None or where.exists()
-            raise HgvizError("Stopped", kept if left else "nothing was left") from None
+            raise Stopped(kept if left else "nothing was left") from None
         finally:
             task.close()
 
@@ -140,8 +182,9 @@ def quote(text: str) -> None:
 
 
 def complain(line: str) -> None:
-    """One line on standard error."""
-    print(plain(line), file=sys.stderr)
+    """One line on standard error, where there still is one: a closed terminal takes none."""
+    with suppress(OSError):
+        print(plain(line), file=sys.stderr)
 
 
 def plain(value: object) -> str:

@@ -170,10 +170,10 @@ def test_ctrl_c_says_in_one_line_what_is_kept(run, model, monkeypatch, tmp_path)
 
     monkeypatch.setattr(tasks, "capture", interrupted)
     code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
-    assert (code, error) == (1, "Stopped. Nothing was left.\n")  # before the first layer
+    assert (code, error) == (130, "Stopped. Nothing was left.\n")  # before the first layer
     (tmp_path / "x.h5.part").touch()
     code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
-    assert code == 1
+    assert code == 130
     assert len(error.splitlines()) == 1
     assert error.startswith("Stopped.") and "x.h5.part" in error
 
@@ -199,7 +199,7 @@ def test_ctrl_c_outside_a_task_is_one_line(run, monkeypatch):
 
     monkeypatch.setattr(tasks, "info", interrupted)
     code, _, error = run("info", "x")
-    assert (code, error.strip()) == (1, "Stopped.")
+    assert (code, error.strip()) == (130, "Stopped.")
 
 
 class Panic(BaseException):

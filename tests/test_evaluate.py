@@ -195,7 +195,7 @@ def test_a_masked_language_model_guesses_the_same_masks_every_time(run, tmp_path
     assert facts["seen"] == facts["total"] == pytest.approx(0.15 * tokens, rel=0.4)
 
 
-# --- texts of a table ------------------------------------------------------------------------------
+# --- texts of a table -----------------------------------------------------------------------------
 
 SENTENCES = ["the cat sat", "the dög sat on the log", "on the mat", "the cat and the dog", "sat"]
 
@@ -310,7 +310,7 @@ def test_a_column_of_texts_is_found_or_asked_for(run, tmp_path):
     assert "has no column 'words'" in total("--text-column", "words")
     path.write_text("abc\nabcd\n")
     assert total() == 2 + 3  # one column is the text
-    path.write_text("text\nabc\n\t\n")
+    path.write_text("text\tlabel\nabc\tpos\n\tneg\n")
     assert "line 3 has no text" in total()
     path.write_text("text\tlabel\n")
     assert "has a header and no rows" in total()

@@ -132,5 +132,5 @@ def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, c
         raise KeyboardInterrupt
 
     monkeypatch.setattr(app, "window", stopped)
-    assert program.main([]) == 1
+    assert program.main([]) == 130
     assert capsys.readouterr().err == "Stopped.\n"

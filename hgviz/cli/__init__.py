@@ -26,9 +26,9 @@ from hgviz.cli import (
     studying,
 )
 from hgviz.cli.options import Window
-from hgviz.errors import explained
+from hgviz.errors import Stopped, explained
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 VERBS = (
     looking.demo,
     looking.info,
@@ -83,7 +83,8 @@ for _to, _verbs in _every:
 
 
 def main(arguments: Sequence[str], window: Window) -> int:
-    """Run one command line and give its exit code: 0 done, 2 wrong use, 1 anything else."""
+    """Run one command line and give its exit code: 0 done, 2 wrong use, 130 stopped, 1 anything
+    else."""
     debug = "--debug" in arguments
     given = [one for one in arguments if one != "--debug"]
     try:
@@ -102,10 +103,9 @@ def main(arguments: Sequence[str], window: Window) -> int:
         if debug:
             traceback.print_exc()
         terminal.complain(" ".join(explained(error).lines))
-        return 1
+        return INTERRUPTED if isinstance(error, Stopped) else 1
     if code == INTERRUPTED:
         terminal.complain("Stopped.")
-        return 1
     return int(code)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,8 +51,7 @@ def run(
 
     task = tasks.run_sweep(file, out, scheduler, again, _part(part))
     kept = f"What was done is kept in {out}; the same command goes on from there"
-    with _stopped_by_terminating():
-        sweep = terminal.run(_telling(task), "Running", kept)
+    sweep = terminal.run(_telling(task), "Running", kept)
     _tell(sweep, out)
     if sweep.counts["failed"]:
         raise typer.Exit(1)
@@ -128,16 +125,6 @@ def merge(
     for line in tasks.said_of_merging(found):
         terminal.complain(line)
     _tell(tasks.sweep_at(out), out)
-
-
-@contextmanager
-def _stopped_by_terminating() -> Iterator[None]:
-    """`kill`, and a cluster that takes its machine back, stop a study as Ctrl+C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _telling(task: Task[Sweep]) -> Task[Sweep]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,9 @@ from PySide6.QtCore import (
     QLocale,
     QObject,
     QSize,
+    QSocketNotifier,
     Qt,
+    QTimer,
     QTranslator,
     Slot,
 )
@@ -62,12 +66,12 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
             file=sys.stderr,
         )
         return 1
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()  # until the program stands: all that is made before is there to stay
     app = application()
-    code, again = _shown(app, [str(path) for path in paths], go_on)
-    while again:  # in another language
-        code, again = _shown(app, [], again=True)
+    with closing(Signals(app)):
+        code, again = _shown(app, [str(path) for path in paths], go_on)
+        while again:  # in another language
+            code, again = _shown(app, [], again=True)
     return code
 
 
@@ -222,6 +226,46 @@ def _loads(name: str) -> bool:
     except OSError:
         return False
     return True
+
+
+class Signals(QObject):
+    """Ctrl+C, `kill` and a terminal that closes end the window in order, so that what is open is
+    there again at the next start; a second one ends it at once."""
+
+    def __init__(self, app: QApplication) -> None:
+        super().__init__(app)
+        self._inner, self._outer = socket.socketpair()
+        for one in (self._inner, self._outer):
+            one.setblocking(False)
+        # Python runs its handlers between two lines of Python, of which an idle window runs none
+        self._waker = QSocketNotifier(self._inner.fileno(), QSocketNotifier.Type.Read, self)
+        self._waker.activated.connect(self._wake)
+        self._wakeup = signal.set_wakeup_fd(self._outer.fileno(), warn_on_full_buffer=False)
+        self._before: dict[int, Any] = {}
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            ignored = number is not None and signal.getsignal(number) == signal.SIG_IGN
+            if number is not None and not (ignored and name == "SIGHUP"):  # as nohup asks
+                self._before[number] = signal.signal(number, self._come)
+
+    def close(self) -> None:
+        """Signals do again what they did before."""
+        for number, one in self._before.items():
+            signal.signal(number, signal.SIG_DFL if one is None else one)
+        signal.set_wakeup_fd(self._wakeup)
+        self._waker.setEnabled(False)
+        for one in (self._inner, self._outer):
+            one.close()
+        self.deleteLater()
+
+    @Slot()
+    def _wake(self) -> None:
+        with suppress(OSError):
+            self._inner.recv(64)
+
+    def _come(self, number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        QTimer.singleShot(0, partial(QApplication.exit, 128 + number))
 
 
 class Starter(QObject):

@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -104,29 +104,34 @@ CALLED = {one.__code__ for one in (Sink.seek, Sink.tell, Sink.readinto, Sink.wri
 
 @contextmanager
 def _interrupted_outside(sink: Sink) -> Iterator[None]:
-    """Ctrl+C that Python notices while HDF5 calls the sink is kept by it, like a full disk.
+    """A stop that Python notices while HDF5 calls the sink is kept by it, like a full disk.
 
     Raised there, it went on through HDF5 and came out as an AttributeError. Most of those of a long
     merge are noticed there, before the first line of a method, where no `try` of its own helps.
     """
-    usual = signal.getsignal(signal.SIGINT)
-    if not callable(usual) or threading.current_thread() is not threading.main_thread():
-        yield  # it ends the process, is ignored, or is raised in another thread
-        return
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    usual: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    if threading.current_thread() is threading.main_thread():  # else they are raised elsewhere
+        for one in numbers:
+            handler = None if one is None else signal.getsignal(one)
+            if one is not None and callable(handler):  # others end the process, or are ignored
+                usual[one] = handler
 
     def heard(number: int, frame: FrameType | None) -> None:
         try:
-            usual(number, frame)
+            usual[number](number, frame)
         except BaseException as error:
             if frame is None or frame.f_code not in CALLED:
                 raise
             sink.keep(error)
 
-    signal.signal(signal.SIGINT, heard)
+    for number in usual:
+        signal.signal(number, heard)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -258,7 +258,7 @@ def test_a_file_cut_short_or_no_file_is_one_error(tmp_path):
 def test_a_config_json_beside_it_says_how_it_is_read(tmp_path):
     folder, _ = write(tmp_path / "m")
     (folder / "config.json").write_text(json.dumps({"model_type": "strange"}))
-    with pytest.raises(HgvizError, match="no checkpoint hgviz knows"):
+    with pytest.raises(HgvizError, match="cannot run"):
         open_model(folder)
 
 

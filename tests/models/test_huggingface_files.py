@@ -285,7 +285,7 @@ def test_a_number_of_labels_that_does_not_fit_is_said(tmp_path):
     [
         ({"architectures": ["BertForQuestionAnswering"]}, "it is BertForQuestionAnswering, and"),
         ({"architectures": "BertModel"}, "architectures: Expected"),
-        ({"model_type": "roberta"}, "its model_type is 'roberta', and hgviz reads hgviz"),
+        ({"model_type": "roberta"}, "its model_type is 'roberta', and hgviz runs hgviz"),
         ({"model_type": "gpt2"}, "holds the weights of another model"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "mish"}, "hidden_act is 'mish', and hgviz computes gelu"),
@@ -310,6 +310,38 @@ def test_a_number_of_labels_that_does_not_fit_is_said(tmp_path):
 )
 def test_a_config_of_bert_is_checked(tmp_path, changes, words):
     assert words in str(refusal(configured(write_bert(tmp_path / "theirs"), **changes)))
+
+
+@pytest.mark.parametrize("name", ["RobertaModel", "RobertaForMaskedLM", "XLMRobertaModel"])
+@pytest.mark.parametrize("architectures", [True, False])
+def test_roberta_under_the_name_of_bert_is_refused(tmp_path, monkeypatch, name, architectures):
+    """Its tensors have BERT's names, and its positions begin at 2: it must not open, and wrong."""
+    import tqdm
+    import transformers
+
+    monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)  # no thread is left behind
+    config = getattr(transformers, name).config_class(
+        vocab_size=43, hidden_size=24, num_hidden_layers=1, num_attention_heads=3,
+        intermediate_size=12, max_position_embeddings=40, type_vocab_size=1,
+    )  # fmt: skip
+    getattr(transformers, name)(config).save_pretrained(tmp_path)
+    advice = str(refusal(tmp_path))
+    assert "hgviz cannot run" in advice and "write_capture" in advice and "orrect" not in advice
+    configured(tmp_path, model_type="bert", architectures=["BertModel"] if architectures else None)
+    error = refusal(tmp_path)
+    assert "orrect" not in error.do
+    if name != "RobertaForMaskedLM":  # whose tensors are named roberta
+        assert "write_capture" in error.do
+        assert error.why.startswith("pad_token_id 1 and type_vocab_size 1 are RoBERTa's")
+        configured(tmp_path, max_position_embeddings=514, type_vocab_size=2)
+        assert "max_position_embeddings 514 and pad_token_id 1" in refusal(tmp_path).why
+
+
+@pytest.mark.parametrize("changes", [{"pad_token_id": 1}, {"pad_token_id": None}])
+def test_a_bert_with_another_token_for_padding_opens(tmp_path, changes):
+    folder = write_bert(tmp_path / "theirs")
+    configured(folder, **changes)
+    assert open_model(folder).spec.family == "bert"
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_study_that_is_stopped_ends_soon_and_says_what_it_keeps(
         # Ctrl+C goes to all that the terminal runs
         os.killpg(process.pid, number) if number == signal.SIGINT else os.kill(process.pid, number)
         out, err = process.communicate(timeout=60)
-        assert process.returncode == 1 and err.count("\n") == 1, err
+        assert process.returncode == 128 + number and err.count("\n") == 1, err
         assert err.startswith("Stopped. What was done is kept in")
         assert not group(process)
     tried = [one.tries for one in SweepFolder(tmp_path / "out").sweep().standings]

@@ -137,22 +137,28 @@ def _begun(words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl+C would, and then for good; its workers go with it."""
-    for number in (signal.SIGINT, getattr(signal, "SIGKILL", signal.SIGTERM)):
+    """Asked to, which no parent can have it ignore, and then for good; its workers go with it."""
+    for tell in (_ask, _kill):
         if process.poll() is not None:
             return
-        _tell(process, number)
+        with suppress(OSError):
+            tell(process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)
 
 
-def _tell(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(OSError):
-        if sys.platform == "win32":
-            interrupt = number == signal.SIGINT
-            process.send_signal(signal.CTRL_BREAK_EVENT) if interrupt else process.kill()
-        else:
-            os.killpg(process.pid, number)
+def _ask(process: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":
+        process.send_signal(signal.CTRL_BREAK_EVENT)
+    else:
+        process.terminate()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _complain(said: IO[bytes], code: int) -> None:

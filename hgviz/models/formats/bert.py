@@ -13,7 +13,7 @@ from hgviz.models.config import TransformerConfig
 from hgviz.models.config.shared import Count, Depth, Heads, Width
 from hgviz.models.formats import huggingface
 from hgviz.models.formats.huggingface import Source, Stated
-from hgviz.models.formats.readers import converted
+from hgviz.models.formats.readers import BRING, converted
 
 PREFIX = "bert."
 OUTER: tuple[str, ...] = ("cls.", "classifier.")
@@ -40,11 +40,13 @@ class _Stated(Stated, frozen=True, kw_only=True):
     type_vocab_size: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 2
     layer_norm_eps: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1e-12
     is_decoder: bool = False
+    pad_token_id: int | None = 0
 
 
 def settle(data: dict[str, Any], names: Collection[str], where: str) -> TransformerConfig:
     """The configuration that config.json describes; names of tensors where it says no goal."""
     one = converted(data, _Stated, where)
+    _require_bert(one, where)
     huggingface.require_absolute(one, where)
     keys = "hidden_size, num_attention_heads"
     huggingface.require_divided(one.hidden_size, one.num_attention_heads, keys, where)
@@ -76,6 +78,25 @@ def settle(data: dict[str, Any], names: Collection[str], where: str) -> Transfor
         tied=one.tie_word_embeddings,
         kept=huggingface.kept_of(one, one.num_hidden_layers, one.num_attention_heads, where),
     )
+
+
+def _require_bert(one: _Stated, where: str) -> None:
+    """Errors: HgvizError for RoBERTa and its kin under the name bert: their tensors have BERT's
+    names, but positions count from behind the padding token, so that every output would be wrong.
+    """
+    rows, pad, types = one.max_position_embeddings, one.pad_token_id, one.type_vocab_size
+    marks = (
+        (f"max_position_embeddings {rows}", rows % 512 == 2),
+        (f"pad_token_id {pad}", pad == 1),
+        (f"type_vocab_size {types}", types == 1),
+    )
+    found = [words for words, there in marks if there]
+    if len(found) > 1:
+        raise HgvizError(
+            f"{where} says bert, and describes RoBERTa, which hgviz cannot run",
+            f"{' and '.join(found)} are RoBERTa's: its positions begin behind the padding token",
+            BRING,
+        )
 
 
 def _guess(names: Collection[str]) -> Goal:

@@ -20,7 +20,14 @@ from hgviz.core import Goal, HgvizError
 from hgviz.models.config import FunnelConfig, TransformerConfig
 from hgviz.models.formats.checkpoint import Checkpoint, checked, require_depth, shapes_of
 from hgviz.models.formats.files import Shapes, require_fit
-from hgviz.models.formats.readers import located, plain, quoted, read_config, shown, weights_of
+from hgviz.models.formats.readers import (
+    located,
+    plain,
+    quoted,
+    read_config,
+    shown,
+    weights_of,
+)
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
 
@@ -119,7 +126,7 @@ def _named(weights: Path, held: Mapping[str, Tensor], family: Family[Any]) -> _N
         raise HgvizError(
             f"{shown(weights)} holds the weights of another model",
             f"there is no {family.EMBEDDING} in it, which config.json lets expect",
-            "Correct the model_type in config.json, or choose another file",
+            "Put the config.json beside them that came with these weights",
         )
     return found
 

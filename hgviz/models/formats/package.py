@@ -72,7 +72,7 @@ def settle(data: dict[str, Any], shapes: Shapes, where: str) -> Settled:
         raise HgvizError(
             "these weights are of another model",
             f"they hold no token_emb.weight, as every state dict of {PACKAGE} does",
-            f"Correct the model_type in {where}, or choose another file",
+            "Choose another file",
         )
     stated = converted(data, _Stated, where)
     seen = _seen(shapes)

@@ -37,6 +37,13 @@ MOST_WORDS = 200  # of what a stranger wrote, in an error
 Config = TypeVar("Config")
 
 
+# what whoever has a model that hgviz cannot run does instead
+BRING = (
+    "To look at its attention, run it yourself and write its queries and keys with "
+    "hgviz.store.write_capture"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """One checkpoint format: label is what file dialogs and error texts call it. stated: whether a
@@ -124,9 +131,9 @@ def read(path: str | Path) -> Checkpoint:
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
     raise HgvizError(
-        f"{shown(located(path)[0])} is no checkpoint hgviz knows",
-        f"its model_type is {quoted(stated)}, and hgviz reads {known}",
-        "Correct its model_type, or choose another file",
+        f"{shown(located(path)[0])} is of a model that hgviz cannot run",
+        f"its model_type is {quoted(stated)}, and hgviz runs {known}",
+        BRING,
     )
 
 

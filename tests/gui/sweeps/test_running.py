@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +19,14 @@ from tests.gui.sweeps.conftest import show
 
 ENDLESS = """
 import pathlib, sys, time
+from hgviz.terminal import stopped_by_signals
 at = pathlib.Path(sys.argv[-1])
-try:
-    (at / "begun").touch()
-    time.sleep(600)
-except KeyboardInterrupt:
-    (at / "stopped").touch()
+with stopped_by_signals():
+    try:
+        (at / "begun").touch()
+        time.sleep(600)
+    except KeyboardInterrupt:
+        (at / "stopped").touch()
 """
 
 
@@ -62,7 +67,13 @@ def test_what_stopped_a_run_is_its_reason(program_says):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it is interrupted in another way there")
-def test_stop_is_as_ctrl_c_and_the_window_goes_on(program, folder, program_says, until):
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN])
+def test_stop_is_as_ctrl_c_and_the_window_goes_on(
+    program, folder, program_says, until, monkeypatch, inherited
+):
+    """Also where hgviz was started in the background of a script, which ignores Ctrl+C."""
+    begin = partial(signal.signal, signal.SIGINT, inherited)
+    monkeypatch.setattr(subprocess, "Popen", partial(subprocess.Popen, preexec_fn=begin))
     show(program, folder)
     program_says(ENDLESS)
     program.commands.start_sweep(str(folder.path), "", False)
