@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from hgviz import cli, tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
+from hgviz.models.formats import rewriting
 from hgviz.models.surgery import export, proof
 from hgviz.resources import resource
 from hgviz.store import open_capture, write_study
@@ -65,9 +66,9 @@ def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
     assert np.abs(logits(tmp_path / "out", dtype="float32") - logits(path, off)).max() < 1e-5
     after = open_model(tmp_path / "out").spec
     assert (before.parameters, after.parameters) == found.parameters
-    weights = [whole / "model.safetensors" for whole in (path, tmp_path / "out")]
-    assert tuple(one.stat().st_size for one in weights) == found.size
-    assert [one.batch for one in found.latency] == [1, 16]
+    weights = [load_file(whole / "model.safetensors") for whole in (path, tmp_path / "out")]
+    assert tuple(sum(one.nbytes for one in held.values()) for held in weights) == found.size
+    assert [one.batch for one in found.latency] == ([1, 16] if form == "smaller" else [])
     empty = [one.index for one in after.layers if not one.heads]
     assert list(found.empty) == [
         one.index for one in before.layers
@@ -142,13 +143,105 @@ def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
     save_file(held, path / "model.safetensors", {"format": "pt"})
     prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
     names = sorted(one.name for one in (tmp_path / "out").iterdir())
-    assert names == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert names == ["config.json", "model.safetensors", "notes.md", "tokenizer.json"]
     assert (tmp_path / "out" / "config.json").read_bytes() == (path / "config.json").read_bytes()
     ids = np.arange(18).reshape(2, 9) % 20
     off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
     masked = open_model(path).run(ids, off=off).logits
     assert np.abs(transformers_logits(tmp_path / "out", kind) - masked).max() < 1e-5
     assert np.abs(transformers_logits(path, kind) - masked).max() > 1e-3
+
+
+def sentence_transformer(folder):
+    """A sentence encoder as sentence-transformers keeps it: transformers' BERT and its parts."""
+    import transformers
+
+    config = transformers.BertConfig(
+        vocab_size=43, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+        intermediate_size=12, max_position_embeddings=40,
+    )  # fmt: skip
+    transformers.BertModel(config).eval().save_pretrained(folder)
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {
+            "idx": 1,
+            "name": "1",
+            "path": "1_Pooling",
+            "type": "sentence_transformers.models.Pooling",
+        },
+        {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+    ]
+    files = {
+        "modules.json": json.dumps(modules).encode(),
+        "1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}',
+        "2_Dense/config.json": b"{}", "2_Dense/model.safetensors": b"weights of the dense part",
+        "vocab.txt": b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n",
+        "sentencepiece.bpe.model": b"pieces", "README.md": b"what it is",
+        "modeling.py": b"raise SystemExit", ".gitattributes": b"*.bin filter=lfs",
+        "pytorch_model.bin": b"the whole model", "onnx/model.onnx": b"the whole model",
+        "onnx/config.json": b"{}", "openvino/openvino_model.bin": b"the whole model",
+        "checkpoint-5/model.safetensors": b"the whole model, earlier",
+        ".git/config": b"secret", ".cache/x": b"",
+    }  # fmt: skip
+    for name, held in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(held)
+    return folder
+
+
+def below(folder):
+    return {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()}
+
+
+def test_a_zeroed_sentence_encoder_opens_where_the_original_did(run, tmp_path):
+    """With its pooling, and without other files in which the heads would be on."""
+    import transformers
+
+    path, out = sentence_transformer(tmp_path / "whole"), tmp_path / "out"
+    whole = {
+        "onnx/model.onnx", "openvino/openvino_model.bin", "pytorch_model.bin",
+        "checkpoint-5/model.safetensors",
+    }  # fmt: skip
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "card.md").write_text("a blob, as in a cache")
+    (path / "card.md").symlink_to(tmp_path / "shared" / "card.md")
+    (path / "nowhere.md").symlink_to(tmp_path / "gone")
+    (path / "around").symlink_to(path)
+    code, said, err = run("prune", path, "--off", "0.1", "--form", "zeroed", "-o", out, "--json")
+    assert code == 0, err
+    links = {"nowhere.md", "around"}
+    assert set(json.loads(said)["left_out"]) == whole | links
+    hidden = {".git/config", ".cache/x"}
+    assert below(out) == below(path) - whole - hidden
+    assert not (out / "card.md").is_symlink()
+    for one in below(out) - {"model.safetensors"}:
+        assert (out / one).read_bytes() == (path / one).read_bytes()
+    for part in json.loads((out / "modules.json").read_text()):
+        assert (out / part["path"] / "config.json").exists()
+    ids = np.arange(18).reshape(2, 9) % 20
+    with torch.no_grad():
+        theirs = transformers.AutoModel.from_pretrained(out).eval()(torch.tensor(ids))
+    masked = open_model(path).run(ids, off=frozenset({HeadId(0, 1)})).logits
+    assert np.abs(theirs.last_hidden_state.numpy() - masked).max() < 1e-5
+    code, said, _ = run("prune", path, "--off", "0.1", "--form", "zeroed", "-o", tmp_path / "two")
+    assert "Not copied (weights of the whole model, links): around, checkpoint-5/model" in said
+    assert "times as fast" not in said and "takes as long as before" in said
+
+
+def test_a_zeroed_model_may_be_written_into_its_own_folder(tmp_path):
+    path = sentence_transformer(tmp_path / "whole")
+    prune(path, "0.1", path / "half", form="zeroed")
+    assert not [one for one in below(path / "half") if "half" in one]
+    again = prune(path, "0.1", path / "other", form="zeroed")
+    assert "half/model.safetensors" in again.left_out
+
+
+def test_a_folder_that_is_no_models_own_is_not_copied(tmp_path, monkeypatch):
+    path = sentence_transformer(tmp_path / "whole")
+    monkeypatch.setattr(rewriting, "MOST_FILES", 5)
+    with pytest.raises(HgvizError, match="holds more than a model"):
+        prune(path, "0.1", tmp_path / "out", form="zeroed")
+    assert not (tmp_path / "out").exists()
 
 
 def test_shards_stay_shards(tmp_path):
@@ -345,7 +438,39 @@ def test_a_graph_gives_the_same_logits_for_texts_of_any_length(tmp_path, kind):
         apart = np.abs(run(given).numpy() - model.run(ids, mask, off=off).logits)
         assert (apart if apart.ndim == 2 else apart[mask]).max() < 1e-4
     held = (tmp_path / "out" / "model.onnx").read_bytes()
+    assert found.size[1] == len(held) < found.size[0]
+    assert found.facts()["runtime"] == "ONNX Runtime" and len(found.latency) == 2
     assert b"hourglass.py" not in held and b"transformer.py" not in held
+
+
+def test_a_graph_is_measured_beside_a_graph_of_the_whole_model(run, tmp_path, monkeypatch):
+    """Time and bytes are those of one runtime and precision: of a checkpoint in float16, too."""
+    pytest.importorskip("onnxscript")
+    from hgviz.models.surgery import graph
+
+    path, opened, timed = write_bert(tmp_path / "bert"), [], []
+    held = load_file(path / "model.safetensors")
+    save_file({name: one.half() for name, one in held.items()}, path / "model.safetensors")
+    first, times = graph.opened, proof.latencies
+    monkeypatch.setattr(graph, "opened", lambda one: opened.append(first(one)) or opened[-1])
+    monkeypatch.setattr(proof, "latencies", lambda *given: timed.append(given[:2]) or times(*given))
+    code, said, err = run("prune", path, "--off", "0.1", "--form", "onnx", "-o", tmp_path / "out")
+    assert code == 0, err
+    assert timed == [(opened[1], opened[0])]
+    assert said.count("both in ONNX Runtime in float32 on one core") == 2
+    words = re.search(r"graph in float32: (\S+) before, (\S+) after \(-", said)
+    before, after = (int(one.replace(",", "")) for one in words.groups())
+    assert after == (tmp_path / "out" / "model.onnx").stat().st_size < before < 2 * after
+    assert below(tmp_path / "out") <= {"model.onnx", "tokenizer.json"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_bytes_of_a_smaller_model_are_of_one_precision(tmp_path, dtype):
+    path = write_bert(tmp_path / "bert")
+    held = load_file(path / "model.safetensors")
+    save_file({name: one.to(dtype) for name, one in held.items()}, path / "model.safetensors")
+    found = prune(path, "0.1", tmp_path / "out")
+    assert [size / dtype.itemsize for size in found.size] == list(found.parameters)
 
 
 def test_what_is_no_graph_is_told_in_one_line(tmp_path, monkeypatch):

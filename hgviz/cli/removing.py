@@ -13,7 +13,11 @@ from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Off, TextColumn
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hgviz.models.surgery.proof import Proof
+
+SHOWN = 8  # files of a line
 
 
 def prune(
@@ -40,7 +44,7 @@ def prune(
         Literal["smaller", "zeroed", "onnx"],
         typer.Option(
             help="smaller: hgviz's own folder without their weights; zeroed: the original files "
-            "with zeros, for any program; onnx: a graph (needs the extra onnx)."
+            "and folders with zeros, for any program; onnx: a graph (needs the extra onnx)."
         ),
     ] = "smaller",
     data: Annotated[
@@ -91,18 +95,27 @@ def told(found: Proof) -> list[str]:
     if found.compensation != "none":
         lines.append(f"Made up for by {found.compensation}, from {found.source}.")
     rough = f" ({found.rough:.1e} in float32)" if found.rough is not None else ""
-    texts = terminal.counted(found.texts, "text")
     lines.append(
         f"Logits differ from the masked model's by at most {found.difference:.1e} in {found.dtype}"
-        f"{rough}, the largest is {found.largest:.1f}, on {texts} from {found.source}."
+        f"{rough}, the largest is {found.largest:.1f}, on {found.amount} from {found.source}."
     )
+    kind = "Bytes of the graph in float32" if found.form == "onnx" else "Bytes of the tensors"
     lines += [
         f"{words}: {before:,} before, {after:,} after ({after / before - 1:+.1%})."
-        for words, (before, after) in (("Parameters", found.parameters), ("Bytes", found.size))
+        for words, (before, after) in (("Parameters", found.parameters), (kind, found.size))
     ]
     lines += [
         f"Batch of {one.batch}: {one.before:.2f} ms before, {one.after:.2f} ms after "
-        f"({one.ratio:.2f} times as fast), on one core."
+        f"({one.ratio:.2f} times as fast), both in {found.runtime} in float32 on one core."
         for one in found.latency
     ]
+    if found.form == "zeroed":
+        lines.append("A pass takes as long as before: zeros are computed like other numbers.")
+    if found.left_out:
+        lines.append(f"Not copied (weights of the whole model, links): {_few(found.left_out)}.")
     return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

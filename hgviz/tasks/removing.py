@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
@@ -15,10 +16,12 @@ from hgviz.tasks.opening import Path_, heads_from
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
+    from hgviz.examples import Examples
+    from hgviz.models.blocks import Tokens
     from hgviz.models.formats.checkpoint import Checkpoint
     from hgviz.models.model import Model
     from hgviz.models.surgery.compensation import Compensation
-    from hgviz.models.surgery.proof import Form, Proof
+    from hgviz.models.surgery.proof import Form, Latency, Proof, Read, Runner
     from hgviz.study import Study
 
 PROOF_TOKENS = 1 << 18  # of the data, in their random order
@@ -40,7 +43,7 @@ def prune(
     """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
 
     off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder; "zeroed",
-    the files as they are but for zeros in W_O; "onnx". compensate: see models.compensation; it and
+    all files as they are but for zeros in W_O; "onnx". compensate: see models.compensation; it and
     the proof look at data, or at texts of the sample where none is given. Nothing is left behind
     where the export fails its proof. Errors: HgvizError.
     """
@@ -55,14 +58,14 @@ def prune(
         found = readers.read(path)
         export.require_some(found, heads)
         yield Step(0, 1, "reading texts")
-        texts, source = proof_texts(model, data, text_column, label_column)
-        changed = yield from _compensated(found, model, heads, texts, compensate)
+        read = proof_texts(model, data, text_column, label_column)
+        changed = yield from _compensated(found, model, heads, read.batches, compensate)
         yield Step(0, 1, f"writing {Path(out).name}")
         weights = export.written(changed, heads, form, fresh)
         return (
             yield from _proved(
-                found, changed, model, heads, texts, weights,
-                {"form": form, "compensation": compensate, "source": source, "path": Path(out)},
+                found, changed, model, heads, read, weights,
+                {"form": form, "compensation": compensate, "path": Path(out)},
             )
         )  # fmt: skip
 
@@ -125,28 +128,38 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
     return round(value)
 
 
-def proof_texts(
-    model: Model, data: Path_ | None, text: str = "", label: str = ""
-) -> tuple[list[Any], str]:
-    """Batches of what a changed model is compared on, and where they are from: data, or texts of
-    the sample where none is given; text and label name its columns."""
+def proof_texts(model: Model, data: Path_ | None, text: str = "", label: str = "") -> Read:
+    """What a changed model is compared on: data, or texts of the sample where none is given; text
+    and label name its columns."""
     from hgviz import examples
-    from hgviz.models.surgery import proof
     from hgviz.models.texts.labelled import read_rows
 
     spec = model.spec
     if data is not None:
         found = examples_from(model, data, text, label)
-        return proof.texts_of(found, spec, PROOF_TOKENS), Path(data).name
+        return _read(found, spec, Path(data).name)
     if not spec.two_texts:
         rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]
         try:
             prompts = [model.tokenizer.encode(one) for one in rows]
         except HgvizError:  # a model whose tokens no text has
-            return [proof.drawn(spec, proof.DRAWN)], "random tokens"
+            return _drawn(spec)
         found = examples.labelled(prompts, [0] * len(rows), (), spec.max_positions)
-        return proof.texts_of(found, spec, PROOF_TOKENS), "the sample's reviews"
-    return [proof.drawn(spec, proof.DRAWN)], "random tokens"
+        return _read(found, spec, "the sample's reviews")
+    return _drawn(spec)
+
+
+def _read(found: Examples, spec: ModelSpec, source: str) -> Read:
+    from hgviz.models.surgery.proof import Read, texts_of
+
+    batches = tuple(texts_of(found, spec, PROOF_TOKENS))
+    return Read(batches, source, found.asked, len(found), found.texts)
+
+
+def _drawn(spec: ModelSpec) -> Read:
+    from hgviz.models.surgery.proof import DRAWN, Read, drawn
+
+    return Read((drawn(spec, DRAWN),), "random tokens", "classes", DRAWN)
 
 
 def last(parts: Iterable[Any], total: int, note: str) -> Task[Any]:
@@ -196,13 +209,14 @@ def _proved(
     changed: Checkpoint,
     model: Model,
     off: Off,
-    texts: Sequence[Any],
+    read: Read,
     weights: Path,
     about: dict[str, Any],
 ) -> Task[Proof]:
+    from hgviz.models.formats import rewriting
     from hgviz.models.surgery import export, proof, removal
 
-    form = about["form"]
+    form, texts = about["form"], read.batches
     rough, dtype = None, ""
     after = export.opened(weights, form, "float32")
     for dtype in ("float32", "float64"):
@@ -213,21 +227,48 @@ def _proved(
             break
         rough = rough or agreed  # sums in another order
     proof.require_close(agreed, proof.limit(form, largest))
-    whole, times = proof.runner(model.module), []
-    batches = [proof.timed(texts[0], count) for count in proof.BATCHES]
-    for time in proof.latencies(whole, after, batches):
-        times.append(time)
-        yield Step(len(times), len(batches), "measuring how fast it is")
+    left = found if form == "zeroed" else removal.smaller(found, off)
+    sizes, times = yield from _timed(found, left, model, form, weights, after, texts[0])
+    left_out = rewriting.beside(found, weights.parent)[1] if form == "zeroed" else ()
     spec = model.spec
     gone = [one.index for one in spec.layers
             if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip
-    left = found if form == "zeroed" else removal.smaller(found, off)
     made = proof.Proof(
         spec=spec, off=off, difference=agreed, largest=largest, dtype=dtype, rough=rough,
         texts=sum(map(proof.count, texts)),
         parameters=(export.parameters(found), export.parameters(left)),
-        size=(export.size(found.weights), export.size(weights)),
-        latency=tuple(times), empty=tuple(gone), **about,
+        size=sizes, latency=times, read=read, source=read.source, empty=tuple(gone),
+        left_out=tuple(map(str, left_out)), **about,
     )  # fmt: skip
     yield Step(1, 1, "keeping it")  # stopped here, it is not: the folder has no name yet
     return made
+
+
+def _timed(
+    found: Checkpoint,
+    left: Checkpoint,
+    model: Model,
+    form: Form,
+    weights: Path,
+    after: Runner,
+    text: Tokens,
+) -> Task[tuple[tuple[int, int], tuple[Latency, ...]]]:
+    """Bytes of the whole model and of what is left of it, and how long passes of both take: like
+    with like, two graphs or two modules in memory."""
+    from hgviz.models.surgery import export, graph, proof
+
+    if form == "zeroed":  # zeros are multiplied like other numbers
+        return (export.size(found), export.size(left)), ()
+    with TemporaryDirectory(dir=weights.parent) as scratch:
+        if form == "onnx":
+            yield Step(0, 1, "writing the whole model as a graph, to compare with")
+            all_ = graph.write(found, Path(scratch))
+            whole, sizes = graph.opened(all_), (graph.size(all_), graph.size(weights))
+        else:
+            whole, sizes = proof.runner(model.module), (export.size(found), export.size(left))
+        batches = [proof.timed(text, count) for count in proof.BATCHES]
+        times: list[Latency] = []
+        for time in proof.latencies(whole, after, batches):
+            times.append(time)
+            yield Step(len(times), len(batches), "measuring how fast it is")
+    return sizes, tuple(times)

@@ -80,7 +80,8 @@ def collaborate(
     with export.kept_if_proved(Path(out)) as fresh:
         model, found = open_model(path), readers.read(path)
         wide = sharing.require_shareable(found, width)
-        texts, source = proof_texts(model, data, text_column, label_column)
+        read = proof_texts(model, data, text_column, label_column)
+        texts = read.batches
         layers = sharing.products(found)
         terms, errors = yield from _terms(layers, wide)
         changed = sharing.shared(found, wide, terms)
@@ -98,7 +99,7 @@ def collaborate(
                 scores.append(answered.score)
         return Collaboration(
             Path(out), model.spec, wide, errors, apart, largest, dtype,
-            sum(map(proof.count, texts)), source,
+            sum(map(proof.count, texts)), read.source,
             (export.parameters(found), export.parameters(changed)), tuple(scores),
         )  # fmt: skip
 

@@ -50,6 +50,7 @@ WRITES = (
     "with this model, before the folder gets its name."
 )
 REVIEWS = "reviews that come with hgviz"
+SHOWN = 8  # files of a line
 OPENS = {"smaller": "Open the smaller model", "zeroed": "Open the zeroed model"}
 
 
@@ -287,7 +288,8 @@ class RemoveDialog(Overlay):
                 grid.addWidget(one, row, place, right if 0 < place < 3 else right & ~right)
         column.addSpacing(4)
         column.addLayout(grid)
-        column.addWidget(_wrapped(tr("Times are medians of one pass on one core.")))
+        for words in remarks(proof):
+            column.addWidget(_wrapped(words))
         path = Words(str(proof.path), factor=0.92)
         path.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         path.setAccessibleName(tr("New folder"))
@@ -331,11 +333,14 @@ class RemoveDialog(Overlay):
 def agreement(proof: Proof) -> str:
     """Its logits differ from those with the heads off by at most 3.8e-07 …; compared on …"""
     source = tr(proof.source) if proof.source == REVIEWS else proof.source
-    compared = (
-        tr("Compared on 1 text from {source}.", source=source)
-        if proof.texts == 1
-        else tr("Compared on {n:,} texts from {source}.", n=proof.texts, source=source)
-    )
+    many = {"n": proof.texts, "all": proof.read.examples, "texts": proof.read.texts}
+    if proof.read.asked != "classes":
+        said = "Compared on {n:,} of {all:,} windows of {texts:,} texts from {source}."
+        compared = tr(said, **many, source=source)
+    elif proof.texts == 1:
+        compared = tr("Compared on 1 text from {source}.", source=source)
+    else:
+        compared = tr("Compared on {n:,} texts from {source}.", n=proof.texts, source=source)
     return f"{_differs(proof)} {compared}"
 
 
@@ -366,6 +371,21 @@ def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def remarks(proof: Proof) -> list[str]:
+    """What the rows are of, and what the new folder lacks."""
+    if proof.form == "zeroed":
+        found = [tr("A pass takes as long as before: zeros are computed like other numbers.")]
+    else:
+        said = "Times are medians of one pass on one core, of both in {runtime} in float32."
+        found = [tr(said, runtime=proof.runtime)]
+    if proof.form == "onnx":
+        found.append(tr("Bytes are of both as graphs in float32."))
+    if proof.left_out:
+        files = ", ".join(proof.left_out[:SHOWN]) + ("…" if len(proof.left_out) > SHOWN else "")
+        found.append(tr("Not copied (weights of the whole model, links): {files}.", files=files))
+    return found
+
+
 def change(before: int, after: int) -> str:
     """−4.7 %, as before."""
     if before == after:
@@ -390,4 +410,4 @@ def _wrapped(words: str, kind: str = "secondary") -> QLabel:
     return out
 
 
-__all__ = ["RemoveDialog", "agreement", "proof_rows"]
+__all__ = ["RemoveDialog", "agreement", "proof_rows", "remarks"]

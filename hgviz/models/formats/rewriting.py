@@ -1,12 +1,13 @@
 """A checkpoint's own files again, with other numbers in some tensors: its format stays what it was.
 
-Whatever opens the original opens the copy: names, order, precision and what is beside the weights
-(config.json, tokenizers) stay as they are.
+Whatever opens the original opens the copy: names, order, precision and all files and folders beside
+the weights stay as they are, but for other files of weights, which would be those of the original.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,8 +21,14 @@ from hgviz.models.formats.files import read_tensors
 from hgviz.models.formats.readers import INDEX, SUFFIXES, path_errors, shown
 from hgviz.models.formats.shards import places_of
 
-BESIDE = (".json", ".txt", ".model")  # configurations, tokenizers
-MOST_BESIDE = 64 * 2**20
+# what may hold weights, and what several programs name their graphs and states
+WEIGHTY = (
+    *SUFFIXES, ".pth", ".ckpt", ".h5", ".msgpack", ".npz", ".onnx", ".onnx_data", ".data", ".ot",
+    ".gguf", ".tflite", ".mlmodel", ".pb", ".pkl",
+)  # fmt: skip
+NEVER = (".git", ".cache", ".locks", "__pycache__")  # folders that are no part of a model
+MODULES = "modules.json"  # of sentence-transformers: the parts of a model, a folder each
+MOST_FILES = 1000
 
 
 def write(found: Checkpoint, out: Path) -> Path:
@@ -36,19 +43,68 @@ def write(found: Checkpoint, out: Path) -> Path:
             "Choose --form smaller, or convert it first with hgviz convert",
         )
     weights, files = found.weights, _files(found)
+    copied, _ = beside(found, out)
     with path_errors(out, "could not be written"):
         out.mkdir(parents=True, exist_ok=True)
-        for one in sorted(found.folder.iterdir()):
-            foreign = one.name.endswith((*SUFFIXES, INDEX)) and one.name != weights.name
-            if one.suffix in BESIDE and not foreign and _small(one):
-                shutil.copyfile(one, out / one.name)
+        for one in copied:
+            (out / one).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found.folder / one, out / one)
         for file, names in files.items():
             _rewrite(found.folder / file, out / file, found, names)
     return out / weights.name
 
 
-def _small(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= MOST_BESIDE
+def beside(found: Checkpoint, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """What lies beside the weights, from their folder on: what goes along when they are written
+    into `out`, and what is left out since it may hold other weights or cannot be read.
+
+    Folders that are links are left out, wherever they lead; links to files are files. Errors:
+    HgvizError for a folder that holds so much that it is no model's own.
+    """
+    copied: list[Path] = []
+    left: list[Path] = []
+    modules, written = _modules(found.folder), {found.weights.name, *_files(found)}
+    top = found.folder.absolute()
+
+    def unreadable(error: OSError) -> None:
+        raise error
+
+    with path_errors(found.folder):
+        for path, folders, files in os.walk(top, onerror=unreadable):
+            inner = Path(path).relative_to(top)
+            links = [one for one in folders if (Path(path) / one).is_symlink()]
+            left += [inner / one for one in links]
+            ours = {one for one in folders if Path(path) / one == out.absolute()}
+            folders[:] = sorted({*folders} - {*links, *NEVER} - ours)
+            for one in sorted(files):
+                place = inner / one
+                if place.parent == Path() and one in written:
+                    if one == found.weights.name and one.endswith(INDEX):
+                        copied.append(place)
+                    continue
+                other = one.endswith(WEIGHTY) or one.endswith(INDEX)
+                own = place.parts[0] in modules
+                readable = (top / place).is_file()  # no link that leads nowhere, no pipe
+                (copied if readable and (own or not other) else left).append(place)
+            if len(copied) > MOST_FILES:
+                raise HgvizError(
+                    f"{shown(found.folder)} holds more than a model",
+                    f"there are over {MOST_FILES:,} files in it, and all would be copied",
+                    "Move the model into a folder of its own",
+                )
+    return tuple(copied), tuple(sorted(left))
+
+
+def _modules(folder: Path) -> set[str]:
+    """The folders of the other parts of a model of sentence-transformers: their weights are no
+    others of this one."""
+    file = folder / MODULES
+    try:
+        parts = json.loads(file.read_text("utf-8")) if file.is_file() else []
+        paths = [Path(str(one["path"])) for one in parts if one.get("path")]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return set()
+    return {one.parts[0] for one in paths if one.parts}
 
 
 def _files(found: Checkpoint) -> dict[str, list[str]]:

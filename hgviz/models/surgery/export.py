@@ -13,7 +13,6 @@ from hgviz.core import HgvizError, Off
 from hgviz.models.formats import conversion, readers, rewriting
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
-from hgviz.models.formats.shards import places_of
 from hgviz.models.model import Model, module_of
 from hgviz.models.surgery.proof import Form, Runner, runner
 from hgviz.models.surgery.removal import smaller, zeroed
@@ -67,12 +66,9 @@ def parameters(found: Checkpoint) -> int:
     return sum(one.numel() for one in found.tensors.values())
 
 
-def size(weights: Path) -> int:
-    """Bytes of a weights file, or of all that an index names."""
-    files = {weights.name}
-    if weights.name.endswith(readers.INDEX):
-        files = {*places_of(weights).values()}
-    return sum((weights.parent / one).stat().st_size for one in files)
+def size(found: Checkpoint) -> int:
+    """Bytes of a checkpoint's tensors, in their own precision."""
+    return sum(one.nbytes for one in found.tensors.values())
 
 
 @contextmanager

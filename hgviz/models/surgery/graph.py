@@ -94,6 +94,11 @@ def write(found: Checkpoint, out: Path) -> Path:
     return out / FILE
 
 
+def size(path: Path) -> int:
+    """Bytes of a graph, with the file beside it where a large one keeps its weights."""
+    return sum(one.stat().st_size for one in path.parent.glob(f"{FILE}*"))
+
+
 def opened(path: Path) -> Runner:
     """The graph in a file, on one thread of the CPU."""
     import onnxruntime

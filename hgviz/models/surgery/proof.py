@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError, ModelSpec, Off
-from hgviz.examples import Examples
+from hgviz.examples import Asked, Examples, amount
 from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
 
 Form = Literal["smaller", "zeroed", "onnx"]
@@ -49,15 +49,31 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What is compared on: batches of so many examples that source has, windows of so many texts
+    of a language model."""
+
+    batches: tuple[Tokens, ...]
+    source: str
+    asked: Asked
+    examples: int
+    texts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """An export beside the model it came from.
 
     difference: the largest of abs(logits of the masked model - logits of the export) on so many
-    texts from source, both computed in dtype; rough: the same in float32 where dtype is float64,
-    because logits this large agree no better there; of an ONNX graph, which has float32 alone, MOST
-    is a share of the largest logit where that is above 1. largest: that logit. parameters, size
-    (bytes of the weights) and latency are before and after; before is the whole model, nothing
-    off. empty: the layers that have no head any more.
+    texts or windows of what was `read` from source, both computed in dtype; rough: the same in
+    float32 where dtype is float64, because logits this large agree no better there; of an ONNX
+    graph, which has float32 alone, MOST is a share of the largest logit where that is above 1.
+    largest: that logit. parameters, size
+    and latency are before and after; before is the whole model, nothing off. Both sides have one
+    form: latency is of passes in `runtime` in float32, none of zeroed weights, which take as long
+    as others; size is bytes of tensors in the checkpoint's precision, or of two graphs in float32.
+    empty: the layers that have no head any more. left_out: files that are not in a copy, since they
+    may hold the weights of the whole model.
     """
 
     form: Form
@@ -73,8 +89,20 @@ class Proof:
     parameters: tuple[int, int]
     size: tuple[int, int]
     latency: tuple[Latency, ...]
+    read: Read
     empty: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()
     rough: float | None = None
+
+    @property
+    def amount(self) -> str:
+        """What logits were compared on, in words."""
+        return amount(self.read.asked, self.read.examples, self.read.texts, self.texts)
+
+    @property
+    def runtime(self) -> str:
+        """What both sides were timed in."""
+        return "ONNX Runtime" if self.form == "onnx" else "PyTorch"
 
     @property
     def limit(self) -> float:
@@ -87,13 +115,14 @@ class Proof:
             "form": self.form, "path": str(self.path), "off": sorted(map(str, self.off)),
             "heads": len(self.spec.heads) - len(self.off), "compensation": self.compensation,
             "difference": self.difference, "largest": self.largest, "dtype": self.dtype,
-            "texts": self.texts, "source": self.source,
+            "texts": self.texts, "source": self.source, "compared": self.amount,
             "parameters": list(self.parameters), "bytes": list(self.size),
             "latency": [
                 {"batch": one.batch, "before": one.before, "after": one.after, "ratio": one.ratio}
                 for one in self.latency
             ],
-            "empty_layers": list(self.empty),
+            "runtime": self.runtime, "timed": "float32", "threads": 1,
+            "empty_layers": list(self.empty), "left_out": list(self.left_out),
         }  # fmt: skip
 
 
