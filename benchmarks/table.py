@@ -24,7 +24,7 @@ from pathlib import Path
 
 SHORT = (
     "tiles", "fluid", "comparing", "lengths", "exactness", "completeness", "capture", "peers",
-    "device", "startup", "pruning",
+    "device", "startup", "pruning", "stops",
 )  # fmt: skip
 LONG = (
     "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",

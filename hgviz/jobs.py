@@ -1,6 +1,6 @@
 """Work off the GUI thread: one lane, one job at a time, the newest of a key wins.
 
-Standard library only. A lane takes tasks (generators of steps, see hgviz.core) and tells what
+A lane takes tasks (generators of steps, see hgviz.core) and tells what
 becomes of them through `post`, which carries a call to the thread that owns the widgets.
 """
 
@@ -12,6 +12,8 @@ from itertools import chain
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+from hgviz.errors import Unwanted, while_wanted
 
 if TYPE_CHECKING:
     from hgviz.core import Step, Task
@@ -28,7 +30,8 @@ class Job:
     """One task in a lane: its title, how far it is, and a way to stop it.
 
     step is the newest step its listener was told; it is read by the thread that `post` leads to.
-    lasting: what it writes is waited for when its lane closes.
+    lasting: what it writes is waited for when its lane closes. on_end: told when the lane has let
+    go of it, however it ended.
     """
 
     def __init__(
@@ -40,11 +43,14 @@ class Job:
         on_error: Callable[[BaseException], None] | None = None,
         post: Post = here,
         lasting: bool = False,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self.title, self.lasting = title, lasting
         self.step: Step | None = None
+        self.begun = False
         self._task, self._post = task, post
         self._on_step, self._on_done, self._on_error = on_step, on_done, on_error
+        self._on_end = on_end
         self._cancelled, self._ended, self._lock = Event(), Event(), Lock()
         self._unread: Step | None = None
 
@@ -59,7 +65,7 @@ class Job:
         return self._ended.is_set()
 
     def cancel(self) -> None:
-        """Stop after the current step; from now on the job is silent."""
+        """Stop at the next step, or at the next block of a long one; from now on it is silent."""
         self._cancelled.set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -68,6 +74,7 @@ class Job:
 
     def run(self) -> None:
         """The lane's side: take the steps and tell what became of them."""
+        self.begun = True
         try:
             result = self._finish()
         except BaseException as error:  # a panic in a Rust library is no Exception
@@ -76,16 +83,21 @@ class Job:
             self._tell(self._on_done, result)
         finally:
             self._ended.set()
+            if self._on_end is not None:
+                self._post(self._on_end)
 
     def _finish(self) -> Any:
         """What the task returns; None when it was cancelled, with its `finally` run."""
         try:
-            while not self.cancelled:
-                try:
-                    step = next(self._task)
-                except StopIteration as end:
-                    return end.value
-                self._tell_step(step)
+            with while_wanted(lambda: not self.cancelled):
+                while not self.cancelled:
+                    try:
+                        step = next(self._task)
+                    except StopIteration as end:
+                        return end.value
+                    except Unwanted:
+                        return None
+                    self._tell_step(step)
             return None
         finally:
             self._task.close()
@@ -140,6 +152,7 @@ class Runner:
         on_error: Callable[[BaseException], None] | None = None,
         post: Post = here,
         lasting: bool = False,
+        on_end: Callable[[], None] | None = None,
     ) -> Job:
         """Queue a task; it takes the place of every earlier job of the same key.
 
@@ -147,7 +160,7 @@ class Runner:
         skipped. An error that nobody listens for is raised where `post` leads. After a shutdown
         the job is cancelled at once: a timer may fire once more while its window is going.
         """
-        job = Job(title, task, on_step, on_done, on_error, post, lasting)
+        job = Job(title, task, on_step, on_done, on_error, post, lasting, on_end)
         self.cancel(key)
         with self._lock:
             if not self._closed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hgviz.core import Result, Task
 
 
+MINUTE = 60.0  # s between two lines of a long task where no bar is seen
 _came: list[int] = []  # signals that asked for a stop
 
 
@@ -73,11 +75,16 @@ def run(task: Task[Result], title: str, kept: str = "", where: Path | None = Non
     parts = (words, BarColumn(), TimeRemainingColumn())
     with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task(title, total=None)
+        told = time.monotonic()
         try:
             while True:
                 step = next(task)
                 if _came:
                     raise KeyboardInterrupt
+                if not console.is_terminal and time.monotonic() - told > MINUTE:
+                    told = time.monotonic()
+                    part = f" ({step.done / step.total:.0%})" if step.total else ""
+                    complain(f"{title}{part}{': ' if step.note else ''}{step.note}")
                 note = plain(f"{title}: {step.note}") if step.note else title
                 bar.update(line, completed=step.done, total=step.total or None, description=note)
         except StopIteration as end:

@@ -29,6 +29,8 @@ from hgviz.resources import bundled
 if TYPE_CHECKING:
     from hgviz.core import Capture
 
+LONG = 30.0  # s that a capture takes before it says how long it will
+
 
 def capture(
     model: Checkpoint,
@@ -133,6 +135,12 @@ def capture(
         many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
+    if ids is None:
+        said = text if text is not None else tasks.words_of(None, text_file)
+        told = terminal.run(tasks.estimate(loaded, said, into_file=True), "Reading")
+        if told.seconds > LONG:
+            layers = terminal.counted(len(loaded.spec.layers), "layer")
+            terminal.complain(f"{layers}, {told.tokens:,} tokens: {told.words}.")
     prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target, boundaries)
     if generate is None:
         task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)

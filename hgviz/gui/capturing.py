@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 T = TypeVar("T")
+Again = Callable[[opening.Wish], None]
 
 GROWS = 0.12  # s between two pictures of a text that grows
 SOON = 0.2  # s that a picture has to itself
@@ -40,7 +41,8 @@ def _after_the_picture(task: Task[T]) -> Task[T]:
 class Capturing:
     """Puts captures of session.text into the session, layer by layer.
 
-    open_path: opens a file, as the person at the window would.
+    open_path: opens a file, as the person at the window would. ask: asks whether to go on with what
+    takes long.
     """
 
     def __init__(
@@ -50,9 +52,10 @@ class Capturing:
         working: Working,
         opened_before: dict[str, str],
         open_path: Callable[[str], None],
+        ask: Callable[[tasks.Estimate, Callable[[], None]], None],
     ) -> None:
         self.session, self.lanes, self.working = session, lanes, working
-        self._opened_before, self._open_path = opened_before, open_path
+        self._opened_before, self._open_path, self._ask = opened_before, open_path, ask
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
         self._newest: opening.Written | None = None
@@ -117,6 +120,10 @@ class Capturing:
             session.checkpoint, off=session.off, activation=session.activation,
             boundaries=session.boundaries,
         )  # fmt: skip
+        self._write(wish, writing)
+
+    def _write(self, wish: opening.Wish, writing: Writing) -> None:
+        session = self.session
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
         self.working.start(
@@ -126,7 +133,9 @@ class Capturing:
             opening.write_on(wish, session.model, writing),
             on_step=self._wrote,
             on_done=self._written,
-            on_error=partial(self._failed, self.working.on_error),
+            on_error=partial(
+                self._failed, self.working.on_error, lambda one: self._write(one, writing)
+            ),
             keeps="keeps what is written",
         )
 
@@ -167,6 +176,10 @@ class Capturing:
         then: Callable[[], None] | None = None,
     ) -> None:
         self._stopped = None
+
+        def again(agreed: opening.Wish) -> None:
+            self._start(agreed, self.session.model, "Capturing", on_error, then)
+
         self.working.start(
             self.lanes.engine,
             "capture",
@@ -174,24 +187,29 @@ class Capturing:
             opening.capture_text(wish, model),
             on_step=self._part,
             on_done=partial(self._done, then),
-            on_error=partial(self._not_read, wish, on_error or self.working.on_error),
+            on_error=partial(self._not_read, wish, on_error or self.working.on_error, again),
             keeps=keeps_words(0),
         )
 
-    def _not_read(self, wish: opening.Wish, on_error: OnError, error: BaseException) -> None:
+    def _not_read(
+        self, wish: opening.Wish, on_error: OnError, again: Again, error: BaseException
+    ) -> None:
         """Ids that were not captured are not what the next capture is of."""
         if wish.ids != self._ids and self.session.ids == wish.ids:
             self.session.put(ids=self._ids)
-        self._failed(on_error, error)
+        self._failed(on_error, again, error)
 
-    def _failed(self, on_error: OnError, error: BaseException) -> None:
+    def _failed(self, on_error: OnError, again: Again, error: BaseException) -> None:
         """A model that cannot read the text is open all the same; then the text can be changed."""
         if isinstance(error, opening.UnreadError):
             self._open(error.wish, error.model)
             other = self.session.capture
             if other is not None and other.spec.digest != error.model.spec.digest:
                 self.session.put(capture=None)
-        on_error(error)
+        if isinstance(error, opening.LongError):
+            self._ask(error.estimate, partial(again, replace(error.wish, agreed=True)))
+        else:
+            on_error(error)
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
         from hgviz.gui.sweeps.results import trained_as

@@ -69,7 +69,9 @@ class Commands(
         self.recent = Recent(session, lanes, self._keep)
         self.opened_before = Opened(self.recent.add)
         self.working = Working(session, lanes, self.show_error)
-        self.capturing = Capturing(session, lanes, self.working, self.opened_before, self.open_path)
+        self.capturing = Capturing(
+            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time
+        )
         self.explaining = Explaining(session, lanes, self.working)
         self.pruning = Pruning(session, lanes, self.working, self.show_error)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
@@ -352,6 +354,14 @@ class Commands(
         stops.get(key, partial(self.working.stop, key))()
 
     # --- errors and files -------------------------------------------------------------------------
+
+    def _ask_for_time(self, estimate: tasks.Estimate, go_on: Callable[[], None]) -> None:
+        """Ask whether a capture that takes long is to begin."""
+        from hgviz.gui.composing import LongDialog
+
+        dialog = LongDialog(self.window, estimate)
+        dialog.agreed.connect(go_on)
+        dialog.open()
 
     def show_error(self, error: BaseException) -> None:
         """The dialog with three lines."""

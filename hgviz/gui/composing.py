@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
@@ -21,7 +21,9 @@ from hgviz.gui.views.words import counted
 if TYPE_CHECKING:
     from hgviz.core import ModelSpec
     from hgviz.models.model import Model
+    from hgviz.tasks import Estimate
 
+MOST_SHOWN = 100_000  # characters
 COUNTED = 20_000  # characters: longer texts are counted when they are captured
 LARGEST = 8  # scores that topk keeps
 HIGH, LOW = 240, 96  # px of a text alone, of each of two
@@ -47,6 +49,43 @@ class Reads:
             return cls(second="Target", needed=True)
         pairs = getattr(model.config, "segments", 0) > 1
         return cls(second="Second text (optional)" if pairs else "")
+
+
+class TextField(QPlainTextEdit):
+    """A field for a text of any length. Of a long one it shows the beginning, and cannot be typed
+    in: laying out 9 MB takes Qt seconds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._held: str | None = None
+        self.put(text)
+
+    def put(self, text: str) -> None:
+        """Have it hold a text."""
+        self._held = text if len(text) > MOST_SHOWN else None
+        self.setReadOnly(self.is_cut)
+        self.setPlainText(text[:MOST_SHOWN] + ("…" if self.is_cut else ""))
+
+    def text(self) -> str:
+        """All of the text, shown or not."""
+        return self.toPlainText() if self._held is None else self._held
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more than it shows."""
+        return self._held is not None
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste, or take what was dropped."""
+        more = source.text()
+        if len(more) + self.document().characterCount() <= MOST_SHOWN:
+            super().insertFromMimeData(source)
+            return
+        cursor, now = self.textCursor(), self.toPlainText()
+        units = now.encode("utf-16-le")  # as Qt counts
+        first, last = 2 * cursor.selectionStart(), 2 * cursor.selectionEnd()
+        before, after = (part.decode("utf-16-le") for part in (units[:first], units[last:]))
+        self.put(before + more + after)
 
 
 class TextDialog(Overlay):
@@ -79,7 +118,7 @@ class TextDialog(Overlay):
         self.edit = self._field(text, tr("Text"), LOW if two else HIGH)
         other = tr(self._reads.second)
         self.second = self._field("", other or tr("Second text"), LOW, other)
-        self.second.setPlainText(second if two else "")
+        self.second.put(second if two else "")
         self.second.setVisible(two)
         self.count = label("", kind="secondary", factor=0.92)
         ids = Button(tr("Ids from a file…"), "open", kind="link")
@@ -91,7 +130,11 @@ class TextDialog(Overlay):
         self.default.clicked.connect(self._accept)
         self.default.setToolTip("Ctrl+Return")
         row = QHBoxLayout()
+        self.clear = Button(tr("Clear"), kind="link")
+        self.clear.setToolTip(tr("Empty the field, so that it can be typed in"))
+        self.clear.clicked.connect(self._clear)
         row.addWidget(self.count, 1)
+        row.addWidget(self.clear)
         row.addWidget(ids)
         row.addWidget(self.default)
         row.addWidget(cancel)
@@ -117,10 +160,10 @@ class TextDialog(Overlay):
         elif ctrl_return(event) and self.default.isEnabled():
             self._accept()
 
-    def _field(self, text: str, name: str, high: int, title: str = "") -> QPlainTextEdit:
+    def _field(self, text: str, name: str, high: int, title: str = "") -> TextField:
         if title:
             self.body.addWidget(label(title, weight=600, factor=0.92))
-        edit = QPlainTextEdit(text)
+        edit = TextField(text)
         edit.setFont(theme.mono())
         edit.setTabChangesFocus(True)
         edit.setAccessibleName(name)
@@ -129,8 +172,10 @@ class TextDialog(Overlay):
         return edit
 
     def _counted(self) -> None:
-        words, fits = self._measured(self.edit.toPlainText(), self.second.toPlainText())
-        self.count.setText(words)
+        words, fits = self._measured(self.edit.text(), self.second.text())
+        cut = self.edit.is_cut or self.second.is_cut
+        self.count.setText(tr("{count}; the beginning is shown", count=words) if cut else words)
+        self.clear.setVisible(cut)
         self.count.setProperty("kind", "secondary" if fits else "bad")
         self.count.style().polish(self.count)
         self.default.setEnabled(fits)
@@ -144,11 +189,51 @@ class TextDialog(Overlay):
 
     def _accept(self) -> None:
         self.finish()
-        self.chosen.emit(self.edit.toPlainText(), self.second.toPlainText())
+        self.chosen.emit(self.edit.text(), self.second.text())
+
+    def _clear(self) -> None:
+        for one in (self.edit, self.second):
+            if one.is_cut:
+                one.put("")
+                one.setFocus()
 
     def _ask_file(self) -> None:
         self.finish()
         self.file_wanted.emit()
+
+
+class LongDialog(Overlay):
+    """Says what a capture will take before it begins. agreed: begin it all the same."""
+
+    agreed = Signal()
+    wide = 480
+
+    def __init__(self, over: QWidget, estimate: Estimate) -> None:
+        super().__init__(over)
+        self.body.addWidget(label(tr("This takes long"), factor=1.15, weight=600))
+        said = label(
+            tr(
+                "Capturing {tokens:,} tokens takes about {time} and {size} of memory. It can be "
+                "stopped at any time; layers that are done stay.",
+                tokens=estimate.tokens, time=estimate.time, size=estimate.size,
+            )
+        )  # fmt: skip
+        said.setWordWrap(True)
+        self.body.addWidget(said)
+        self.agree = Button(tr("Capture all the same"), "capture")
+        self.agree.clicked.connect(self._agree)
+        self.default = Button(tr("Cancel"), kind="filled")
+        self.default.clicked.connect(self.finish)
+        row = QHBoxLayout()
+        row.addWidget(self.agree)
+        row.addStretch(1)
+        row.addWidget(self.default)
+        self.body.addSpacing(12)
+        self.body.addLayout(row)
+
+    def _agree(self) -> None:
+        self.finish()
+        self.agreed.emit()
 
 
 class ExchangeDialog(Overlay):

@@ -52,7 +52,7 @@ class JobChip(QWidget):
 
     def show_work(self, works: tuple[Work, ...]) -> None:
         """Show what runs; the others are counted."""
-        going = [one for one in works if one.state in GOING]
+        going = [one for one in works if one.state in (*GOING, "stopping")]
         runs = [one for one in going if one.state == "running"] or going
         if not runs:
             self.hide()
@@ -64,6 +64,7 @@ class JobChip(QWidget):
         self._bar.show_part(one.done / one.total if one.total else 0.0)
         running = one.state == "running"
         self._left.setText(time_left(one.left, short=True) if running else tr(one.state))
+        self._stop.setEnabled(one.state in GOING)
         words = tr("Stop {job}", job=within(one.title))
         self._stop.setToolTip(f"{words}: {tr(one.keeps)}" if one.keeps else words)
         self._stop.setAccessibleName(words)

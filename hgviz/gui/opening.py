@@ -39,6 +39,7 @@ CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
 REVIEW = (
     "The fish was not wonderful, but the evening was. Nobody can deny that the bread was great."
 )
+LONG = 60.0  # s that a capture takes before somebody is asked
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
 
 
@@ -106,6 +107,7 @@ class Wish:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
     activation: what its attention is exchanged for, "" for its own. boundaries: as in a session.
+    agreed: somebody was told that it takes long.
     """
 
     path: str
@@ -116,6 +118,7 @@ class Wish:
     device: str = "auto"
     activation: str = ""
     boundaries: Ends | str = ""
+    agreed: bool = False
 
 
 class UnreadError(HgvizError):
@@ -130,17 +133,38 @@ class UnreadError(HgvizError):
         self.wish, self.model = wish, model
 
 
+class LongError(UnreadError):
+    """What it was given takes so long that somebody has to agree first."""
+
+    def __init__(self, estimate: tasks.Estimate, wish: Wish, model: Model) -> None:
+        said = HgvizError(f"a capture of {estimate.tokens:,} tokens takes about {estimate.time}")
+        super().__init__(said, wish, model)
+        self.estimate = estimate
+
+
 def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Capture]]:
     """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
     if model is None:
         model = yield from load(wish)
     yield Step(0, 1, "reading the text")
-    try:
-        prompt, target = _prompts(wish, model)
-    except HgvizError as error:
-        raise UnreadError(error, wish, model) from None
+    prompt, target = yield from _read(wish, model)
     captured = yield from tasks.capture(model, prompt, off=wish.off, target=target)
     return wish, model, captured
+
+
+def _read(wish: Wish, model: Model) -> Task[tuple[Prompt, Prompt | None]]:
+    """What the model reads of a wish, once it is known to fit, and not to take long unless somebody
+    agreed. Errors: UnreadError."""
+    try:
+        if not wish.ids and not model.takes_states and reads_text(model):
+            found = yield from tasks.estimate(model, wish.text)
+            if found.seconds > LONG and not wish.agreed:
+                raise LongError(found, wish, model)
+        return _prompts(wish, model)
+    except UnreadError:
+        raise
+    except HgvizError as error:
+        raise UnreadError(error, wish, model) from None
 
 
 def capture_corpus(
@@ -173,10 +197,7 @@ def write_on(
     if model is None:
         model = yield from load(wish)
     yield Step(0, writing.count, "reading the text")
-    try:
-        prompt, target = _prompts(wish, model)
-    except HgvizError as error:
-        raise UnreadError(error, wish, model) from None
+    prompt, target = yield from _read(wish, model)
     first = len(prompt if target is None else target)
     task = tasks.generate(
         model, prompt, writing.count, off=wish.off, target=target,

@@ -65,14 +65,20 @@ class Working:
             on_error=partial(self._failed, key, on_error or self.on_error),
             post=self.lanes.bridge.post,
             lasting=lasting,
+            on_end=partial(self._let_go, key),
         )
 
     def stop(self, key: str) -> None:
-        """Stop a job after its current step."""
+        """Stop a job; until its lane has let go of it, it is said to be stopping."""
         job = self._jobs.pop(key, None)
         if job is not None:
             job.cancel()
-            self.tell(key, state="stopped", left=None)
+            under_way = job.begun and not job.ended
+            self.tell(key, state="stopping" if under_way else "stopped", left=None)
+
+    def _let_go(self, key: str) -> None:
+        if any(one.key == key and one.state == "stopping" for one in self.session.work):
+            self.tell(key, state="stopped")
 
     def lasts(self, key: str) -> bool:
         """Whether a job is done to its end though the window closes."""

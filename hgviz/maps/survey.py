@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats
+from hgviz.errors import Unwanted, whether_wanted
 from hgviz.maps.blas import one_thread
 from hgviz.maps.exponential import exponential
 from hgviz.maps.pooling import fold_sum_roughly, larger
@@ -165,13 +166,20 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    wanted = whether_wanted()
+
+    def one(i: int) -> None:
+        if not wanted():
+            raise Unwanted
+        work(i)
+
     with one_thread():
         if min(cores, count) < 2:
             for i in range(count):
-                work(i)
+                one(i)
             return
         with ThreadPoolExecutor(min(cores, count)) as pool:
-            for _ in pool.map(work, range(count)):
+            for _ in pool.map(one, range(count)):
                 pass
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
+from hgviz.errors import require_wanted
 from hgviz.maps.rule import Factors, Rule
 from hgviz.models.dense import Weights, attend_by_maps
 from hgviz.models.positions import Bias, distance_features, rotate
@@ -31,6 +32,8 @@ from hgviz.models.weighing import (
 )
 
 AGAIN = 1 << 25  # cells of a kind of heads in one layer
+LONG = 1 << 28  # cells of all heads: some tenths of a second of the CPU's kernel
+FEW = 64  # rows that one call is worth, however many keys there are
 CHUNK = 128  # rows that meet their newest keys one by one in causal linear attention
 
 
@@ -164,6 +167,8 @@ def _many(one: Alike) -> bool:
 
 def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Softmax by the fused kernel, whole where it knows the mask itself."""
+    if _long(one, keep):
+        return _fused_by_rows(one, v)[0]
     parts = [
         F.scaled_dot_product_attention(
             q, k, v[..., : k.shape[-2], :], mask, is_causal=causal, scale=one.rule.scale
@@ -175,16 +180,58 @@ def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
 
 def _fused_and_summed(one: Alike, v: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
     """The same with the log-sum-exp (B, h, Q) that the kernel comes by on its way."""
+    if _long(one, keep):
+        return _fused_by_rows(one, v)
     parts = [
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            q, k, v[..., : k.shape[-2], :], 0.0, causal, scale=one.rule.scale,
-            attn_mask=None if mask is None else _added(mask, q.dtype),
-        )
+        _flash(one, q, k, v, causal, None if mask is None else _added(mask, q.dtype))
         for q, k, mask, causal in _calls(one, keep)
-    ]  # fmt: skip
+    ]
     context, sums = (_joined(part) for part in zip(*parts, strict=True))
     if keep is not None:
         sums = sums.masked_fill(_empty(one.rule, sums.shape[-1], keep)[..., 0], torch.inf)
+    return context, sums
+
+
+def _flash(
+    one: Alike, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Context and log-sum-exp of queries over the keys that there are, by the CPU's kernel."""
+    v = v[..., : k.shape[-2], :]
+    scale = one.rule.scale
+    context, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, 0.0, causal, attn_mask=mask, scale=scale
+    )
+    return context, sums
+
+
+def _long(one: Alike, keep: Tensor | None) -> bool:
+    """Whether one call of the kernel would take so long that nobody could stop it meanwhile."""
+    on_cpu = one.q.device.type == "cpu" and not torch.compiler.is_exporting()
+    cells = one.q.shape[:-1].numel() * one.k.shape[-2]
+    return on_cpu and cells > LONG and not torch.is_grad_enabled() and _whole(one, keep)
+
+
+def _fused_by_rows(one: Alike, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The same a block of rows at a time. The kernel knows causal squares alone: rows meet the keys
+    of their own block and those before it in two calls, which their log-sum-exps make one softmax
+    of (Milakov and Gimelshein 2018)."""
+    q, k, parts = one.q, one.k, []
+    step = max(FEW, LONG // max(1, q.shape[:-2].numel() * k.shape[-2]))
+    for start in range(0, q.shape[-2], step):
+        require_wanted()
+        rows = slice(start, start + step)
+        few = q[..., rows, :]
+        if not one.rule.causal:
+            parts.append(_flash(one, few, k, v, causal=False))
+            continue
+        context, sums = _flash(one, few, k[..., rows, :], v[..., rows, :], causal=True)
+        if start:
+            before, its = _flash(one, few, k[..., :start, :], v[..., :start, :], causal=False)
+            both = torch.logaddexp(sums, its)
+            mine, theirs = ((part - both).exp()[..., None] for part in (sums, its))
+            context, sums = (context * mine + before * theirs).to(q.dtype), both
+        parts.append((context, sums))
+    context, sums = (torch.cat(part, dim=2) for part in zip(*parts, strict=True))
     return context, sums
 
 

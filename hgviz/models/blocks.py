@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer, Off
+from hgviz.errors import require_wanted
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
@@ -26,6 +27,7 @@ from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Side, Synthesis
 from hgviz.models.tap import to_numpy, value_norms
 
+PIECE = 1 << 15  # tokens of a long text at a time, where each is read by itself
 EMBEDDED = -1  # in place of a layer's number, before the first
 
 Steps = Generator[int, None, Tensor]
@@ -153,6 +155,19 @@ def repeated(x: Tensor, times: int) -> Tensor:
     return x.expand(times, *x.shape).flatten(0, 1)
 
 
+def by_pieces(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor:
+    """What a part that reads every token by itself makes of x (..., n, d) and of places (n,); of a
+    long text piece after piece, between which whoever waits can stop it."""
+    if x.shape[-2] <= PIECE or torch.is_grad_enabled():
+        return part(x, *places)
+    parts = []
+    pieces = zip(x.split(PIECE, dim=-2), *(one.split(PIECE) for one in places), strict=True)
+    for piece in pieces:
+        require_wanted()
+        parts.append(part(*piece))
+    return torch.cat(parts, dim=-2)
+
+
 class Relative(nn.Module):
     """The biases u and v of relative attention, shared by every layer."""
 
@@ -238,7 +253,7 @@ class Attention(nn.Module):
         q = self._side("q", x, row)
         few = run.readout and past is None and tap is None and self._spares(x, context, slots)
         if not few:
-            k, v = self._side("k", context, key), self._split(self.v(context))
+            k, v = self._side("k", context, key), self._split(by_pieces(self.v, context))
             if isinstance(slots, Mixtures):
                 (k, v), keep = slots(k, v, keep), None
             q, k = self._longer(q, k, rel)
@@ -258,7 +273,7 @@ class Attention(nn.Module):
             )  # fmt: skip
         if (gates := run.gates.get(layer.index)) is not None:
             out = out * gates[:, :, None, None]
-        attended = self.o(out.transpose(1, 2).flatten(2))
+        attended = by_pieces(self.o, out.transpose(1, 2).flatten(2))
         if run.record is not None:
             run.record.contexts[layer.index] = out
             run.record.attended[layer.index] = attended
@@ -266,11 +281,11 @@ class Attention(nn.Module):
 
     def _side(self, name: Side, x: Tensor, first: int) -> Tensor:
         """Queries or keys (B, H, n, D) of tokens (B, n, d), the first of them in row first."""
-        own = self._split(getattr(self, name)(x)) if self.meets else None
+        own = self._split(by_pieces(getattr(self, name), x)) if self.meets else None
         if self.rotary and own is not None:
             first_key = first - self.shift
             at = (first, self.rule.stride_q) if name == "q" else (first_key, self.rule.stride_k)
-            own = rotate(own, self._tokens(own, *at))
+            own = by_pieces(rotate, own, self._tokens(own, *at))
         if self.synthesis is not None:
             return self.synthesis.side(name, x, first, own)
         if own is None:  # positions alone are weighed
@@ -346,7 +361,10 @@ class FeedForward(nn.ModuleDict):
     def forward(self, x: Tensor, hidden: Tensor | None = None) -> Tensor:
         """(B, n, d) -> (B, n, d); hidden (B, n, d_ff): the first product, where it is known"""
         if hidden is None:
-            hidden = self["in"](x)
+            return by_pieces(lambda part: self._fed(self["in"](part)), x)
+        return self._fed(hidden)
+
+    def _fed(self, hidden: Tensor) -> Tensor:
         # the largest thing in a pass, not held twice without need
         kinds = IN_PLACE if hidden.is_inference() else NON_LINEARITIES
         return self["out"](kinds[self.kind](hidden))

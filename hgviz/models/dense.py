@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Rule
+from hgviz.models.devices import free_memory
 from hgviz.models.positions import Bias
 from hgviz.models.tap import filled, to_numpy
 from hgviz.models.weighing import Alike, alike, in_order, scored, weigh
@@ -70,21 +70,11 @@ def _weights(one: Alike, rows: Tensor, keep: Tensor | None) -> Tensor:
 
 
 def _require_room(shape: tuple[int, ...], itemsize: int) -> None:
-    """What is free is known on Linux alone; elsewhere torch says when there is none."""
     heads, queries, keys = shape
-    needed, free = heads * queries * keys * itemsize, _free()
+    needed, free = heads * queries * keys * itemsize, free_memory()
     if free is not None and needed > free:
         raise HgvizError(
             f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free",
             f"{heads} heads have {queries:,} x {keys:,} weights",
             "Leave --dense out: q and k are kept then, from which any weight is computed",
         )
-
-
-def _free() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = {name: rest.split()[0] for name, rest in (line.split(":", 1) for line in lines)}
-    return int(found["MemAvailable"]) * 1024 if "MemAvailable" in found else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import torch
 
@@ -73,3 +74,19 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether memory is what lacks: not every library and device has a class of its own for it."""
     known, said = (MemoryError, torch.OutOfMemoryError), str(error).lower()
     return isinstance(error, known) or any(one in said for one in LACKS)
+
+
+def free_memory() -> int | None:
+    """Bytes that this process may still take; None where that is not known, as it is on Linux
+    alone. A limit of the control group counts as the end of the machine."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = {name: rest.split()[0] for name, rest in (line.split(":", 1) for line in lines)}
+        free = int(found["MemAvailable"]) * 1024
+    except (OSError, ValueError, KeyError):
+        return None
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):  # "max" is no number
+        most = int((group / "memory.max").read_text())
+        free = min(free, most - int((group / "memory.current").read_text()))
+    return max(free, 0)

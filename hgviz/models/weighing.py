@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import HgvizError
+from hgviz.errors import require_wanted
 from hgviz.maps.rule import Norm, Rule
 from hgviz.models.positions import Bias, Distances
 
@@ -179,6 +180,7 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
     step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
     for start in range(0, queries, step):
+        require_wanted()
         stop = min(start + step, queries)
         reach = one.rule.reach(stop - 1, keys)[1]
         yield torch.arange(start, stop, device=one.q.device), reach

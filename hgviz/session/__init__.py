@@ -54,7 +54,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job as people see it. state: waiting, running, done, stopped or failed."""
+    """A job as people see it. state: waiting, running, stopping, done, stopped, failed."""
 
     key: str
     title: str
@@ -63,7 +63,7 @@ class Work:
     note: str = ""
     left: float | None = None
     keeps: str = ""
-    state: Literal["waiting", "running", "done", "stopped", "failed"] = "waiting"
+    state: Literal["waiting", "running", "stopping", "done", "stopped", "failed"] = "waiting"
 
 
 class Session:

@@ -1,7 +1,7 @@
 from .accounting import read_report, report_facts, sweep_answers, sweep_report
 from .alike import capture_alike
 from .attributing import attribution_panel, attribution_rows, given_words, said_by
-from .capturing import capture, save
+from .capturing import Estimate, capture, estimate, save
 from .comparing import compare, compare_answers
 from .composing import (
     attention_flow,
@@ -48,18 +48,19 @@ from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .tuning import tune
 
 __all__ = [
-    "Origin", "Spread", "answers", "attention_flow", "attribution_panel", "attribution_rows",
-    "beside", "capture", "capture_alike", "capture_at", "capture_corpus", "chart", "collaborate",
-    "compare", "compare_answers", "conclude", "convert", "curve", "curve_times", "draw", "evaluate",
-    "examples_from", "explain", "figure", "generate", "given_words", "habits", "habits_of_model",
-    "habits_of_text", "head_beside", "heads_from", "heads_of_study", "importance", "info",
-    "is_sweep_file", "keeping", "kept_study", "kind_of", "laboratory", "learned", "load", "measure",
-    "merge_sweeps", "model_of", "of_tokens", "open_sweep", "panel", "pass_times", "preview",
-    "prompt_from", "prune", "question_of", "reach", "reach_facts", "reach_panel", "read_report",
-    "reader_of", "redundancy", "redundancy_of_captures", "redundancy_panel", "report",
-    "report_facts", "require_model_of", "require_report", "rollout", "run_sweep", "said_by",
-    "said_of_merging", "save", "sheet", "sheet_at", "sheet_of", "sources_of", "spec_from",
-    "spread_curve", "spread_sides", "spread_study", "study", "study_at", "sweep_answers",
-    "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots", "train", "trials_of",
-    "try_heads", "tune", "why_not", "with_learned", "with_norms", "words_of", "write",
+    "Estimate", "Origin", "Spread", "answers", "attention_flow", "attribution_panel",
+    "attribution_rows", "beside", "capture", "capture_alike", "capture_at", "capture_corpus",
+    "chart", "collaborate", "compare", "compare_answers", "conclude", "convert", "curve",
+    "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
+    "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
+    "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
+    "laboratory", "learned", "load", "measure", "merge_sweeps", "model_of", "of_tokens",
+    "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
+    "reach_facts", "reach_panel", "read_report", "reader_of", "redundancy",
+    "redundancy_of_captures", "redundancy_panel", "report", "report_facts", "require_model_of",
+    "require_report", "rollout", "run_sweep", "said_by", "said_of_merging", "save", "sheet",
+    "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve", "spread_sides",
+    "spread_study", "study", "study_at", "sweep_answers", "sweep_at", "sweep_chart", "sweep_report",
+    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "why_not",
+    "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

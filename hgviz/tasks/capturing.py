@@ -5,14 +5,14 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import __version__
-from hgviz.core import Capture, Map, Off, Prompt, Provenance, Step, Task
+from hgviz.core import Capture, HgvizError, Map, Off, Prompt, Provenance, Step, Task
 from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
@@ -129,6 +129,122 @@ class Traced:
             found.values, heads, found.signed, found.causal, value_norms=found.value_norms,
             mixture=found.mixture,
         )  # fmt: skip
+
+
+# --- what it will take ----------------------------------------------------------------------------
+
+QUICK = 8192  # tokens: shorter texts are not worth an estimate
+LENGTHS = (1024, 4096)  # tokens of the captures that an estimate is made from
+COUNTED = 1 << 16  # characters whose tokens are counted, of a longer text
+TEXT = 400  # bytes of memory that a token of a text takes, with its name and its place
+STREAMS = 10  # times that what is known of every token is held in the middle of a layer
+SAFE = 0.9  # of the memory that is free
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About what a capture of a text takes: seconds, bytes that are kept, bytes of memory at its
+    peak, and for how many tokens the memory that is free would do, None where that is not known.
+    All but the tokens are 0 of a text so short that nobody need know."""
+
+    tokens: int
+    seconds: float = 0.0
+    kept: int = 0
+    memory: int = 0
+    most: int | None = None
+
+    @property
+    def words(self) -> str:
+        """About 40 min, 3.1 GB."""
+        return f"about {self.time}, {self.size}"
+
+    @property
+    def time(self) -> str:
+        """Seconds, minutes, hours or days."""
+        return _time(self.seconds)
+
+    @property
+    def size(self) -> str:
+        """What is kept."""
+        return _size(self.kept)
+
+
+def estimate(model: Model, text: str, into_file: bool = False) -> Task[Estimate]:
+    """What a capture of a text will take, measured on its beginning where it is long.
+
+    Errors: HgvizError for one that the model has no positions for, or the machine no memory.
+    """
+    from hgviz.models.devices import free_memory
+
+    tokens = 0 if model.takes_states else tokens_of(model, text)
+    limit = model.spec.max_positions
+    if tokens <= QUICK or (limit is not None and limit < tokens):
+        return Estimate(tokens)  # one that is too long for the model is refused when it is read
+    part, timed = model.tokenize(text[:COUNTED]), []
+    for length in (LENGTHS[0], *LENGTHS):  # the first one warms up
+        yield Step(0, 1, f"seeing how long {tokens:,} tokens take")
+        prompt = Prompt(part.text, part.ids[:length], part.pieces[:length], part.spans[:length])
+        target = prompt if model.spec.two_texts else None
+        found = yield from _silent(capture(model, prompt, target=target))
+        timed.append((len(prompt), found.made.seconds))
+    (n, short), (m, long) = timed[1:]
+    square = max(0.0, long / m - short / n) / max(1, m - n)
+    linear = max(0.0, short / n - square * n)
+    layers = [_held(one) / m for one in found.maps]
+    given = 0 if found.logits is None else 2 * found.logits.nbytes / m
+    each = TEXT + STREAMS * model.spec.width * 4 + given
+    each += 2 * max(layers) if into_file else sum(layers)
+    free = free_memory()
+    most = None if free is None else int(SAFE * free / each)
+    made = Estimate(
+        tokens, tokens * (linear + square * tokens), int(tokens * sum(layers)), int(tokens * each),
+        most,
+    )  # fmt: skip
+    if most is not None and tokens > most:
+        assert free is not None
+        raise HgvizError(
+            f"a text of about {tokens:,} tokens does not fit this machine's memory",
+            f"its capture takes about {_size(made.memory)}, and {_size(free)} are free",
+            f"Take a shorter text: up to about {most // 1000 * 1000:,} tokens fit",
+        )
+    return made
+
+
+def tokens_of(model: Model, text: str) -> int:
+    """How many tokens a text has; of a long one about, by its beginning."""
+    some = text[:COUNTED]
+    count = len(model.tokenizer.encode(some))
+    return count if len(some) == len(text) else round(count * len(text) / len(some))
+
+
+def _held(one: Map | None) -> int:
+    """Bytes of what a map is computed from."""
+    factors = getattr(one, "factors", None)
+    parts = ("q", "k", "stat", "value_norms", "mixture")
+    held = [getattr(factors, name, None) for name in parts]
+    return sum(array.nbytes for array in held if array is not None)
+
+
+def _silent(task: Task[Capture]) -> Task[Capture]:
+    """A task whose steps show nothing."""
+    while True:
+        try:
+            next(task)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        yield Step(0, 1)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:,.0f} h" if seconds < 72 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
 def versions() -> tuple[tuple[str, str], ...]:

@@ -172,7 +172,7 @@ def test_stop_keeps_the_layers_that_are_done(capturing, until):
     QApplication.processEvents()
     found: Capture = capturing.session.capture
     assert found.maps[0] is not None and not found.complete
-    assert capturing.session.work[-1].state == "stopped"
+    until(lambda: capturing.session.work[-1].state == "stopped")
     assert not capturing.frame.actions_by_name["save"].isEnabled()
 
 

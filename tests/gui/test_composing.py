@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError, Step, finish
 from hgviz.gui import opening
 from hgviz.gui.asking import FILES
-from hgviz.gui.composing import ExchangeDialog, Reads, TextDialog, counted_tokens
+from hgviz.gui.composing import ExchangeDialog, LongDialog, Reads, TextDialog, counted_tokens
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.resources import resource
+from hgviz.tasks import Estimate
 
 WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]
 FRAMED = ["bert", "both"]
@@ -244,3 +245,55 @@ def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
     assert opening.text_for(review, "my own") == "my own"
     assert opening.text_for("elsewhere", opening.TEXT) == opening.TEXT
     assert opening.samples()[hourglass] == "hourglass-sample"
+
+
+def test_a_long_text_is_held_and_its_beginning_shown(program):
+    """Laying out 9 MB would stop the window for seconds; nothing of the text is lost."""
+    dialog = TextDialog(program.frame, "before", None)
+    dialog.open()
+    pasted = "one long line " * 650_000
+    data = QMimeData()
+    data.setText(pasted)
+    cursor = dialog.edit.textCursor()
+    cursor.setPosition(3)
+    dialog.edit.setTextCursor(cursor)
+    dialog.edit.insertFromMimeData(data)
+    dialog._counted()
+    assert dialog.edit.text() == "bef" + pasted + "ore"
+    assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
+    assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
+    given = []
+    dialog.chosen.connect(lambda *texts: given.append(texts))
+    dialog.default.click()
+    assert given == [("bef" + pasted + "ore", "")]
+    again = TextDialog(program.frame, pasted, None)
+    again.open()
+    assert again.edit.text() == pasted and again.clear.isVisible()
+    again.clear.click()
+    again._counted()
+    assert again.edit.text() == "" and not again.edit.isReadOnly() and not again.clear.isVisible()
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_what_takes_long_is_asked_about_first(program, checkpoint, monkeypatch, until, agreed):
+    asked, model = [], finish(opening.load(opening.Wish(str(checkpoint), device="cpu")))
+
+    def estimate(one, text):
+        asked.append(text)
+        yield Step(0, 1)
+        return Estimate(len(text), 61.0, 3_100_000_000)
+
+    monkeypatch.setattr(opening.tasks, "estimate", estimate)
+    program.session.put(checkpoint=str(checkpoint), model=model, text="a long text")
+    program.commands.run("capture")
+    until(lambda: program.frame.findChildren(LongDialog))
+    (dialog,) = program.frame.findChildren(LongDialog)
+    assert asked == ["a long text"] and not program.lanes.engine.jobs
+    said = [one.text() for one in dialog.findChildren(QLabel)]
+    assert any("Capturing 11 tokens takes about 61 s and 3.1 GB of memory." in one for one in said)
+    if not agreed:
+        dialog.finish()
+        assert program.session.capture is None or program.session.capture.main.text != "a long text"
+        return
+    dialog.agree.click()
+    until(lambda: program.session.capture and program.session.capture.main.text == "a long text")

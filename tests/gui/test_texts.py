@@ -342,7 +342,7 @@ def test_stop_opens_what_is_done(ready, until, tmp_path, began):
     until(lambda: not ready.lanes.engine.jobs)
     QApplication.processEvents()
     assert ready.paths == ([f"{out}.part"] if began else [])
-    assert ready.session.work[-1].state == "stopped"
+    until(lambda: ready.session.work[-1].state == "stopped")
     assert not errors(ready)
 
 

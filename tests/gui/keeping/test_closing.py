@@ -85,7 +85,7 @@ def test_a_job_shows_and_stops_on_every_page(opened, page, until, monkeypatch):
     assert dialog.isVisible() and "report" in dialog.list._rows
     dialog.finish()
     opened.chip._stop.click()
-    assert opened.session.work[-1].state == "stopped"
+    until(lambda: opened.session.work[-1].state == "stopped")
     until(lambda: not opened.chip.isVisible())
 
 
@@ -95,7 +95,7 @@ def test_jobs_are_stopped_by_the_keyboard(opened, until):
     QTest.keyClick(opened.frame, Qt.Key.Key_J, CTRL)
     (dialog,) = opened.frame.findChildren(JobsDialog)
     QTest.keyClick(dialog.list._rows["report"][3], Qt.Key.Key_Space)
-    assert opened.session.work[-1].state == "stopped"
+    until(lambda: opened.session.work[-1].state == "stopped")
     dialog.finish()
 
 
