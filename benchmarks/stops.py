@@ -15,6 +15,7 @@ from table import heading, line
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.gui.app import keep_memory
+from hgviz.gui.working import give_back
 from hgviz.jobs import Runner
 from hgviz.resources import resource
 
@@ -43,6 +44,7 @@ def stopped(lane, model, length, after):
     job.wait()
     took = time.perf_counter() - start
     gc.collect()
+    give_back()
     return took, resident() - before
 
 
