@@ -239,14 +239,18 @@ def test_heads_stay_off_as_long_as_the_model_is_the_same(session, capture):
     assert session.off == off
 
 
-def test_another_model_has_its_heads_on_and_undo_brings_them_off_where_it_has_them(capture):
+def test_another_model_has_its_heads_on_and_undo_is_of_the_same_checkpoint_alone(capture):
     off = frozenset({HeadId(0, 0)})
-    for heads, past in ((capture.spec, (off,)), (make_spec((1,), 1), ())):
+    for heads, path, past in (
+        (capture.spec, "one", (off,)),  # with another activation
+        (capture.spec, "another", ()),
+        (make_spec((1,), 1), "one", ()),
+    ):
         session = Session()
-        session.put(capture=capture)
+        session.put(capture=capture, checkpoint="one")
         session.put(off=frozenset({HeadId(3, 2)}) if not past else off)
         other = dataclasses.replace(heads, digest="another")
-        session.put(model=None, capture=None, spec=other)
+        session.put(model=None, capture=None, spec=other, checkpoint=path)
         assert session.off == frozenset()
         assert tuple(one.was for one in session.history.past) == tuple(
             (("off", one),) for one in past

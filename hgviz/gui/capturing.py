@@ -137,6 +137,7 @@ class Capturing:
                 self._failed, self.working.on_error, lambda one: self._write(one, writing)
             ),
             keeps="keeps what is written",
+            bound=True,
         )
 
     def stop(self) -> None:
@@ -148,7 +149,9 @@ class Capturing:
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
         task = _after_the_picture(opening.measure(self.session.capture))
-        self.working.start(self.lanes.facts, "measure", "Measuring heads", task, self._measured)
+        self.working.start(
+            self.lanes.facts, "measure", "Measuring heads", task, self._measured, bound=True
+        )
 
     def warm_up(self) -> None:
         """Load torch and the checkpoint at hand while nothing else happens."""
@@ -185,10 +188,11 @@ class Capturing:
             "capture",
             title,
             opening.capture_text(wish, model),
-            on_step=self._part,
+            on_step=partial(self._part, wish),
             on_done=partial(self._done, then),
             on_error=partial(self._not_read, wish, on_error or self.working.on_error, again),
             keeps=keeps_words(0),
+            bound=True,
         )
 
     def _not_read(
@@ -203,25 +207,27 @@ class Capturing:
         """A model that cannot read the text is open all the same; then the text can be changed."""
         if isinstance(error, opening.UnreadError):
             self._open(error.wish, error.model)
-            other = self.session.capture
-            if other is not None and other.spec.digest != error.model.spec.digest:
-                self.session.put(capture=None)
         if isinstance(error, opening.LongError):
             self._ask(error.estimate, partial(again, replace(error.wish, agreed=True)))
         else:
             on_error(error)
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
+        """A model that showed no capture: one of another goes."""
+        self.session.put(model=model, **self._opened(wish))
+
+    def _opened(self, wish: opening.Wish) -> dict[str, Any]:
+        """What a session says of the checkpoint of a wish; ids are of the one before."""
         from hgviz.gui.sweeps.results import trained_as
 
         if wish.path != self.session.checkpoint:
             named = trained_as(self.session.sweep, wish.path) or opening.name_of(wish.path)
             self._opened_before[wish.path] = named
-            self.session.put(ids="")
             self._ids = ""
-        self.session.put(model=model, checkpoint=wish.path, activation=wish.activation)
+        ids = self.session.ids if wish.path == self.session.checkpoint else ""
+        return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
 
-    def _part(self, step: Step) -> None:
+    def _part(self, wish: opening.Wish, step: Step) -> None:
         """Show the layers that are done, unless all of them will be in a moment."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
@@ -231,15 +237,14 @@ class Capturing:
                 note=layer_words(done, total) if done < total else "Finishing",
                 keeps=keeps_words(done),
             )
-            self._take(step.value)
+            self._take(step.value, **self._opened(wish))
 
     def _done(
         self, then: Callable[[], None] | None, result: tuple[opening.Wish, Model, Capture]
     ) -> None:
         wish, model, capture = result
-        self._open(wish, model)
+        self._take(capture, model=model, **self._opened(wish))
         self._ids = wish.ids
-        self._take(capture)
         self.measure()
         if then is not None:
             then()
@@ -279,9 +284,9 @@ class Capturing:
             self._shown = now
             self._grow(step.value)
 
-    def _grow(self, written: opening.Written) -> None:
+    def _grow(self, written: opening.Written, **fields: Any) -> None:
         first = written.first if self._first is None else self._first
-        self._take(written.capture, written=first)
+        self._take(written.capture, written=first, **fields)
 
     def _keep_written(self, writing: Writing) -> None:
         if self._newest is not None:
@@ -290,8 +295,7 @@ class Capturing:
 
     def _written(self, result: tuple[opening.Wish, Model, opening.Written]) -> None:
         wish, model, written = result
-        self._open(wish, model)
-        self._grow(written)
+        self._grow(written, model=model, **self._opened(wish))
         self.measure()
 
     def _take(self, capture: Capture, **fields: Any) -> None:

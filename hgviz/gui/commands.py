@@ -176,11 +176,11 @@ class Commands(
             self.show_found(found)
 
     def show_found(self, found: opening.Found) -> None:
-        """Show a capture that was opened; the model at hand stays if it made it."""
-        capture, model = found.capture, self.session.model
+        """Show a capture that was opened; the model that is open stays if it made it."""
+        capture = found.capture
         fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
-        if model is None or model.spec.digest != capture.spec.digest:
-            fields |= {"model": None, "checkpoint": "", "activation": ""}
+        if self.session.model is None:
+            fields |= {"checkpoint": "", "activation": ""}
         if found.selection is not None:
             fields |= {"selection": found.selection, "opened": found.opened}
         if found.path != str(resource(opening.FIRST)):
@@ -201,7 +201,7 @@ class Commands(
         else:
             task = opening.look(capture.path, example.text)
             done = partial(self._show_example_in, head, example)
-            self.working.start(self.lanes.files, "open", "Opening a text", task, done)
+            self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
 
     def _show_example_in(self, head: HeadId, example: Example, found: opening.Found) -> None:
         self._show_item(found)
@@ -224,7 +224,9 @@ class Commands(
         if self.session.capture is None:
             return
         task = opening.look(self.session.capture.path, number)
-        self.working.start(self.lanes.files, "open", "Opening a text", task, self._show_item)
+        self.working.start(
+            self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
+        )
 
     def _show_item(self, found: opening.Found) -> None:
         """The head at hand stays; so does everything that the text does not change."""
@@ -307,13 +309,11 @@ class Commands(
     def tokens(self) -> None:
         """The tokens that slots are mixed of in place of these, or the slots again."""
         session, chosen = self.session, replace(self.session.selection, key=None)
-        kept = ("off", "study", "trial", "masks", "data", "history")  # the model is the same
-        fields = {name: getattr(session, name) for name in kept}
         try:
             capture = tasks.tokens_or_slots(session.capture)
         except HgvizError as error:
             return self.show_error(error)
-        session.put(capture=capture, selection=chosen, **fields)
+        session.put(capture=capture, selection=chosen)
         if capture.complete:
             self.capturing.measure()
 

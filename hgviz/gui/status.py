@@ -68,6 +68,8 @@ class Status(QObject):
             self._right.say(
                 said or (study_words(study) if opened else made_words(self._session.capture))
             )
+        if name == "models":
+            self._left.say("")  # it was of another model
         if name == "hover":
             self._left.go_on()
         if name in ("capture", "model", "selection", "hover", "mode", "beside"):

@@ -49,6 +49,9 @@ class Working:
         self._jobs: dict[str, Job] = {}
         self._started: dict[str, float] = {}
         self._told = 0.0
+        self._bound: set[str] = set()  # jobs whose result is of the model at hand
+        self._heeded = ""  # the job whose listener is at it
+        session.changed.connect(self._heard)
 
     def start(
         self,
@@ -61,9 +64,12 @@ class Working:
         on_step: Callable[[Step], None] | None = None,
         keeps: str = "",
         lasting: bool = False,
+        bound: bool = False,
     ) -> None:
         """Run a task in a lane; a job of the same key is given up for it. lasting: it writes what
-        somebody asked for, and does so though the window closes meanwhile."""
+        somebody asked for, and does so though the window closes meanwhile. bound: it is given up
+        once another model is open than the one it was asked of, unless it opened that itself."""
+        (self._bound.add if bound else self._bound.discard)(key)
         self._started[key] = time.monotonic()
         others = tuple(one for one in self.session.work if one.key != key)
         shown = others[-KEPT:] if any(one.state in GOING for one in others) else ()
@@ -120,14 +126,26 @@ class Working:
                 key, done=step.done, total=step.total, left=left, note=step.note, state="running"
             )
         if listener is not None:
-            listener(step)
+            self._heed(key, listener, step)
 
     def _finished(self, key: str, listener: Callable[[Any], None], result: Any) -> None:
         self._jobs.pop(key, None)
         self.tell(key, state="done", left=None)
-        listener(result)
+        self._heed(key, listener, result)
 
     def _failed(self, key: str, listener: OnError, error: BaseException) -> None:
         self._jobs.pop(key, None)
         self.tell(key, state="failed", left=None)
-        listener(error)
+        self._heed(key, listener, error)
+
+    def _heed(self, key: str, listener: Callable[[Any], None], said: Any) -> None:
+        before, self._heeded = self._heeded, key
+        try:
+            listener(said)
+        finally:
+            self._heeded = before
+
+    def _heard(self, name: str) -> None:
+        if name == "models":
+            for key in self._bound - {self._heeded}:
+                self.stop(key)

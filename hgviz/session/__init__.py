@@ -41,11 +41,17 @@ if TYPE_CHECKING:
     from hgviz.sweep import Sweep
 
 OWN = "own"  # boundaries: whatever was given, those that the model finds itself
+# what was found of one model, and goes when another is opened
+OF_MODEL: dict[str, Any] = {
+    "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "habits": None,
+    "opened": {}, "hover": None, "ids": "", "beside": None, "question": None, "explained": None,
+}  # fmt: skip
+NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 
 Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
-    "model", "spec", "capture", "selection", "hover", "opened", "facts", "display", "off", "mode",
-    "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
+    "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
+    "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
     "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
@@ -69,7 +75,9 @@ class Work:
 class Session:
     """What is open (model, spec, capture, text), chosen (selection, opened, hover) and shown.
 
-    `put` is the only way to change a field; `changed` then says its name. opened: the head last
+    `put` is the only way to change a field; `changed` then says its name. models: how many models
+    were opened one after the other: what was found under another number is of another model. A
+    capture and a model that do not belong together are never open at once. opened: the head last
     opened at each level, by level index. hover: what the pointer is over, for all panes at once.
     second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
     of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
@@ -96,6 +104,7 @@ class Session:
     changed = Signal(str)
 
     def __init__(self) -> None:
+        self.models = 0
         self.model: Model | None = None
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
@@ -167,6 +176,7 @@ class Session:
         if unknown:
             raise AttributeError(f"a session has no {', '.join(sorted(unknown))}")
         before = {name: getattr(self, name) for name in FIELDS}
+        fields = self._fitting(fields)
         for name, value in fields.items():
             setattr(self, name, value)
         texts = ("text", "second", "ids")
@@ -179,8 +189,9 @@ class Session:
             self.unsaved = False
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
-        if (old := before["spec"]) and (not self.spec or replace(self.spec, name=old.name) != old):
-            self._forget_trials(before["off"], fields)
+        old = before["spec"]
+        if old is not None and (self.spec is None or not _same_model(old, self.spec)):
+            self._forget_model(before, fields)
         elif old is None and self.capture is not None and "off" not in fields:
             self.off = self.capture.off
         self.selection = self._clamped(self.selection)
@@ -241,16 +252,36 @@ class Session:
             for head in layer.heads
         )
 
-    def _forget_trials(self, off: Off, fields: Mapping[str, Any]) -> None:
-        """Another model: nothing tried of the one before holds; undo has the same heads off."""
+    def _fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields, and without the model or the capture at hand where one of another comes."""
+        capture, model = fields.get("capture"), fields.get("model")
+        if capture is not None and "model" not in fields:
+            mine = self.model.spec if self.model is not None else self.spec
+            if mine is not None and not _same_model(mine, capture.spec):
+                return {"model": None, "checkpoint": "", "activation": "", **fields}
+        left = self.capture if "capture" not in fields else None
+        if model is not None and left is not None and not _same_model(left.spec, model.spec):
+            return {"capture": None, **fields}
+        return fields
+
+    def _forget_model(self, before: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        """Another model: nothing that was found of the one before holds. Where it is the same
+        checkpoint with another activation, undo has the same heads off."""
+        self.models += 1
         now = self.capture.off if self.capture is not None else frozenset()
-        there = off != now and self.spec is not None and off <= set(self.spec.heads)
-        before = (Deed("opening another model", (("off", off),)),) if there else ()
-        blank = {"study": None, "trial": None, "masks": (), "data": "", "off": now,
-                 "history": History(before)}  # fmt: skip
+        off, same = before["off"], self.checkpoint and self.checkpoint == before["checkpoint"]
+        there = same and off != now and self.spec is not None and off <= set(self.spec.heads)
+        past = (Deed("opening another model", (("off", off),)),) if there else ()
+        blank = OF_MODEL | {"off": now, "history": History(past)}
+        if self.other is not None and self.other.kind in NAMES_HEADS:
+            blank["other"] = None
+        if self.capture is None:
+            blank |= {"selection": Selection(), "boundaries": "", "written": None}
+            self._tokens = {}
         for name, value in blank.items():
             if name not in fields:
                 setattr(self, name, value)
+        self.unsaved = fields.get("unsaved", False)
 
     def _take_capture(self, old: Capture | None, fields: Mapping[str, Any]) -> None:
         new = self.capture
@@ -347,6 +378,13 @@ class Session:
         if layer.role == "self" and layer.heads:
             opened[layer.level] = self.selection.head_id
         self.opened = opened
+
+
+def _same_model(one: ModelSpec, other: ModelSpec) -> bool:
+    """Whether two are of the same weights; without a digest, whether they are alike."""
+    if one.digest or other.digest:
+        return one.digest == other.digest
+    return replace(one, name=other.name) == other
 
 
 def _same_tokens(old: Capture | None, new: Capture) -> bool:

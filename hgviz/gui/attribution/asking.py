@@ -110,7 +110,7 @@ class Explaining:
         task = attributed(session.model, session.checkpoint, session.activation, capture, question)
         self.working.start(
             self.lanes.engine, EXPLAIN, tr("Attributing the answer"), task, self._done,
-            on_step=self._part,
+            on_step=self._part, bound=True,
         )  # fmt: skip
 
     def stop(self) -> None:

@@ -114,7 +114,7 @@ class Comparing:
         elif other.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {opening.name_of(other.path)} as B",
-                others.looked(other, a), self._looked, self._failed,
+                others.looked(other, a), self._looked, self._failed, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:
             self._failed(NEEDS_CHECKPOINT)
@@ -142,7 +142,7 @@ class Comparing:
         self._partial = False
         self.working.start(
             self.lanes.engine, BESIDE, "Capturing B", others.bring(source, a),
-            self._take, self._failed, self._stepped,
+            self._take, self._failed, self._stepped, bound=True,
         )  # fmt: skip
 
     def _stepped(self, step: Step) -> None:

@@ -147,7 +147,7 @@ class PruneCommands:
         """Open the model that a study is of: one opened before, or one that is asked for."""
         task = tasks.model_of(self.session.study, [*self.opened_before])
         self.working.start(
-            self.lanes.engine, FIND, "Looking for its model", task, self._model_found
+            self.lanes.engine, FIND, "Looking for its model", task, self._model_found, bound=True
         )
 
     def _model_found(self, path: str) -> None:
@@ -171,7 +171,7 @@ class PruneCommands:
         task = tasks.require_model_of(self.session.study, path)
         self.working.start(
             self.lanes.engine, FIND, f"Looking at {opening.name_of(path)}", task,
-            self.open_path, self._not_its_model,
+            self.open_path, self._not_its_model, bound=True,
         )  # fmt: skip
 
     def _not_its_model(self, error: BaseException) -> None:

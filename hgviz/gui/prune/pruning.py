@@ -109,7 +109,9 @@ class Pruning:
             on_done()
 
         task = trying.both(wish, session.model)
-        self.working.start(self.lanes.engine, "capture", "Capturing before and after", task, show)
+        self.working.start(
+            self.lanes.engine, "capture", "Capturing before and after", task, show, bound=True
+        )
 
     def turn(self) -> str:
         """Show the other capture of the same text; what is shown then, in words, "" for none."""
@@ -146,6 +148,7 @@ class Pruning:
             ),
             on_done=self._ready,
             on_error=self._unreadable,
+            bound=True,
         )
 
     def _ready(self, trials: Trials) -> None:
@@ -203,16 +206,14 @@ class Pruning:
         for key in LONG:
             self.working.stop(key)
         self.urgent.clear()
-        self.trials = None
+        self.trials = self.pair = None
         self._known = {}
 
     # --- the live score ---------------------------------------------------------------------------
 
     def _heard(self, name: str) -> None:
-        if name == "spec" and self.trials is not None:
-            spec = self.session.spec
-            if spec is None or spec.digest != self.trials.model.spec.digest:
-                self.forget()
+        if name == "models":
+            self.forget()
         if name == "off" and self.trials is not None:
             self._try()
 
@@ -334,8 +335,9 @@ class Pruning:
     def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
         self.working.stop(TIMES)  # of a study that is about to change
         self.working.start(
-            self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew
-        )
+            self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew,
+            bound=True,
+        )  # fmt: skip
 
     def _broke(self, error: BaseException) -> None:
         """What is measured stays, and the live score goes on."""

@@ -12,6 +12,7 @@ from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui.controls import Button, PaneHead, label
 from hgviz.gui.helping import log
 from hgviz.gui.language import tr
+from hgviz.gui.opening import reads_text
 from hgviz.gui.views.busy import Busy, time_left
 from hgviz.gui.views.still import left_alone, put_on_clipboard
 from hgviz.gui.working import GOING
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 WAIT = 30  # ms: changes that come together are answered once
 PATIENCE = 1000  # ms: what comes within them is not said to be missing
 OPENED = ("capture", "beside", "spec", "study")  # what all that is chosen is a part of
+OF_MODEL = {*OPENED, "facts", "trial"}  # a view that needs one of them is of the model at hand
+OPENING = ("open", "capture")  # the jobs that bring another
+NO_TOKENIZER = (
+    "This model reads no text",
+    "It has no tokenizer: choose a file of token ids, and their maps are shown here.",
+)
+IDS = (("ids", "Choose a file of ids…"), ("open_sample", "Open the sample"))
 
 
 class View(QWidget):
@@ -69,6 +77,7 @@ class View(QWidget):
         self._busy.stopped.connect(self._stopped)
         self._busy.resumed.connect(self.refresh)
         self._partly = False  # whether what is drawn is of work under way
+        self._awaiting = False  # whether what is missing is being opened
         self._wait = QTimer(self, singleShot=True, interval=self.wait)
         self._wait.timeout.connect(self._ask)
         self.setProperty("kind", "pane")
@@ -219,6 +228,12 @@ class View(QWidget):
         self.asked.emit("explain")
 
     def _heard(self, name: str) -> None:
+        if name == "models" and OF_MODEL.intersection(self.needs):
+            self._drop()
+            self._stack.setCurrentWidget(self._blank)  # what it shows is of another model
+            self.refresh()
+        if name == "work" and self._awaiting and not self._opens:
+            self.refresh()  # it did not come
         if name in self.needs or name in self.watches:
             self.noticed(name)
         if name in self.needs:
@@ -229,6 +244,7 @@ class View(QWidget):
     def _ask(self) -> None:
         if self.session is None or self._lanes is None:
             return
+        self._awaiting = False
         if not self.isVisible():
             self._drop()  # what is under way is of what was; it is asked again when shown
             return
@@ -249,7 +265,10 @@ class View(QWidget):
             # What is being opened will be here in a moment: no "nothing to show" flashes before.
             if self._on_its_way:
                 self._be_patient()
-            elif self.session.capture is not None or not self.session.work:
+            elif self.session.capture is None and self._opens:
+                self._awaiting = True
+                self._stack.setCurrentWidget(self._blank)
+            else:
                 self._show_empty()
             return
         self._patience.stop()
@@ -264,6 +283,12 @@ class View(QWidget):
             on_error=self.show_error,
             post=self._lanes.bridge.post,
         )
+
+    @property
+    def _opens(self) -> bool:
+        """Whether a file is being opened, or a text captured."""
+        work = self.session.work if self.session is not None else ()
+        return any(one.key in OPENING and one.state in GOING for one in work)
 
     @property
     def _on_its_way(self) -> bool:
@@ -305,8 +330,13 @@ class View(QWidget):
         self.draw(result)
 
     def _show_empty(self) -> None:
-        title, text = map(tr, self.empty)
-        actions = tuple((name, tr(words)) for name, words in self.empty_actions)
+        empty, offered = self.empty, self.empty_actions
+        session = self.session
+        model = session.model if session is not None and session.capture is None else None
+        if model is not None and "capture" in self.needs and not reads_text(model):
+            empty, offered = NO_TOKENIZER, IDS
+        title, text = map(tr, empty)
+        actions = tuple((name, tr(words)) for name, words in offered)
         said = ((title, text), actions)
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
