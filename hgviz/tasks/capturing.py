@@ -202,10 +202,11 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Task[Estimate]
     )  # fmt: skip
     if most is not None and tokens > most:
         assert free is not None
+        fitting = most // 1000 * 1000
         raise HgvizError(
             f"a text of about {tokens:,} tokens does not fit this machine's memory",
             f"its capture takes about {_size(made.memory)}, and {_size(free)} are free",
-            f"Take a shorter text: up to about {most // 1000 * 1000:,} tokens fit",
+            f"Take a shorter text: up to about {fitting:,} tokens fit",
         )
     return made
 

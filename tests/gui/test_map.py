@@ -1,6 +1,7 @@
 """The map of one head, on screen."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_where_the_model_has_a_device_its_tiles_are_read_there(app, small, monke
     with shown(MapView, capture=small, selection=Selection(0, 1)) as (view, session):
         by_numpy = view.canvas.pixels.astype(int)
         assert not asked
-        session.put(model="there by now")
+        session.put(model=SimpleNamespace(spec=small.spec))
         view.settle()
         by_torch = view.canvas.pixels.astype(int)
     assert asked and np.abs(by_torch - by_numpy).max() <= 4  # a rounding, a colour further

@@ -60,7 +60,9 @@ def ready(program, checkpoint, monkeypatch):
     shown = lambda: len(program.session.capture.main) - len(GIVEN)  # noqa: E731
     monkeypatch.setattr(tasks, "generate", stand_in(shown=shown), raising=False)
     model = finish(tasks.load(checkpoint, "cpu"))
-    program.session.put(capture=make_capture(GIVEN))
+    capture = make_capture(GIVEN)
+    model.spec = replace(model.spec, digest=capture.spec.digest)  # what it writes is of this model
+    program.session.put(capture=capture)
     program.session.put(checkpoint=str(checkpoint), model=model)
     program.session.put(selection=Selection(1, 2, 20, 10))
     program.settle()

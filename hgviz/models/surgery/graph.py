@@ -87,7 +87,7 @@ def write(found: Checkpoint, out: Path) -> Path:
                     value.metadata_props.clear()
             made.save(str(out / FILE))
     except Exception as error:  # of every kind, from four packages
-        raise _no_graph(line_of(error)[:200]) from error
+        raise _no_graph(line_of(error.__cause__ or error)[:200]) from error
     tokenizer = tokenizer_json(found)
     if tokenizer is not None:
         (out / TOKENIZER).write_bytes(tokenizer)

@@ -362,7 +362,7 @@ def test_another_model_forgets_what_was_tried(scored, capture):
     scored.session.put(capture=capture, model=None, checkpoint="")
     session = scored.session
     assert session.trial is None and session.data == ""
-    assert [one.was for one in session.history.past] == [(("off", OFF),)]
+    assert not session.history.past  # its heads are of another model
     assert session.off == capture.off and scored.commands.pruning.trials is None
 
 

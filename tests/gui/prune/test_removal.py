@@ -73,7 +73,7 @@ def running(program):
     return any(one.state in ("waiting", "running") for one in program.session.work)
 
 
-def test_it_needs_a_checkpoint_and_heads_that_are_off(pruning, opened):
+def test_it_needs_a_checkpoint_and_heads_that_are_off(pruning):
     action = pruning.frame.actions_by_name["remove_heads"]
     assert not action.isEnabled() and action.toolTip() == "No head is switched off"
     pruning.commands.run("switch_head")

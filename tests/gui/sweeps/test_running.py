@@ -85,9 +85,8 @@ def test_stop_is_as_ctrl_c_and_the_window_goes_on(
     program.commands.run("stop_sweep")
     assert not program.commands.running.going
     until(stopped.exists)
-    QApplication.processEvents()
+    until(lambda: [one.state for one in program.session.work if one.key == RUN] == ["stopped"])
     assert program.sweep.summary.run.isVisible()
-    assert [one.state for one in program.session.work if one.key == RUN] == ["stopped"]
 
 
 def test_the_dialog_says_the_command_and_asks_for_a_scheduler_that_can_be_had(studied):
