@@ -206,9 +206,10 @@ def _flash(
 
 def _long(one: Alike, keep: Tensor | None) -> bool:
     """Whether one call of the kernel would take so long that nobody could stop it meanwhile."""
-    on_cpu = one.q.device.type == "cpu" and not torch.compiler.is_exporting()
-    cells = one.q.shape[:-1].numel() * one.k.shape[-2]
-    return on_cpu and cells > LONG and not torch.is_grad_enabled() and _whole(one, keep)
+    exporting = torch.compiler.is_exporting()  # to count its cells would fix a graph to one length
+    if exporting or one.q.device.type != "cpu" or torch.is_grad_enabled():
+        return False
+    return one.q.shape[:-1].numel() * one.k.shape[-2] > LONG and _whole(one, keep)
 
 
 def _fused_by_rows(one: Alike, v: Tensor) -> tuple[Tensor, Tensor]:

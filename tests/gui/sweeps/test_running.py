@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HgvizError, finish
 from hgviz.gui.sweeps import running
