@@ -157,7 +157,8 @@ class AcrossView(View):
         """The same map on paper."""
         if session.capture is None:
             return None
-        chosen = replace(session.selection, query=self._answer(session))
+        # the key is chosen in the map of one head: here no column is
+        chosen = replace(session.selection, query=self._answer(session), key=None)
         return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
 
     def as_text(self) -> str:

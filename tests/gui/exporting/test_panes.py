@@ -159,6 +159,18 @@ def test_what_a_pane_shows_is_what_is_offered(drawn):
     dialog_of(drawn).finish()
 
 
+@pytest.mark.parametrize("look", ["map", "across"])  # shown by a pane, and by none
+def test_the_key_chosen_in_the_map_of_a_head_is_not_marked_across_layers(drawn, look):
+    session = drawn.session
+    session.put(look=look)
+    drawn.settle()
+    specs = [one.figure(session) for one in drawn.inspect.looks if one.name == look]
+    by_kind = {one.spec.kind: one.spec for one in offers(session, specs)}
+    assert session.selection.key == 20
+    assert by_kind["map"].selection.key == 20
+    assert by_kind["rollout"].selection.key is None
+
+
 def test_a_study_without_a_model_can_be_drawn(program, until):
     program.session.put(study=make_study(), score="signed", mode="prune")
     program.session.put(spec=program.session.study.spec)
