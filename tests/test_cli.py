@@ -44,7 +44,7 @@ def saved(capture, tmp_path_factory):
 @pytest.fixture
 def model(monkeypatch, capture):
     """Stands in for torch: notes what the tasks were asked for."""
-    asked = SimpleNamespace(spec=capture.spec)
+    asked = SimpleNamespace(spec=capture.spec, takes_states=True)
 
     def load(path, device, dtype, masking, activation):
         asked.load = (path, device, dtype, masking, activation)

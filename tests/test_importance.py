@@ -313,7 +313,8 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(run, tmp_path, model, dat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Trials, "slopes", interrupted)
-    said = refused(run, "importance", model, "--data", data, "-o", out)
+    code, printed, said = run("importance", model, "--data", data, "-o", out)
+    assert code == 130 and not printed and said.count("\n") == 1
     assert "kept in" in said and is_study(out) and open_study(out).answered.all()
     monkeypatch.setattr(Trials, "slopes", old)
     measured(run, model, "--data", data, "-o", out)

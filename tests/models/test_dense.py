@@ -80,7 +80,7 @@ def test_an_unfinished_capture_of_factors_is_not_gone_on_with(tmp_path):
 
 
 def test_maps_that_would_not_fit_are_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(dense_maps, "_free", lambda: 10**9)
+    monkeypatch.setattr(dense_maps, "free_memory", lambda: 10**9)
     q = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
     rule = Rule(0.5, ("softmax",) * 12, (None,) * 12, causal=True)
     with pytest.raises(HgvizError, match=r"take 43\.2 GB, and 1\.0 GB are free") as found:
