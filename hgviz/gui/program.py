@@ -23,6 +23,7 @@ from hgviz.gui.commands import Commands
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.keeping.laying import Laying
 from hgviz.gui.keeping.offering import RecentMenu
+from hgviz.gui.keeping.recovery import Recovery
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.language import tr
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
@@ -71,6 +72,7 @@ class Program:
             display=Display(palette=kept.palette, scale=kept.scale),
         )
         self.commands = Commands(frame, self.session, self.lanes)
+        self.recovery = Recovery(self.commands.sessions)
         with theme.undressed(self._app):
             self.empty, self.inspect = EmptyPage(), InspectPage()
             frame.furnish({"empty": self.empty, "inspect": self.inspect})
@@ -127,10 +129,13 @@ class Program:
             self.commands.greet()
         for path in paths:
             self.commands.opened_before[path] = opening.name_of(path)
+        if self._keep:
+            self.recovery.begin()
         if paths:
             self.commands.open_path(paths[0])
-        elif go_on and settings.load().restore and last().exists():
-            self.commands.sessions.open_last(self._open_sample)
+            self.recovery.offer(_nothing)
+        elif go_on:
+            self.recovery.offer(self._go_on)
         else:
             self._open_sample()
         QTimer.singleShot(IDLE, self._idle)
@@ -138,6 +143,8 @@ class Program:
     def open_again(self) -> None:
         """Open what was open when the window closed to open again in another language."""
         self._lasting = self._keep
+        if self._keep:
+            self.recovery.begin()
         if last().exists():
             self.commands.sessions.open_last(_nothing)
         QTimer.singleShot(IDLE, self._idle)
@@ -147,6 +154,13 @@ class Program:
         """Whether nobody has opened anything yet, nor put away what is offered then."""
         kept = settings.load()
         return not (kept.welcomed or kept.recent or last().exists())
+
+    def _go_on(self) -> None:
+        """Open what was open when the window closed, or the sample."""
+        if settings.load().restore and last().exists():
+            self.commands.sessions.open_last(self._open_sample)
+        else:
+            self._open_sample()
 
     def _open_sample(self) -> None:
         first = resource(opening.FIRST)
@@ -199,6 +213,7 @@ class Program:
         for view in self.views:
             view.unbind()
         self.lanes.close()
+        self.recovery.close(complete=self._sure or not self.session.unsaved)
 
     def settle(self) -> None:
         """Ask and draw everything that is on screen, here and now: for pictures and tests."""

@@ -42,11 +42,24 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: Name = ""
 
 
+class SavedScore(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a mask scored, as core.Score has it, and its change to the whole model."""
+
+    metric: Name
+    value: float
+    low: float
+    high: float
+    seen: Count
+    total: Count
+    change: tuple[float, float, float] | None = None
+
+
 class SavedMask(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Heads under a name; what they scored is measured again, or is in the study."""
+    """Heads under a name, and what they scored on the examples of Saved.scored."""
 
     name: Name
     off: Heads = ()
+    score: SavedScore | None = None
 
 
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,6 +109,8 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its file has it; see Session for what the names mean.
 
     capture: a file of maps; without one, the text is captured again. item: which text of it.
+    unsaved: the study where more was measured than its own file has. scored: the digest of the
+    examples that masks were scored on.
     """
 
     format: Literal["hgviz session"]
@@ -112,6 +127,8 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     masks: Annotated[tuple[SavedMask, ...], Meta(max_length=4096)] = ()
     beside: Beside | None = None
     study: Place | None = None
+    unsaved: Place | None = None
+    scored: Name = ""
     data: Place | None = None
     sweep: Place | None = None
     cell: Name = ""
@@ -124,7 +141,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def places(self) -> dict[str, Place]:
         """Everything it names that lies elsewhere, by what it is for."""
-        names = ("model", "capture", "ids", "study", "data", "sweep")
+        names = ("model", "capture", "ids", "study", "unsaved", "data", "sweep")
         found = {name: getattr(self, name) for name in names}
         found["beside"] = self.beside.place if self.beside is not None else None
         return {name: place for name, place in found.items() if place is not None}
@@ -220,5 +237,5 @@ def _wrong(place: Place) -> str:
 
 __all__ = [
     "FORMAT", "SUFFIX", "VERSION", "Beside", "Chosen", "Layout", "Place", "Saved", "SavedMask",
-    "Shown", "is_session", "read", "write",
+    "SavedScore", "Shown", "is_session", "read", "write",
 ]  # fmt: skip

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hgviz.core import HgvizError, Step, Task
 from hgviz.session import places, saved
-from hgviz.session.saved import Beside, Chosen, Layout, Place, Saved, SavedMask, Shown
+from hgviz.session.saved import Beside, Chosen, Layout, Place, Saved, SavedMask, SavedScore, Shown
 
 if TYPE_CHECKING:
     from hgviz.session import Session
+    from hgviz.study import Mask
 
 NAMES = {
-    "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study", "data": "Data",
+    "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study",
+    "unsaved": "Scores", "data": "Data",
     "beside": "B", "sweep": "Study of runs",
 }  # fmt: skip
 MOVING = ("sweep",)  # what changes while it is open, and is no other for that
@@ -56,7 +59,8 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
         second="" if in_file and not session.stale else session.second,
         boundaries=cuts if isinstance(cuts, str) else tuple(sorted(cuts)),
         off=_names(session.off),
-        masks=tuple(SavedMask(one.name, _names(one.off)) for one in session.masks),
+        masks=tuple(map(_mask, session.masks)),
+        scored=session.trial.examples.digest if session.trial is not None else "",
         beside=beside,
         score=session.score,
         per=session.per,
@@ -118,6 +122,14 @@ def checking(file: str) -> Task[Checked]:
         if name in there and place.digest and _print(path) != place.digest:
             changed.append(name)
     return Checked(file, found, there, missing, tuple(changed))
+
+
+def _mask(one: Mask) -> SavedMask:
+    score = one.score
+    if score is not None and math.isfinite(score.value + score.low + score.high):
+        numbers = score.value, score.low, score.high, score.seen, score.total
+        return SavedMask(one.name, _names(one.off), SavedScore(score.metric, *numbers, one.change))
+    return SavedMask(one.name, _names(one.off))
 
 
 def _runs(session: Session) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace as replace_study
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import Display, HeadId, HgvizError, Off, Selection, Step, Task
+from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task
 from hgviz.gui import opening
 from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
 from hgviz.gui.language import tr
@@ -20,7 +21,7 @@ from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.session.saved import Beside, Layout, Place, Saved
+from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask
 from hgviz.study import Mask
 
 if TYPE_CHECKING:
@@ -87,23 +88,27 @@ class Sessions:
         lane = self.commands.lanes.files
         self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
 
-    def show(self, checked: Checked) -> None:
-        """Open a session, once somebody said what becomes of what is missing or has changed."""
+    def show(self, checked: Checked, then: Callable[[], object] | None = None) -> None:
+        """Open a session, once somebody said what becomes of what is missing or has changed; then:
+        what is done once it is open."""
         from hgviz.gui.keeping.missing import MissingDialog
 
         if not checked.missing and not checked.changed:
-            self._open(checked, checked.paths)
+            self._open(checked, then, checked.paths)
             return
         dialog = MissingDialog(self.commands.window, checked)
-        dialog.answered.connect(partial(self._open, checked))
+        dialog.answered.connect(partial(self._open, checked, then))
         dialog.open()
 
-    def _open(self, checked: Checked, paths: dict[str, str]) -> None:
-        self.file = "" if Path(checked.file) == last() else checked.file
+    def _open(
+        self, checked: Checked, then: Callable[[], object] | None, paths: dict[str, str]
+    ) -> None:
+        ours = Path(checked.file).parent == last().parent  # which nobody saved under a name
+        self.file = "" if ours else checked.file
         self.clear()
         self.commands.close_sweep()
         self.lay_out(checked.saved.layout)
-        Restoring(self, checked.saved, paths).start()
+        Restoring(self, checked.saved, paths, then).start()
 
     def open_together(self, paths: dict[str, str], page: str) -> None:
         """Open things that belong together, by what each is for, on a page; the window stays, and
@@ -145,10 +150,16 @@ class Sessions:
 class Restoring:
     """One session on its way back: first the picture, then what belongs to it."""
 
-    def __init__(self, sessions: Sessions, wanted: Saved, paths: dict[str, str]) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        wanted: Saved,
+        paths: dict[str, str],
+        then: Callable[[], object] | None = None,
+    ) -> None:
         self.commands, self.session = sessions.commands, sessions.session
         self.file = sessions.file
-        self.wanted, self.paths = wanted, paths
+        self.wanted, self.paths, self.then = wanted, paths, then
 
     def start(self) -> None:
         """Open the capture, else capture the text again, else go on with the study alone."""
@@ -211,7 +222,7 @@ class Restoring:
         session.put(
             ids=self.paths.get("ids", ""),
             off=self._off(self.wanted.off),
-            masks=tuple(Mask(one.name, self._off(one.off)) for one in self.wanted.masks),
+            masks=tuple(map(self._mask, self.wanted.masks)),
             display=Display(
                 shown.palette if shown.palette in PALETTES else session.display.palette,
                 shown.limits, shown.scale, shown.shared,
@@ -225,25 +236,33 @@ class Restoring:
         self._study()
 
     def _study(self) -> None:
-        if "study" in self.paths:
-            path = self.paths["study"]
+        path = self.paths.get("unsaved") or self.paths.get("study")
+        if path:
             self._look(path, opening.look(path), self._study_there, self._without_study)
         else:
             self._rest()
 
     def _without_study(self, error: BaseException) -> None:
+        """Say what is wrong with it; without what was not saved there is what was."""
         self.commands.show_error(error)
-        self._rest()
+        if self.paths.pop("unsaved", ""):
+            self._study()
+        else:
+            self._rest()
 
     def _study_there(self, found: opening.Found) -> None:
         spec, study, mode = self.session.spec, found.study, self.session.mode
         if study is not None and (spec is None or spec.digest == study.spec.digest):
             masks, off = self.session.masks, self.session.off
+            unsaved = "unsaved" in self.paths
+            if unsaved:
+                study = replace_study(study, path=self.paths.get("study", ""))
             self.commands.pruning.open_study(study, alone=spec is None)
             if spec is not None:
                 names = {one.name for one in study.masks}
                 more = tuple(one for one in masks if one.name not in names)
                 self.session.put(mode=mode, masks=(*study.masks, *more), off=off)
+            self.session.put(unsaved=unsaved)
         self._rest()
 
     def _rest(self) -> None:
@@ -253,7 +272,9 @@ class Restoring:
         if wanted.score and session.study is not None:
             self.commands.pruning.colour(wanted.score, wanted.per)
         if "data" in paths and session.checkpoint:
-            self.commands.pruning.use(paths["data"])
+            study = session.study
+            scored = wanted.scored or (study.data_digest if study is not None else "")
+            self.commands.pruning.use(paths["data"], scored)
         other = wanted.beside
         if other is not None and session.capture is not None:
             kind_there = other.place is None or "beside" in paths
@@ -277,6 +298,8 @@ class Restoring:
             self.commands.recent.add(self.file)
         if _aside().exists():
             _aside().replace(last())
+        if self.then is not None:
+            self.then()
 
     def _runs_there(self, mode: Mode, found: opening.Found) -> None:
         """A study of many runs lies beside all else; the page is the one that was shown."""
@@ -287,6 +310,13 @@ class Restoring:
                 mode="sweep" if self.wanted.shown.mode == "sweep" else mode,
                 cell=self.wanted.cell if self.wanted.cell in keys else "",
             )
+
+    def _mask(self, one: SavedMask) -> Mask:
+        off, score = self._off(one.off), one.score
+        if score is None:
+            return Mask(one.name, off)
+        numbers = score.value, score.low, score.high, score.seen, score.total
+        return Mask(one.name, off, Score(score.metric, *numbers, off), score.change)
 
     def _off(self, names: tuple[str, ...]) -> Off:
         """These heads, as far as the model has them."""

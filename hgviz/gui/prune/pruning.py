@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
@@ -128,11 +129,12 @@ class Pruning:
 
     # --- data -------------------------------------------------------------------------------------
 
-    def use(self, data: str) -> None:
-        """Score the model on a file."""
+    def use(self, data: str, scored: str = "") -> None:
+        """Score the model on a file. scored: the digest of the examples that what is open was
+        measured on, where that was on this file."""
         session, study = self.session, self.session.study
         self.forget()
-        if study is not None and not study.path:
+        if study is not None and not study.path and not scored:
             session.put(study=None)  # one that was opened stays, whatever is tried
         session.put(data=data, trial=None)
         self.working.start(
@@ -146,16 +148,16 @@ class Pruning:
                 data,
                 session.study,
             ),
-            on_done=self._ready,
+            on_done=partial(self._ready, scored),
             on_error=self._unreadable,
             bound=True,
         )
 
-    def _ready(self, trials: Trials) -> None:
+    def _ready(self, scored: str, trials: Trials) -> None:
         self.trials = trials
         if self.session.model is None:
             self.session.put(model=trials.model)
-        if self.known is None:
+        if self.known is None and trials.examples.digest != scored:
             history, masks = self.session.history, self.session.masks  # scored on other examples
             self.session.put(masks=undoing.bare(masks), history=undoing.unscored(history))
         self._try()
