@@ -107,6 +107,7 @@ class Recovery:
         self.sessions, self.commands = sessions, sessions.commands
         self._slot: Slot | None = None
         self._left: list[Slot] = []  # the newest last
+        self._opened: Slot | None = None  # the one that is open here, until it is kept
         self._kept: Snapshot | None = None
         self._study = Path()  # where the study of the newest snapshot goes
         self._written = 0  # how many were
@@ -119,12 +120,15 @@ class Recovery:
         with suppress(OSError, NotImplementedError):  # nor where a file system has no locks
             for number in range(1, SLOTS + 1):
                 slot = Slot.take(number)
-                if slot is not None and not slot.session.exists():
+                if slot is None:
+                    continue
+                if slot.session.exists():
+                    self._left.append(slot)
+                elif self._slot is None:
                     slot.clear()
                     self._slot = slot
-                    break
-                if slot is not None:
-                    self._left.append(slot)
+                else:
+                    slot.lock.release()
         self._left.sort(key=lambda one: one.session.stat().st_mtime)
         self.sessions.session.changed.connect(self._heard)
 
@@ -178,8 +182,12 @@ class Recovery:
             self.commands.show_error(error)
             otherwise()
 
+        def opened() -> None:
+            self._opened = slot
+            self.keep()
+
         def show(checked: Checked) -> None:
-            self.sessions.show(checked, then=partial(self.keep, then=slot.clear))
+            self.sessions.show(checked, then=opened)
 
         task, lane = checking(str(slot.session)), self.commands.lanes.files
         self.commands.working.start(lane, OPEN, "Opening the last session", task, show, failed)
@@ -197,15 +205,16 @@ class Recovery:
 
     # --- what is open -----------------------------------------------------------------------------
 
-    def keep(self, then: Callable[[], object] | None = None) -> None:
-        """Keep what is open now, where that has changed; then: what is done once it is kept."""
+    def keep(self) -> None:
+        """Keep what is open now, where that has changed."""
         slot, now = self._slot, self._next()
 
         def done(seconds: float) -> None:
             self._kept = now
             self._timer.setInterval(max(SOON, round(seconds * 1000 * SHARE)))
-            if then is not None:
-                then()
+            if self._opened is not None:
+                self._opened.clear()
+                self._opened = None
 
         if slot is None:
             return

@@ -1,0 +1,376 @@
+"""A process that is killed takes nothing along: what it had open is offered at the next start."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.core import HeadId, Selection
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.keeping import recovery
+from hgviz.gui.keeping.recovery import RecoveryDialog
+from hgviz.gui.keeping.sessions import last
+from hgviz.gui.program import Program
+from hgviz.gui.window import Window
+
+WINDOW = """
+import sys, time
+from hgviz.core import HeadId
+from hgviz.gui import app, theme
+from hgviz.gui.program import Program
+from hgviz.gui.window import Window
+
+qt = app.application()
+theme.apply(qt, dark=False)
+frame = Window()
+frame.show()
+program = Program(frame)
+program.open_first(sys.argv[1:2])
+session, commands = program.session, program.commands
+
+def until(condition):
+    end = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < end
+        qt.processEvents()
+        time.sleep(0.005)
+"""
+SCORED = """
+until(lambda: session.model is not None and session.capture is not None)
+commands.use_data(sys.argv[2])
+until(lambda: session.trial is not None and session.trial.done)
+session.put(off=frozenset({HeadId(1, 0)}))
+until(lambda: session.trial.off == session.off and session.trial.done)
+commands.pruning.keep()
+session.put(mode="prune")
+mask, = session.masks
+"""
+MEASURED = (
+    SCORED
+    + """
+commands.pruning.measure(frozenset({"gradient"}), curve=True)
+until(lambda: session.study is not None and session.study.curves and not commands.pruning.measuring)
+"""
+)
+KEPT = """
+until(lambda: program.recovery._kept == program.recovery._next())
+study = session.study
+print(repr((mask.score.value, mask.change, study and float(study.gradient.sum()),
+    study and len(study.curves))), flush=True)
+until(lambda: False)
+"""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(recovery, "SOON", 20)
+
+
+@pytest.fixture
+def start(app):
+    """Windows as at the start of the program; `end` closes one."""
+    made = []
+
+    def make(*paths):
+        frame = Window()
+        frame.resize(1200, 800)
+        frame.show()
+        made.append(Program(frame))
+        made[-1].open_first([str(one) for one in paths])
+        QApplication.processEvents()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        one.frame.close()
+        one.frame.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "story.txt"
+    path.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
+    return path
+
+
+def offers(program):
+    return [one for one in program.frame.findChildren(RecoveryDialog) if one.isVisible()]
+
+
+def errors(program):
+    return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
+
+
+def slots():
+    return sorted(one.name for one in last().parent.glob("open-*") if one.suffix != ".lock")
+
+
+def quiet(program):
+    return not any(one.state in ("waiting", "running") for one in program.session.work)
+
+
+def process(code, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed(code, *arguments):
+    """What a process printed until it was killed."""
+    one = process(code, *arguments)
+    said = one.stdout.readline()
+    one.send_signal(signal.SIGKILL)
+    one.wait()
+    one.stdout.close()
+    return said
+
+
+def leave(start, path, until, count=1, **fields):
+    """A slot as a killed process leaves it, of a window on a capture."""
+    one = start(path)
+    until(lambda: one.session.capture is not None and quiet(one))
+    one.session.put(**fields)
+    until(lambda: len(slots()) == count and quiet(one))
+    one.recovery.close(complete=False)
+    one.close()
+    return one
+
+
+def test_scores_masks_and_curves_of_a_killed_process_come_back(start, checkpoint, story, until):
+    said = ast.literal_eval(killed(WINDOW + MEASURED + KEPT, checkpoint, story))
+    score, change, gradient, curves = said
+    one = start()
+    (dialog,) = offers(one)
+    words = " ".join(words for _, words in recovery.contents(dialog_session(dialog)))
+    assert "not saved" in words and "tiny" in words and "story.txt" in words
+    assert one.session.capture is None  # nothing else opens behind the question
+    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
+    session = one.session
+    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    (mask,) = session.masks
+    assert mask.off == session.off == {HeadId(1, 0)} and session.mode == "prune"
+    assert (mask.score.value, mask.change) == (score, change)
+    assert session.study.gradient.sum() == gradient and len(session.study.curves) == curves
+    assert session.unsaved and session.study.path == ""
+    assert one.commands.pruning.known is session.study  # measuring goes on with it
+    assert one.commands.sessions.file == ""
+    until(lambda: len(slots()) == 2 and all(name.startswith("open-2") for name in slots()))
+
+
+def dialog_session(dialog):
+    from hgviz.session import saved
+
+    folder = last().parent
+    return saved.read(next(folder.glob("open-*.hgviz")))
+
+
+def test_a_study_that_was_never_on_the_data_goes_when_other_data_come(
+    start, checkpoint, story, until, tmp_path
+):
+    """The rule for data that somebody chooses stays as it was."""
+    killed(WINDOW + MEASURED + KEPT, checkpoint, story)
+    one = start()
+    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
+    session = one.session
+    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    other = tmp_path / "other.txt"
+    other.write_text("Nothing of the bell. " * 60, encoding="utf-8")
+    one.commands.use_data(str(other))
+    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    assert session.study is None
+    assert session.masks[0].score.value == session.trial.paired.score.value
+
+
+def test_data_that_changed_meanwhile_take_the_scores_of_masks_away(
+    start, checkpoint, tmp_path, until
+):
+    data = tmp_path / "data.txt"
+    data.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
+    killed(WINDOW + SCORED + KEPT, checkpoint, data)
+    data.write_text("Nothing of the bell. " * 90, encoding="utf-8")
+    one = start()
+    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
+    session = one.session
+    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    assert session.masks[0].score.value == session.trial.paired.score.value  # of the new data
+
+
+def test_an_orderly_end_leaves_nothing_to_offer(start, kept, until):
+    one = start(kept)
+    until(lambda: one.session.capture is not None and quiet(one) and slots())
+    one.close()
+    assert slots() == [] and last().exists()
+    assert not offers(start())
+
+
+def test_what_is_kept_changes_with_what_is_open(start, kept, until):
+    one = start(kept)
+    until(lambda: one.session.capture is not None and quiet(one))
+    one.session.put(selection=Selection(1, 0, 15, 4), off=frozenset({HeadId(0, 1)}))
+    until(lambda: slots() and dialog_session(None).chosen.query == 15)
+    assert dialog_session(None).off == ("0.1",)
+    one.commands.sessions.clear()
+    one.session.put(text="")
+    until(lambda: slots() == [])
+
+
+def test_a_terminated_process_leaves_what_was_not_saved(start, checkpoint, story, until):
+    """SIGTERM ends the window in order, and nobody can be asked about what would be lost."""
+    code = """
+import sys
+from PySide6.QtCore import QTimer
+from hgviz.gui import app
+from hgviz.gui.program import Program
+from hgviz.core import HeadId
+
+def work(program):
+    session, commands = program.session, program.commands
+    stage = [0]
+    def step():
+        if stage[0] == 0 and session.model is not None and session.capture is not None:
+            commands.use_data(sys.argv[2]); stage[0] = 1
+        elif stage[0] == 1 and session.trial is not None and session.trial.done:
+            commands.pruning.measure(frozenset({"gradient"})); stage[0] = 2
+        elif stage[0] == 2 and session.study is not None and not commands.pruning.measuring:
+            stage[0] = 3; print("measured", flush=True)
+    timer = QTimer(program.frame, interval=20); timer.timeout.connect(step); timer.start()
+
+old = Program.open_first
+def first(self, *given):
+    old(self, *given); work(self)
+Program.open_first = first
+sys.exit(app.window(sys.argv[1:2]))
+"""
+    one = process(code, checkpoint, story)
+    assert one.stdout.readline() == "measured\n"
+    one.send_signal(signal.SIGTERM)
+    assert one.wait(60) == 128 + signal.SIGTERM
+    one.stdout.close()
+    assert [name for name in slots() if name.endswith(".h5")]
+    again = start()
+    QTest.keyClick(offers(again)[0].default, Qt.Key.Key_Return)
+    until(lambda: again.session.study is not None and quiet(again))
+    assert again.session.unsaved and again.session.study.measured()["gradient"] == 1
+
+
+def test_two_windows_do_no_harm_to_each_other(start, kept, until):
+    first, second = start(kept), start(kept)
+    until(lambda: len(slots()) == 2)
+    first.session.put(selection=Selection(1, 0, 15, 4))
+    until(lambda: quiet(first) and quiet(second))
+    assert not offers(second)  # what a living window has open was not left
+    first.close()
+    until(lambda: slots() == ["open-2.hgviz"])
+
+
+def test_of_several_the_newest_is_offered_first_and_later_asks_again(start, kept, until):
+    for count, query in enumerate((3, 5), 1):
+        one = start(kept)
+        if offers(one):
+            offers(one)[0]._answer("later")
+        until(lambda one=one: one.session.capture is not None and quiet(one))
+        one.session.put(selection=Selection(1, 0, query, None))
+        until(lambda count=count: len(slots()) == count)
+        one.recovery.close(complete=False)
+        one.close()
+        os.utime(last().parent / f"open-{count}.hgviz", (query, query))
+    one = start()
+    assert len(offers(one)) == 1
+    QTest.keyClick(offers(one)[0], Qt.Key.Key_Escape)
+    offers(one)[0]._answer("discard")
+    assert slots() == ["open-2.hgviz"]
+    assert not offers(one)
+    until(lambda: one.session.capture is not None)  # the usual start
+    one.close()
+    assert "open-2.hgviz" in slots()
+    again = start()
+    offers(again)[0]._answer("open")
+    until(lambda: again.session.capture is not None and quiet(again))
+    assert again.session.selection.query == 5
+
+
+def test_a_path_opens_behind_the_question(start, kept, until):
+    leave(start, kept, until)
+    one = start(kept)
+    assert offers(one)
+    until(lambda: one.session.capture is not None)
+
+
+@pytest.mark.parametrize("content", [b"", b"broken", b'{"format": "hgviz session"}'])
+def test_a_damaged_file_is_spoken_of_once_and_kept(start, until, content, kept):
+    file = last().parent / "open-1.hgviz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    one = start(kept)
+    (said,) = errors(one)
+    assert len(said.error.lines) == 3 and "damaged-" in said.error.do
+    (away,) = file.parent.glob("damaged-*.hgviz")
+    assert away.read_bytes() == content and not file.exists()
+    one.close()
+    assert not errors(start())
+
+
+def test_a_damaged_study_gives_way_to_the_one_that_was_saved(start, checkpoint, story, until):
+    killed(WINDOW + MEASURED + KEPT, checkpoint, story)
+    (study,) = last().parent.glob("open-1-*.h5")
+    study.write_bytes(study.read_bytes()[:999])
+    one = start()
+    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
+    until(lambda: errors(one) and quiet(one))
+    assert one.session.study is None and one.session.masks[0].score is not None
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_once(start, kept, until, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recovery.saved, "write", full)
+    one, said = start(kept), []
+    one.commands.say = said.append
+    until(lambda: any("No space left" in words for words in said))
+    one.session.put(look="links")
+    until(lambda: quiet(one) and not one.recovery._timer.isActive())
+    assert sum("No space left" in words for words in said) == 1 and slots() == []
+
+
+def test_no_place_no_harm(start, kept, until, monkeypatch):
+    def refused(number):
+        raise PermissionError
+
+    monkeypatch.setattr(recovery.Slot, "take", refused)
+    one = start(kept)
+    until(lambda: one.session.capture is not None)
+    one.close()
+
+
+def test_a_write_that_was_cut_off_leaves_the_session_before(start, kept, until, monkeypatch):
+    """Killed between the study and the session: the session names the study that it had."""
+    from tests.studying import make_study
+
+    one = start(kept)
+    until(lambda: one.session.capture is not None and quiet(one))
+    study = make_study()
+    one.session.put(capture=None, model=None, spec=study.spec, study=study, unsaved=True)
+    until(lambda: any(name.endswith(".h5") for name in slots()))
+    until(lambda: quiet(one) and not one.recovery._timer.isActive())
+    before = slots()
+
+    def killed(*_):
+        raise OSError("cut off")
+
+    monkeypatch.setattr(recovery.saved, "write", killed)
+    one.session.put(study=make_study(1), unsaved=True)
+    until(lambda: len(slots()) == len(before) + 1)
+    assert set(before) < set(slots())
+    assert dialog_session(None).unsaved.path in before
