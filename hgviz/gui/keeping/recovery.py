@@ -29,7 +29,6 @@ from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
 from hgviz.session import saved
 from hgviz.session.saved import Saved
-from hgviz.store import write_study
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:
@@ -88,6 +87,8 @@ class Snapshot(NamedTuple):
     def write(self, slot: Slot, study: Path) -> Task[float]:
         """Write it to a slot, the study to a file of its own there, unless it lies there already;
         gives the seconds this took. Errors: HgvizError, OSError."""
+        from hgviz.store import write_study
+
         yield Step(0, 1, "keeping what is open")
         begun, paths = time.monotonic(), self.paths
         if self.study is not None:
@@ -199,7 +200,7 @@ class Recovery:
         with suppress(OSError):
             slot.session.replace(aside)
         slot.lock.release()
-        what = "What was open when hgviz was ended cannot be opened again"
+        what = "The session that was open last cannot be recovered"
         do = f"The damaged file is kept as {aside}"
         self.commands.show_error(HgvizError(what, error.why, do))
 
@@ -236,7 +237,7 @@ class Recovery:
         if not self._told:
             self._told = True
             why = error.why if isinstance(error, HgvizError) else str(error)
-            self.commands.say(tr("What is open is not kept in case hgviz is ended: {why}", why=why))
+            self.commands.say(tr("hgviz cannot keep a copy of this session: {why}", why=why))
 
     def _next(self) -> Snapshot:
         """What is open now; a study other than the last one gets a new file."""
@@ -262,11 +263,11 @@ class RecoveryDialog(Overlay):
         super().__init__(over)
         self.answer = "later"
         self.body.addWidget(
-            label(tr("hgviz was ended before it could close"), factor=1.15, weight=600)
+            label(tr("hgviz did not close properly"), factor=1.15, weight=600)
         )
         when = QDateTime.fromSecsSinceEpoch(round(file.stat().st_mtime))
         time_ = QLocale().toString(when, QLocale.FormatType.ShortFormat)
-        self.body.addWidget(label(tr("This was open then ({time}):", time=time_), kind="secondary"))
+        self.body.addWidget(label(tr("This was open at {time}:", time=time_), kind="secondary"))
         grid = QGridLayout()
         grid.setContentsMargins(0, 8, 0, 0)
         grid.setHorizontalSpacing(12)
@@ -279,12 +280,12 @@ class RecoveryDialog(Overlay):
         self.body.addLayout(grid)
         self.body.addSpacing(12)
         row_ = QHBoxLayout()
-        for words, answer in ((tr("Discard it"), "discard"), (tr("Ask me later"), "later")):
+        for words, answer in ((tr("Discard"), "discard"), (tr("Not now"), "later")):
             button = Button(words)
             button.clicked.connect(partial(self._answer, answer))
             row_.addWidget(button)
         row_.insertStretch(1, 1)
-        self.default = Button(tr("Open it"), kind="filled")
+        self.default = Button(tr("Open"), kind="filled")
         self.default.clicked.connect(partial(self._answer, "open"))
         row_.addWidget(self.default)
         self.body.addLayout(row_)
@@ -308,7 +309,7 @@ def contents(found: Saved) -> list[tuple[str, str]]:
     if found.masks:
         rows.append((tr("Masks"), ", ".join(one.name for one in found.masks)))
     if found.unsaved is not None:
-        rows.append((tr(NAMES["unsaved"]), tr("measured and not saved; kept with this session")))
+        rows.append((tr(NAMES["unsaved"]), tr("measured but not saved yet")))
     return rows
 
 

@@ -153,7 +153,7 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(start, checkpoint
     one = start()
     (dialog,) = offers(one)
     words = " ".join(words for _, words in recovery.contents(dialog_session(dialog)))
-    assert "not saved" in words and "tiny" in words and "story.txt" in words
+    assert "not saved yet" in words and "tiny" in words and "story.txt" in words
     assert one.session.capture is None  # nothing else opens behind the question
     QTest.keyClick(dialog.default, Qt.Key.Key_Return)
     session = one.session
