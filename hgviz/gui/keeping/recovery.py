@@ -15,15 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from filelock import FileLock, Timeout
 from PySide6.QtCore import QDateTime, QLocale, QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
 
-from hgviz import settings
 from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.keeping.gathering import NAMES, checking, gather, placed
-from hgviz.gui.keeping.sessions import OPEN
+from hgviz.gui.keeping.sessions import OPEN, last
 from hgviz.gui.language import tr
 from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
@@ -32,6 +30,8 @@ from hgviz.session.saved import Saved
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:
+    from filelock import FileLock
+
     from hgviz.gui.keeping.gathering import Checked
     from hgviz.gui.keeping.sessions import Sessions
 
@@ -49,16 +49,17 @@ class Slot:
     lock: FileLock
 
     @classmethod
-    def take(cls, number: int) -> Slot | None:
-        """The slot of a number, locked; None where a living process has it. Raises OSError."""
-        folder = settings.location().parent
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"open-{number}.lock", timeout=0)
+    def take(cls, session: Path) -> Slot | None:
+        """The slot of a session, locked; None where a living process has it, or nobody can."""
+        from filelock import FileLock, Timeout  # 30 ms, which the first picture need not wait for
+
         try:
+            session.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(session.with_suffix(".lock"), timeout=0)
             lock.acquire()
-        except Timeout:
+        except (Timeout, OSError, NotImplementedError):  # the last: a file system without locks
             return None
-        return cls(folder / f"open-{number}.hgviz", lock)
+        return cls(session, lock)
 
     @property
     def studies(self) -> list[Path]:
@@ -112,25 +113,15 @@ class Recovery:
         self._kept: Snapshot | None = None
         self._study = Path()  # where the study of the newest snapshot goes
         self._written = 0  # how many were
+        self._sought = False  # whether there is such a place was found out
         self._told = False  # whether somebody knows that nothing can be kept
         self._timer = QTimer(self.commands.window, singleShot=True, interval=SOON)
         self._timer.timeout.connect(self.keep)
 
     def begin(self) -> None:
-        """Keep what is open from now on, as far as there is a place that can be written."""
-        with suppress(OSError, NotImplementedError):  # nor where a file system has no locks
-            for number in range(1, SLOTS + 1):
-                slot = Slot.take(number)
-                if slot is None:
-                    continue
-                if slot.session.exists():
-                    self._left.append(slot)
-                elif self._slot is None:
-                    slot.clear()
-                    self._slot = slot
-                else:
-                    slot.lock.release()
-        self._left.sort(key=lambda one: one.session.stat().st_mtime)
+        """Look for what was left, and keep what is open from now on."""
+        there = sorted(last().parent.glob("open-*.hgviz"), key=lambda one: one.stat().st_mtime)
+        self._left = [slot for slot in map(Slot.take, there) if slot is not None]
         self.sessions.session.changed.connect(self._heard)
 
     def close(self, complete: bool) -> None:
@@ -139,13 +130,14 @@ class Recovery:
         self._timer.stop()
         with suppress(ValueError):  # it never began
             self.sessions.session.changed.disconnect(self._heard)
-        if self._slot is not None:
+        slot = self._slot if complete else self._own()
+        if slot is not None:
             if complete:
-                self._slot.clear()
+                slot.clear()
             else:
                 with suppress(HgvizError, OSError):
-                    finish(self._next().write(self._slot, self._study))
-            self._left.append(self._slot)
+                    finish(self._next().write(slot, self._study))
+            self._left.append(slot)
         for one in self._left:
             one.lock.release()
         self._slot, self._left = None, []
@@ -208,7 +200,7 @@ class Recovery:
 
     def keep(self) -> None:
         """Keep what is open now, where that has changed."""
-        slot, now = self._slot, self._next()
+        slot, now = self._own(), self._next()
 
         def done(seconds: float) -> None:
             self._kept = now
@@ -230,7 +222,7 @@ class Recovery:
             lane.submit("keep", "", task, on_done=done, on_error=self._failed, post=post)
 
     def _heard(self, name: str) -> None:
-        if name not in PASSING and self._slot is not None and not self._timer.isActive():
+        if name not in PASSING and not self._timer.isActive():
             self._timer.start()
 
     def _failed(self, error: BaseException) -> None:
@@ -238,6 +230,18 @@ class Recovery:
             self._told = True
             why = error.why if isinstance(error, HgvizError) else str(error)
             self.commands.say(tr("hgviz cannot keep a copy of this session: {why}", why=why))
+
+    def _own(self) -> Slot | None:
+        """The slot of this window, taken when first needed; None where nothing can be kept."""
+        if self._slot is None and not self._sought:
+            self._sought = True
+            for number in range(1, SLOTS + 1):
+                session = last().with_name(f"open-{number}.hgviz")
+                if not session.exists() and (slot := Slot.take(session)) is not None:
+                    slot.clear()
+                    self._slot = slot
+                    break
+        return self._slot
 
     def _next(self) -> Snapshot:
         """What is open now; a study other than the last one gets a new file."""
@@ -262,9 +266,7 @@ class RecoveryDialog(Overlay):
     def __init__(self, over: QWidget, found: Saved, file: Path) -> None:
         super().__init__(over)
         self.answer = "later"
-        self.body.addWidget(
-            label(tr("hgviz did not close properly"), factor=1.15, weight=600)
-        )
+        self.body.addWidget(label(tr("hgviz did not close properly"), factor=1.15, weight=600))
         when = QDateTime.fromSecsSinceEpoch(round(file.stat().st_mtime))
         time_ = QLocale().toString(when, QLocale.FormatType.ShortFormat)
         self.body.addWidget(label(tr("This was open at {time}:", time=time_), kind="secondary"))

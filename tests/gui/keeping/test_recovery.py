@@ -345,12 +345,13 @@ def test_a_folder_that_cannot_be_written_is_told_of_once(start, kept, until, mon
 
 
 def test_no_place_no_harm(start, kept, until, monkeypatch):
-    def refused(number):
+    def refused(*_):
         raise PermissionError
 
-    monkeypatch.setattr(recovery.Slot, "take", refused)
+    monkeypatch.setattr("filelock.FileLock.acquire", refused)
     one = start(kept)
-    until(lambda: one.session.capture is not None)
+    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.recovery._sought and not one.recovery._timer.isActive())
     one.close()
 
 
@@ -362,8 +363,7 @@ def test_a_write_that_was_cut_off_leaves_the_session_before(start, kept, until, 
     until(lambda: one.session.capture is not None and quiet(one))
     study = make_study()
     one.session.put(capture=None, model=None, spec=study.spec, study=study, unsaved=True)
-    until(lambda: any(name.endswith(".h5") for name in slots()))
-    until(lambda: quiet(one) and not one.recovery._timer.isActive())
+    until(lambda: one.recovery._kept is not None and one.recovery._kept.study is study)
     before = slots()
 
     def killed(*_):
