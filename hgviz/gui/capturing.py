@@ -313,7 +313,7 @@ class Capturing:
         if found.selection is not None and self._given == self.session.selection:
             fields |= {"selection": found.selection, "opened": found.opened}
         self._given = None
-        self.session.put(**fields)
+        self.session.put(chosen=False, **fields)
 
     def _warmed(self, model: Model) -> None:
         capture = self.session.capture

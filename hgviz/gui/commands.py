@@ -187,7 +187,7 @@ class Commands(
             self.opened_before[found.path] = opening.name_of(found.path)
         else:
             fields["checkpoint"] = self.sample
-        self.session.put(**fields)
+        self.session.put(chosen=False, **fields)
         if not found.facts and capture.complete:
             self.capturing.measure()
 
@@ -313,7 +313,7 @@ class Commands(
             capture = tasks.tokens_or_slots(session.capture)
         except HgvizError as error:
             return self.show_error(error)
-        session.put(capture=capture, selection=chosen)
+        session.put(chosen=False, capture=capture, selection=chosen)
         if capture.complete:
             self.capturing.measure()
 

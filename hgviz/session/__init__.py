@@ -144,6 +144,7 @@ class Session:
         self.sweep: Sweep | None = None
         self.sweep_file = self.sweep_trouble = self.cell = ""
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
+        self._cells: set[tuple[HeadId, str, int]] = set()  # what somebody chose, and in which head
 
     @property
     def stale(self) -> bool:
@@ -170,12 +171,31 @@ class Session:
         same = self._sides(hover.layer) == self._sides(chosen.layer)
         return hover if same else chosen
 
-    def put(self, **fields: Any) -> None:
-        """Set fields, bring the dependent ones in line, then say once each which ones changed."""
+    @property
+    def marked(self) -> Selection:
+        """The selection for a map on paper: without a query or key that nobody chose in this head.
+
+        A capture that opens has a query for its sentence, and another head keeps the tokens of
+        the one before: neither is a cell that a figure may point at.
+        """
+        chosen = self.selection
+        query, key = (
+            token if (chosen.head_id, field, token) in self._cells else None
+            for field, token in (("query", chosen.query), ("key", chosen.key))
+        )
+        return replace(chosen, query=query, key=key)
+
+    def put(self, *, chosen: bool = True, **fields: Any) -> None:
+        """Set fields, bring the dependent ones in line, then say once each which ones changed.
+
+        chosen: whether a selection among them is somebody's choice, which figures may mark.
+        """
         unknown = set(fields) - set(FIELDS)
         if unknown:
             raise AttributeError(f"a session has no {', '.join(sorted(unknown))}")
         before = {name: getattr(self, name) for name in FIELDS}
+        given = fields.get("selection") if chosen else None
+        kept = Selection() if "capture" in fields or given is None else self.at(given.head_id)
         fields = self._fitting(fields)
         for name, value in fields.items():
             setattr(self, name, value)
@@ -196,6 +216,8 @@ class Session:
             self.off = self.capture.off
         self.selection = self._clamped(self.selection)
         self._remember()
+        if given is not None:
+            self._choose(before["selection"], kept)
         if "opened" in fields or (old, before["selection"]) != (self.spec, self.selection):
             self._open()
         for name, was in before.items():
@@ -215,8 +237,8 @@ class Session:
         changes. One that has changed meanwhile is not what lies there."""
         places = [one for one in ("capture", "beside", "study") if getattr(self, one) is saved]
         if places:
-            kept = {"text": self.text, "second": self.second, "habits": self.habits}
-            self.put(**dict.fromkeys(places, replace(saved, path=path)), **kept)
+            kept: dict[str, Any] = {"text": self.text, "second": self.second, "habits": self.habits}
+            self.put(**kept | dict.fromkeys(places, replace(saved, path=path)))
 
     def at(self, head: HeadId) -> Selection:
         """The selection on another head, at the same tokens where it reads the same texts.
@@ -277,7 +299,7 @@ class Session:
             blank["other"] = None
         if self.capture is None:
             blank |= {"selection": Selection(), "boundaries": "", "written": None}
-            self._tokens = {}
+            self._tokens, self._cells = {}, set()
         for name, value in blank.items():
             if name not in fields:
                 setattr(self, name, value)
@@ -314,7 +336,8 @@ class Session:
             self.facts = {}
         if not _same_tokens(old, new):  # between whatever segments
             self.hover = fields.get("hover")
-            self._tokens, self.history = {}, without(self.history, "boundaries")
+            self._tokens, self._cells = {}, set()
+            self.history = without(self.history, "boundaries")
             if "selection" not in fields:
                 self.selection = self._fresh(old, new)
 
@@ -353,6 +376,16 @@ class Session:
         ):
             if token is not None:
                 self._tokens[side, field] = token
+
+    def _choose(self, old: Selection, kept: Selection) -> None:
+        """Note the cell that a selection chose: what it says anew, or again in the same head."""
+        now = self.selection
+        again = (now.head_id, now.beside) == (old.head_id, old.beside)
+        for field, token, was in (
+            ("query", now.query, kept.query), ("key", now.key, kept.key)
+        ):  # fmt: skip
+            if token is not None and (token != was or again):
+                self._cells.add((now.head_id, field, token))
 
     def _clamped(self, chosen: Selection) -> Selection:
         if self.spec is None or not self.spec.layers:

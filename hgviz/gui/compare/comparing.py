@@ -51,7 +51,7 @@ class Comparing:
         """Have another B. head: that of B which stands beside A's, None for the same one."""
         session = self.session
         chosen = replace(session.selection, beside=head)
-        session.put(mode="compare", other=other, selection=chosen)
+        session.put(chosen=False, mode="compare", other=other, selection=chosen)
         self._start()
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class Comparing:
         self.working.stop(BESIDE)
         self._due, self._shown, self._model = False, None, None
         chosen = replace(self.session.selection, beside=None)
-        self.session.put(other=None, beside=None, selection=chosen)
+        self.session.put(chosen=False, other=None, beside=None, selection=chosen)
 
     # --- following A ------------------------------------------------------------------------------
 

@@ -173,7 +173,7 @@ class CompareView(MapsView):
         """The same maps on paper."""
         if session.capture is None or session.beside is None:
             return None
-        return Spec(kind="compare", selection=session.selection, display=session.display)
+        return Spec(kind="compare", selection=session.marked, display=session.display)
 
     def as_table(self) -> list[list[str]] | None:
         """The weights of the cells on screen, of A, B and A − B."""

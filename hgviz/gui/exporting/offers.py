@@ -25,7 +25,7 @@ NO_B = "choose a B to compare with first"
 NO_STUDY = "measure the heads on the Prune page first"
 NO_CELL = "run the study until some of its cells are done"
 NO_CURVE = "draw the curve on the Prune page first"
-OF_HEAD = ("map", "compare", "links", "neurons")  # drawn of the head that is chosen
+MAPS = ("map", "compare")  # the maps of one head: their query is a mark as their key is
 CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of it is drawn of
 HOW = {
     "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
@@ -158,9 +158,10 @@ def _usual(session: Session, kind: str) -> Spec:
     heads = followed(session) if kind == "levels" else ()
     methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
     display = session.display if coloured(kind) else Display()
-    chosen = session.selection
-    if kind not in OF_HEAD:  # a key is chosen in the map of one head: no other figure marks it
-        chosen = replace(chosen, key=None)
+    chosen = session.marked
+    if kind not in MAPS:  # of the query at hand; a key is marked in figures of its head alone
+        key = chosen.key if kind == "neurons" else None
+        chosen = replace(chosen, query=session.selection.query, key=key)
     return Spec(kind, chosen, display, heads=heads, methods=methods)
 
 

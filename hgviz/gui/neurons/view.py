@@ -141,7 +141,8 @@ class NeuronView(View):
         """The same row on paper, in the same order."""
         if session.capture is None or self.found is None or not self._same():
             return None
-        spec = Spec("neurons", session.selection, session.display)
+        chosen = replace(session.selection, key=session.marked.key)  # its query is what is drawn
+        spec = Spec("neurons", chosen, session.display)
         return replace(spec, order="weight") if self.order.choice == "weight" else spec
 
     def as_text(self) -> str:

@@ -121,7 +121,8 @@ class Pruning:
             return ""
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
         session = self.session
-        session.put(capture=other, facts={}, off=session.off, selection=session.selection)
+        kept = {"facts": {}, "off": session.off, "selection": session.selection}
+        session.put(chosen=False, capture=other, **kept)
         if not other.off:
             return tr("With all heads on")
         count = len(other.off)

@@ -188,7 +188,7 @@ class MapView(MapsView):
         """The same map on paper."""
         if session.capture is None:
             return None
-        return Spec(kind="map", selection=session.selection, display=session.display)
+        return Spec(kind="map", selection=session.marked, display=session.display)
 
     def as_text(self) -> str:
         """The sentence beneath the map."""

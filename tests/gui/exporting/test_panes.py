@@ -171,6 +171,44 @@ def test_the_key_chosen_in_the_map_of_a_head_is_not_marked_across_layers(drawn, 
     assert by_kind["rollout"].selection.key is None
 
 
+def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, until):
+    def marks():
+        spec = program.inspect.map.figure(program.session)
+        beside = {one.spec.kind: one.spec for one in offers(program.session, ())}
+        assert beside["map"].selection == spec.selection
+        return spec.selection.query, spec.selection.key
+
+    session = program.session
+    program.commands.open_sample()
+    until(lambda: session.capture is not None and session.facts and quiet(program))
+    assert session.selection.query is not None and marks() == (None, None)
+    session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
+    assert session.selection.query is not None and marks() == (None, None)
+    session.select(query=12)
+    assert marks() == (12, None)
+    session.select(key=3)
+    assert marks() == (12, 3)
+    program.commands.next_head()
+    assert (session.selection.query, session.selection.key) == (12, 3) and marks() == (None, None)
+    session.select(key=3)  # the same token, chosen again here
+    assert marks() == (12, 3)
+    program.commands.last_head()
+    assert marks() == (12, 3)
+    session.put(hover=session.selection)
+    session.put(capture=make_capture("Another text.", strides=(1, 2), heads=3))
+    assert marks() == (None, None)
+
+
+def test_a_head_put_beside_another_chooses_no_cell(drawn):
+    session = drawn.session
+    session.put(capture=make_capture("Another text, of words.", strides=(1, 2), heads=3))
+    drawn.commands.comparing.choose(Other("head"), HeadId(0, 1))
+    assert session.selection.query is not None
+    assert session.marked == replace(session.selection, query=None, key=None)
+    drawn.commands.comparing.forget()
+    assert session.marked.query is None
+
+
 def test_a_study_without_a_model_can_be_drawn(program, until):
     program.session.put(study=make_study(), score="signed", mode="prune")
     program.session.put(spec=program.session.study.spec)
