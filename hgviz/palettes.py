@@ -221,7 +221,8 @@ def _part(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.fl
     half = float(high) / 2 - float(low) / 2
     if not 1e-37 < half < 1e37:  # beyond float32
         values = values.astype(np.float64)
-    return np.clip((values / 2 - low / 2) / half, 0.0, 1.0)
+    with np.errstate(over="ignore"):  # far outside tiny limits: that goes to the end as well
+        return np.clip((values / 2 - low / 2) / half, 0.0, 1.0)
 
 
 def _bend(part: NDArray[np.float64], scale: str) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -28,6 +28,7 @@ few = settings(max_examples=12, deadline=None)
 
 
 @given(st.lists(weights, max_size=3), displays)
+@example([np.array([[141.0]], np.float32)], Display("viridis", (0.0, 4.14e-37), "linear"))
 def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, display):
     shades = shades_of(display, True, data)
     low, high = shades.limits
