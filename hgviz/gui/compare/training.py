@@ -19,10 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.asking import TEXTS, ask_for
-from hgviz.gui.charts import ChartWidget
-from hgviz.gui.compare.growth import Growth, explained, scored
+from hgviz.gui.compare.growth import GrowthChart, scored
 from hgviz.gui.compare.told import spoken, wrong
-from hgviz.gui.controls import Button, Picker, Progress, Segments, label, tip
+from hgviz.gui.controls import Button, Picker, Progress, Segments, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.words import counted, percent
@@ -76,9 +75,7 @@ class TrainDialog(Overlay):
         self.form = QWidget()
         self._build(wish, offered)
         self.body.addWidget(self.form)
-        self.growth = Growth()
-        self.chart = ChartWidget(tr("How B learns"))
-        self.chart.setFixedHeight(210)
+        self.chart = GrowthChart()
         self.chart.hide()
         self.bar = Progress(4)
         self.bar.hide()
@@ -195,8 +192,7 @@ class TrainDialog(Overlay):
         self.running = True
         self.form.setEnabled(False)
         name = spoken(wish.activation) if wish.activation else self._own
-        self.growth = Growth(f"A {self._own}", f"B {name}", wish.steps)
-        self.chart.show_chart(self.growth.chart())
+        self.chart.begin(f"A {self._own}", f"B {name}", wish.steps)
         self.chart.show()
         self.bar.show_part(0.0)
         self.bar.show()
@@ -213,12 +209,12 @@ class TrainDialog(Overlay):
         value = step.value if isinstance(step.value, dict) else {}
         if "metric" in value:
             before = value.get("before") or {}
-            self._add(value["metric"], before, value["step"], value["held_out"])
+            self.chart.add(value["metric"], before, value["step"], value["held_out"])
             share = step.done / step.total if step.total else 0.0
             self.bar.show_part(share)
             part = percent(f"{100 * share:.0f}")
             said = tr("Step {step:,}, {share}.", step=value["step"], share=part)
-            self._say(f"{said} {self.growth.words}")
+            self._say(f"{said} {self.chart.words}")
         elif step.note:
             said = tr(step.note)
             self._say(said[:1].upper() + said[1:])
@@ -232,7 +228,7 @@ class TrainDialog(Overlay):
         """What came of it."""
         self.running, self._out = False, report.folder
         value, metric = report.value, report.metric
-        self._add(metric, report.before, report.steps, value)
+        self.chart.add(metric, report.before, report.steps, value)
         self.bar.show_part(1.0, done=True)
         first = report.before.get("original", {}).get(metric)
         parts = {"b": scored(metric, value), "steps": counted(report.steps, "step")}
@@ -250,7 +246,7 @@ class TrainDialog(Overlay):
     def show_error(self, error: HgvizError) -> None:
         """What went wrong, under the choices."""
         self.show_asking()
-        if not self.growth.points:
+        if not self.chart.points:
             self.chart.hide()
         self._say(wrong(error), bad=True)
         self.place()
@@ -263,11 +259,6 @@ class TrainDialog(Overlay):
             super().finish()
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _add(self, metric: str, before: Any, step: int, value: float) -> None:
-        self.growth.add(metric, before, step, value)
-        self.chart.setToolTip(tip(explained(metric)))
-        self.chart.show_chart(self.growth.chart())
 
     def _offer(self, *buttons: Button) -> None:
         for one in (self.go, self.halt, self.beside, self.away):
