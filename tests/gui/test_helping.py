@@ -31,11 +31,11 @@ GUI = Path(hgviz.__file__).parent / "gui"
 PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9]+|[.,?])")
 # which group of LOCAL says what the keys of a module do
 SAID = {
-    "walk.py": "Follow", "keylist.py": "Lists of keys", "scatter.py": "All heads",
-    "slider.py": "Slider under the curve", "masks.py": "Masks", "changed.py": "Tables",
+    "walk.py": "Follow", "keylist.py": "Lists of keys", "charts.py": "Charts",
+    "masks.py": "Masks", "changed.py": "Tables",
     "sliced.py": "Tables", "wall.py": "Wall of heads", "choosing.py": "Texts that are written",
     "composing.py": "Texts that are written", "web.py": "Links", "canvas.py": "Cells of a study",
-    "spots.py": "Charts of a study", "looks.py": "Lists of keys",
+    "looks.py": "Lists of keys",
     "overlay.py": "Everywhere",
 }  # fmt: skip
 

@@ -91,7 +91,7 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
         "signed", "michel", "bertology", "fisher",
     }  # fmt: skip
     assert len(page.heads.wall.shades.heads) == len(study.heads)
-    assert page.curve.chart.line.curve.order == study.curves[0].order
+    assert page.curve.line.curve.order == study.curves[0].order
     assert "is of tiny, which is not open" in said(page.live)
     assert "heads.h5: tiny on story.txt" in said(page.live)
     assert str(measured) in program.commands.opened_before

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
-
-from hgviz.gui import theme
+from hgviz.gui import plots
 from hgviz.gui.compare.told import GUIDE
-from hgviz.gui.controls import tip
 from hgviz.gui.heads.metrics import explanation
 from hgviz.gui.language import tr
-from hgviz.gui.prune import chart
+from hgviz.gui.plots import Axis, Chart, Line, Mark, Note, Plot, Points
 from hgviz.gui.views.words import counted, percent
 
 SCORES = {
@@ -54,32 +49,23 @@ def scored(metric: str, value: float) -> str:
     return f"{value:.3f} {words}"
 
 
-class GrowthChart(QWidget):
-    """A as a dashed line, B as a line that grows from where the exchange left it."""
+class Growth:
+    """The scores of B as it learns, beside that of A.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.figure, self.names, self.total = "accuracy", ("A", "B"), 0
+    names: of A and B; total: the steps of the training, 0 where they are not known; whole: what A
+    scores; points: B's, as (step, score), from where the exchange left it.
+    """
+
+    def __init__(self, a: str = "A", b: str = "B", total: int = 0) -> None:
+        self.figure, self.names, self.total = "accuracy", (a, b), total
         self.whole: float | None = None
         self.points: list[tuple[int, float]] = []
-        self.setFixedHeight(210)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(tr("How B learns"))
 
-    def sizeHint(self) -> QSize:
-        """What it likes."""
-        return QSize(560, 210)
-
-    def begin(self, a: str, b: str, total: int) -> None:
-        """A new training; total: its steps, 0 where they are not known."""
-        self.names, self.total, self.whole, self.points = (a, b), total, None, []
-        self.update()
-
-    def add(self, metric: str, before: Mapping[str, Mapping[str, float]], step: int, value: float
-            ) -> None:  # fmt: skip
+    def add(
+        self, metric: str, before: Mapping[str, Mapping[str, float]], step: int, value: float
+    ) -> None:
         """The newest score of B, and what both scored before the first step."""
         self.figure = metric
-        self.setToolTip(tip(explained(metric)))
         if not self.points and metric in before.get("original", {}):
             self.whole = before["original"][metric]
             start = before.get("exchanged", before["original"])[metric]
@@ -88,8 +74,6 @@ class GrowthChart(QWidget):
             newest = self.points[-1][1] if self.points else None
             if value != newest or step - self.points[-1][0] >= LEAST:
                 self.points.append((step, value))
-        self.setAccessibleDescription(self.words)
-        self.update()
 
     @property
     def words(self) -> str:
@@ -106,44 +90,40 @@ class GrowthChart(QWidget):
             said.insert(0, f"{self.names[0]} {scored(self.figure, self.whole)}")
         return "; ".join(said)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The frame, A's line, B's line with its last value."""
+    def chart(self) -> Chart:
+        """A as a dashed line, B as a line that grows."""
         if not self.points:
-            return
-        now, (title, share) = theme.current(), SCORES.get(self.figure, (self.figure, False))
-        values = [value for _, value in self.points]
-        values += [self.whole] if self.whole is not None else []
-        room = max(0.02 if share else 0.05, 0.12 * (max(values) - min(values)))
-        low, high = max(0.0, min(values) - room), max(values) + room
-        high = min(1.0, high) if share else high
-        last_step, last = self.points[-1]
-        end = max(LEAST, round(1.15 * last_step))  # it may be stopped long before its end
-        end = max(last_step, min(end, self.total)) if self.total else end
-        box = QRectF(56, 14, self.width() - 72, self.height() - 58)
-        axes = chart.Axes(box, 0, end, low, high)
-        said = chart.percent if share else _number
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            ticks = chart.ticks(0, end, 6), chart.ticks(low, high, 5)
-            words = tr("{score} on held-out data, by step", score=tr(title))
-            chart.frame(painter, axes, *ticks, chart.count, said, words)
-            below = self.whole is None or last <= self.whole
-            if self.whole is not None:
-                line = axes.line([(0, self.whole), (end, self.whole)])
-                chart.stroke(painter, line, now.text, 1, Qt.PenStyle.DashLine)
-                y = axes.y(self.whole) + (-10 if below else 10)
-                y = max(box.top() + 6, min(y, box.bottom() - 6))
-                chart.note(painter, self.names[0], now.text, QPointF(box.left() + 6, y), box, 500)
-            chart.stroke(painter, axes.line(self.points), now.press)
-            x, y = axes.x(last_step), axes.y(last)
-            painter.setBrush(now.press)
-            painter.drawEllipse(QPointF(x, y), 3, 3)
-            side = QPointF(x + 8, max(box.top() + 6, y + (12 if below else -12)))
-            chart.note(painter, self.names[1], now.press, side, box)
+            return Chart()
+        title, share = SCORES.get(self.figure, (self.figure, False))
+        steps, values = zip(*self.points, strict=True)
+        every = [*values, *([] if self.whole is None else [self.whole])]
+        room = max(0.02 if share else 0.05, 0.12 * (max(every) - min(every)))
+        high = max(every) + room
+        up = Axis(
+            max(0.0, min(every) - room), min(1.0, high) if share else high,
+            words=plots.percent if share else plots.number,
+        )  # fmt: skip
+        end = max(LEAST, round(1.15 * steps[-1]))  # it may be stopped long before its end
+        end = max(steps[-1], min(end, self.total)) if self.total else end
+        said = tr("{score} on held-out data, by step", score=tr(title))
+        across = Axis(-0.012 * end, 1.012 * end, said, plots.count, whole=True)
+
+        def told(at: int) -> str:
+            now = {"now": scored(self.figure, values[at]), "steps": counted(steps[at], "step")}
+            return tr("{b}: {now} after {steps}", b=self.names[1], **now)
+
+        parts: list[plots.Part] = []
+        if self.whole is not None:
+            parts.append(Mark("y", self.whole))
+            places = tuple((part * end, self.whole) for part in (0.02, 0.2, 0.5))
+            parts.append(Note(self.names[0], places, weight=500))
+        parts += [
+            Line(steps, values),
+            Points(steps, values, size=0.0, told=told),
+            Points(steps[-1:], values[-1:], size=7.0),
+            Note(self.names[1], tuple(reversed(self.points))[:4], "press"),
+        ]
+        return Chart((Plot(across, up, tuple(parts)),), self.words, of=self.names, reads="x")
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}"
-
-
-__all__ = ["GrowthChart", "explained", "scored"]
+__all__ = ["Growth", "explained", "scored"]

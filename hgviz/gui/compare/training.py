@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.asking import TEXTS, ask_for
-from hgviz.gui.compare.growth import GrowthChart, scored
+from hgviz.gui.charts import ChartWidget
+from hgviz.gui.compare.growth import Growth, explained, scored
 from hgviz.gui.compare.told import spoken, wrong
-from hgviz.gui.controls import Button, Picker, Progress, Segments, label
+from hgviz.gui.controls import Button, Picker, Progress, Segments, label, tip
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.words import counted, percent
@@ -75,7 +76,9 @@ class TrainDialog(Overlay):
         self.form = QWidget()
         self._build(wish, offered)
         self.body.addWidget(self.form)
-        self.chart = GrowthChart()
+        self.growth = Growth()
+        self.chart = ChartWidget(tr("How B learns"))
+        self.chart.setFixedHeight(210)
         self.chart.hide()
         self.bar = Progress(4)
         self.bar.hide()
@@ -192,7 +195,8 @@ class TrainDialog(Overlay):
         self.running = True
         self.form.setEnabled(False)
         name = spoken(wish.activation) if wish.activation else self._own
-        self.chart.begin(f"A {self._own}", f"B {name}", wish.steps)
+        self.growth = Growth(f"A {self._own}", f"B {name}", wish.steps)
+        self.chart.show_chart(self.growth.chart())
         self.chart.show()
         self.bar.show_part(0.0)
         self.bar.show()
@@ -209,12 +213,12 @@ class TrainDialog(Overlay):
         value = step.value if isinstance(step.value, dict) else {}
         if "metric" in value:
             before = value.get("before") or {}
-            self.chart.add(value["metric"], before, value["step"], value["held_out"])
+            self._add(value["metric"], before, value["step"], value["held_out"])
             share = step.done / step.total if step.total else 0.0
             self.bar.show_part(share)
             part = percent(f"{100 * share:.0f}")
             said = tr("Step {step:,}, {share}.", step=value["step"], share=part)
-            self._say(f"{said} {self.chart.words}")
+            self._say(f"{said} {self.growth.words}")
         elif step.note:
             said = tr(step.note)
             self._say(said[:1].upper() + said[1:])
@@ -228,7 +232,7 @@ class TrainDialog(Overlay):
         """What came of it."""
         self.running, self._out = False, report.folder
         value, metric = report.value, report.metric
-        self.chart.add(metric, report.before, report.steps, value)
+        self._add(metric, report.before, report.steps, value)
         self.bar.show_part(1.0, done=True)
         first = report.before.get("original", {}).get(metric)
         parts = {"b": scored(metric, value), "steps": counted(report.steps, "step")}
@@ -246,7 +250,7 @@ class TrainDialog(Overlay):
     def show_error(self, error: HgvizError) -> None:
         """What went wrong, under the choices."""
         self.show_asking()
-        if not self.chart.points:
+        if not self.growth.points:
             self.chart.hide()
         self._say(wrong(error), bad=True)
         self.place()
@@ -259,6 +263,11 @@ class TrainDialog(Overlay):
             super().finish()
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _add(self, metric: str, before: Any, step: int, value: float) -> None:
+        self.growth.add(metric, before, step, value)
+        self.chart.setToolTip(tip(explained(metric)))
+        self.chart.show_chart(self.growth.chart())
 
     def _offer(self, *buttons: Button) -> None:
         for one in (self.go, self.halt, self.beside, self.away):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -14,13 +16,15 @@ from hgviz.analysis.habits import Habits
 from hgviz.analysis.heads import HeadFacts, applying
 from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
 from hgviz.figures.spec import Spec
+from hgviz.gui import plots
+from hgviz.gui.charts import ChartWidget
 from hgviz.gui.controls import Button, IconButton, PaneHead, Picker, Segments, label, splitter
 from hgviz.gui.heads.deeds import Deeds
 from hgviz.gui.heads.metrics import explained, named
-from hgviz.gui.heads.scatter import Cloud, Point, Scatter
 from hgviz.gui.heads.table import HeadsTable
 from hgviz.gui.language import tr
 from hgviz.gui.panels.heads import measured
+from hgviz.gui.plots import Axis, Chart, Entry, Plot, Points
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 
@@ -33,6 +37,7 @@ TALL, WIDE = 560, 940  # px: from which on all parts stand below, or beside, eac
 AXES = ("distance", "focus")  # what is across and up at first
 PARTS = (("scatter", "Picture", ""), ("table", "Table", ""), ("deeds", "This head", ""))
 ONE, ALL = "text", "corpus"
+ORANGE = 1  # of the colours of series
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +109,17 @@ class HeadsView(View):
         for said, one in ((tr("Across"), self.across), (tr("Up"), self.up)):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
-        self.picture, self.table, self.deeds = Scatter(), HeadsTable(), Deeds()
+        self.picture = ChartWidget(tr("Heads over two metrics"))
+        self.table, self.deeds = HeadsTable(), Deeds()
+        self.missing = label(factor=0.85, kind="secondary")
+        self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
         column = QVBoxLayout(self.plot)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         column.addLayout(bar)
         column.addWidget(self.picture, 1)
+        column.addWidget(self.missing)
         self.beside = splitter(Qt.Orientation.Vertical, self.table, self.deeds)
         self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
         self.whole.setSizes([320, 330])
@@ -192,6 +201,15 @@ class HeadsView(View):
         metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
         return Spec("profile", session.selection, metrics=metrics)
 
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the points is on screen."""
+        return self.picture.zoomed
+
+    def fit(self) -> None:
+        """Show all points."""
+        self.picture.reset()
+
     def as_text(self) -> str:
         """The table, in full."""
         return "\n".join(map("\t".join, self.as_table() or ()))
@@ -239,25 +257,21 @@ class HeadsView(View):
             return
         across, up = self.across.currentData(), self.up.currentData()
         if across is None or up is None:
-            self.picture.show_cloud(Cloud())
+            self.picture.show_chart(Chart())
             return
-        spec = self.known.habits.spec
-        points = tuple(
-            Point(
-                head, one.metrics[across], one.metrics[up], one.level, one.kind == "self",
-                self._said(one, across, up, spec),
-            )
-            for head, one in sorted(self.known.habits.facts.items())
-            if across in one.metrics and up in one.metrics
-        )  # fmt: skip
-        levels = tuple(words.level(spec, number) for number in range(len(spec.levels)))
-        missing = len(self.known.habits.facts) - len(points)
-        names = self.across.currentText(), self.up.currentText()
+        spec, every = self.known.habits.spec, sorted(self.known.habits.facts.items())
+        facts = [one for _, one in every if across in one.metrics and up in one.metrics]
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
-        self.picture.show_cloud(Cloud(points, *names, levels, missing))
+        titles = self.across.currentText(), self.up.currentText()
+        levels = [words.level(spec, number) for number in range(len(spec.levels))]
+        told = partial(self._said, across=across, up=up, spec=spec)
+        self.picture.show_chart(chart_of(facts, (across, up), titles, levels, told))
+        missing = len(every) - len(facts)
+        self.missing.setText(tr("{n:,} without", n=missing))
+        self.missing.setVisible(bool(missing))
 
-    def _said(self, facts: HeadFacts, across: str, up: str, spec: ModelSpec) -> str:
+    def _said(self, facts: HeadFacts, *, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
             f"{named(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
@@ -308,6 +322,52 @@ class HeadsView(View):
     def _open(self, example: Example) -> None:
         if self.session is not None:
             self.example.emit(self.session.selection.head_id, example)
+
+
+def chart_of(
+    facts: Sequence[HeadFacts],
+    metrics: tuple[str, str],
+    titles: tuple[str, str],
+    levels: Sequence[str],
+    told: Callable[[HeadFacts], str],
+) -> Chart:
+    """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
+    goes from one level to another."""
+    if not facts:
+        return Chart(words=tr("No head has both numbers"))
+    xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
+    points, legend = [], []
+    for stays, level in sorted({(one.kind != "self", one.level) for one in facts}):
+        mine = [one for one in facts if (one.kind != "self", one.level) == (stays, level)]
+        # orange means chosen
+        colour, heads = level + (level >= ORANGE), tuple(one.head for one in mine)
+        points.append(
+            Points(
+                [one.metrics[metrics[0]] for one in mine],
+                [one.metrics[metrics[1]] for one in mine], colour, level, 9.0, stays,
+                partial(_told_of, mine, told), heads, tuple(map(str, heads)),
+            )
+        )  # fmt: skip
+        name = levels[level]
+        said = tr("to {level}", level=name) if stays else name
+        legend.append(Entry(said, colour, level, stays))
+    plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(points))
+    said = tr(
+        "{heads}; across: {across}, {xs}; up: {up}, {ys}",
+        heads=words.counted(len(facts), "head"), across=titles[0], up=titles[1],
+        xs=_range(xs), ys=_range(ys),
+    )  # fmt: skip
+    shown = tuple(legend) if len(legend) > 1 else ()
+    return Chart((plot,), said, shown, of=metrics, walk="space")
+
+
+def _told_of(facts: Sequence[HeadFacts], told: Callable[[HeadFacts], str], at: int) -> str:
+    return told(facts[at])
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (plots.number(end(values)) for end in (min, max))
+    return tr("{low} to {high}", low=low, high=high)
 
 
 def _noted(known: Known) -> str:

@@ -69,10 +69,6 @@ LOCAL = (
     ("Attribution", (
         ("Walk the heads", ("Left", "Right", "Up", "Down")),
     )),
-    ("All heads", (
-        ("Walk the points", ("Left", "Right", "Up", "Down")),
-        ("Open the head", ("Return",)),
-    )),
     ("Wall of heads", (
         ("Walk the heads", ("Left", "Right", "Up", "Down")),
         ("First, last of a layer", ("Home", "End")),
@@ -101,9 +97,13 @@ LOCAL = (
         ("Open what a cell left", ("Return",)),
         ("Let go", ("Esc",)),
     )),
-    ("Charts of a study", (
-        ("Point before, next point", ("Left", "Right")),
+    ("Charts", (
+        ("Walk the points", ("Left", "Right", "Up", "Down")),
         ("First point, last point", ("Home", "End")),
+        ("Open the head", ("Return",)),
+        ("Zoom in, zoom out", ("+", "-")),
+        ("Move what is on screen", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
+        ("Show all of it again", ("0",)),
         ("Let go", ("Esc",)),
     )),
     ("Texts that are written", (
@@ -200,7 +200,7 @@ class ShortcutSheet(Overlay):
         self.body.addWidget(self.area, 1)
         self.default = Button(tr("Close"))
         self.default.clicked.connect(self.finish)
-        note = tr("Letters act outside text fields. The wheel zooms a map.")
+        note = tr("Letters act outside text fields. The wheel zooms maps and charts.")
         row = QHBoxLayout()
         row.addWidget(label(note, factor=0.92, kind="secondary"))
         row.addStretch(1)

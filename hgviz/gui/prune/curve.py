@@ -11,12 +11,20 @@ from hgviz.analysis.importance import METHODS
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.actions import by_name
+from hgviz.gui.charts import ChartWidget
 from hgviz.gui.controls import IconButton, PaneHead, Segments, tip
 from hgviz.gui.language import tr
 from hgviz.gui.prune.explained import told
-from hgviz.gui.prune.line import Line, curve_of, line_of, point_rows
+from hgviz.gui.prune.line import (
+    Line,
+    chart_of,
+    curve_of,
+    line_of,
+    mark_words,
+    point_rows,
+    stop_of,
+)
 from hgviz.gui.prune.pruning import TIMES
-from hgviz.gui.prune.slider import CurveChart
 from hgviz.gui.prune.studied import possible
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
@@ -75,9 +83,10 @@ class CurveView(View):
         self.export.clicked.connect(lambda: self.asked.emit("export"))
         self.head.add(self.axis, self.clock, self.export)
         self._timing = False
-        self.chart = CurveChart()
-        self.chart.switched.connect(self.switched)
-        self.chart.told.connect(self.told)
+        self.line: Line | None = None
+        self.chart = ChartWidget(tr(self.title))
+        self.chart.slid.connect(self._slide)
+        self.chart.pointed.connect(self._tell)
         for name, number in zip(self.axis.names, ("heads", "parameters", "flops"), strict=False):
             self.axis.allow(name, True, tip(told(number)))
         self.axis.setAccessibleName(tr("What is saved"))
@@ -106,13 +115,12 @@ class CurveView(View):
 
     def draw(self, result: Line) -> None:
         """Show it."""
-        assert self.session is not None
-        self.chart.show_line(result, self.axis.choice)
-        self.chart.show_off(self.session.off)
+        self.line = result
+        self._redraw()
 
     def as_table(self) -> list[list[str]] | None:
         """Every point of the curve: what is off, saved and right there; then random orders."""
-        line = self.chart.line
+        line = self.line
         if line is None or self._stack.currentWidget() is not self.content:
             return None
         return [[tr(one) for one in COLUMNS], *point_rows(line)]
@@ -128,11 +136,39 @@ class CurveView(View):
         if self.session is None:
             return
         if name == "off":
-            self.chart.show_off(self.session.off)
+            self._redraw()
             if self.chart.hasFocus():
-                self.told.emit(self.chart.words)
+                self._tell("")
         if name == "work":
             self._show_work(self.session)
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the curve is on screen."""
+        return self.chart.zoomed
+
+    def fit(self) -> None:
+        """Show all of the curve."""
+        self.chart.reset()
+
+    @property
+    def words(self) -> str:
+        """Where the mark is, and what was measured there."""
+        if self.line is None or self.session is None:
+            return ""
+        return mark_words(self.line, stop_of(self.line, self.session.off))
+
+    def _redraw(self) -> None:
+        if self.line is not None and self.session is not None:
+            self.chart.show_chart(chart_of(self.line, self.axis.choice, self.session.off))
+
+    def _slide(self, stop: int, begun: bool) -> None:
+        assert self.line is not None
+        self.switched.emit(self.line.curve.off(stop), begun)
+
+    def _tell(self, point: str) -> None:
+        """The point under the pointer, else the mark."""
+        self.told.emit(point or self.words)
 
     # --- times ------------------------------------------------------------------------------------
 
@@ -140,7 +176,7 @@ class CurveView(View):
         """Time is an axis of curves that have times; one that just got them is shown over it."""
         one = curve_of(session)
         has = one is not None and one.times is not None
-        before = self.chart.line.curve if self.chart.line is not None else None
+        before = self.line.curve if self.line is not None else None
         if has and before is not None and before.times is None and before.order == one.order:
             self.axis.choose("time")
         if not has and self.axis.choice == "time":

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hgviz.analysis import curves
+from hgviz.core import Off
+from hgviz.gui import plots
 from hgviz.gui.language import tr
+from hgviz.gui.plots import Axis, Band, Chart, Mark, Note, Plot, Points, Slider
 from hgviz.study import Curve, Study
 
 if TYPE_CHECKING:
@@ -19,6 +23,15 @@ ORDERS = {
     "parameters": "cheapest first, per parameter",
     "flops": "cheapest first, per FLOP",
 }
+
+
+TITLES = {
+    "heads": "heads switched off",
+    "parameters": "parameters of heads, saved",
+    "flops": "FLOPs of heads, saved",
+    "time": "milliseconds of one pass, as measured: one core, 16 texts at once",
+}
+ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +88,79 @@ def line_of(session: Session, axis: str) -> Line | None:
     )
 
 
+def stop_of(line: Line, off: Off) -> int | None:
+    """How many heads a mask switches off along the order; None where it is another one."""
+    return len(off) if line.curve.off(len(off)) == off else None
+
+
+def chart_of(line: Line, axis: str, off: Off) -> Chart:
+    """The curve over what is saved, its band and floor; the slider is at the mask."""
+    one, band = line.curve, line.band
+    whole = float(one.values[0])
+    floor = whole - curves.POINT
+    lowest = [*one.values, *one.low, *band.low, *band.high, floor]
+    high = max(*one.values, *band.high, whole)
+    room = max(0.005, (high - min(lowest)) * 0.06)
+    low, high = max(0.0, min(lowest) - room), min(1.0, high + room)
+    x0, x1 = line.ends
+    words = {"heads": plots.count, "time": "{:g}".format}.get(axis, plots.percent)
+    air = 0.0 if line.timed else 0.012 * (x1 - x0)
+    across = Axis(
+        x0 - air,
+        x1 + air,
+        tr(TITLES[axis]),
+        words,
+        whole=axis == "heads",
+        end=x1 if axis == "heads" else None,
+    )
+    up = Axis(low, high, words=plots.percent)
+    parts: list[plots.Part] = []
+    if band.orders:
+        parts += [
+            Band(line.band_x, band.low, band.high, "secondary", 0.22),
+            plots.Line(line.band_x, band.middle, "secondary", 1.2),
+        ]
+    parts.append(Mark("y", floor, "bad", 1.2, "dot"))
+    allowed = float(line.each[line.allowed])
+    if line.allowed:
+        parts.append(plots.Line([allowed, allowed], [whole, low], "good", 1.5, "dot"))
+    parts += [
+        plots.Line(line.x, one.values),
+        Points(line.x, one.values, told=partial(point_words, line)),
+        Note(allowed_words(line), ((allowed, low + 0.08 * (high - low)),), "good"),
+    ]
+    spread = np.linspace(x0, x1, 9)
+    parts.append(
+        Note(tr("1 point below the whole model"), tuple((x, floor) for x in spread[::-1]), "bad")
+    )
+    if len(one.values) > 2:
+        near = range(len(one.values) * 3 // 4, 0, -1)
+        places = tuple((float(line.x[at]), float(one.values[at])) for at in near)
+        parts.append(Note(line.label, places, "press"))
+    if band.orders and len(line.band_x) > 2:
+        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
+        places = tuple(zip(line.band_x.tolist(), band.low.tolist(), strict=True))
+        parts.append(Note(said, places, "secondary", 500))
+    if line.timed:
+        said = tr("random orders are not timed")
+        parts.append(Note(said, tuple((x, floor) for x in spread), "secondary", 500))
+    at = stop_of(line, off)
+    said = tr(ELSEWHERE) if at is None else tr("‹  {n} off  ›", n=at)
+    return Chart(
+        (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, at)}",
+        slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), reads="x",
+    )  # fmt: skip
+
+
+def mark_words(line: Line, at: int | None) -> str:
+    """Where the slider is, and what was measured nearest to it."""
+    if at is None:
+        return tr(ELSEWHERE)
+    nearest = int(np.abs(line.curve.removed - at).argmin())
+    mark = tr("The mark: {n} of {total} off", n=at, total=len(line.curve.order))
+    return f"{mark} · {point_words(line, nearest)}".replace("\n", " · ")
+
+
 def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
     if axis == "heads":
         return np.arange(len(one.order) + 1)
@@ -101,7 +187,7 @@ def allowed_words(line: Line) -> str:
     )
 
 
-def said(line: Line) -> str:
+def picture_words(line: Line) -> str:
     """The picture in words."""
     whole, bare = (100 * float(line.curve.values[at]) for at in (0, -1))
     return " · ".join((

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from hgviz.analysis.orders import costs
 from hgviz.analysis.trial import Trial
 from hgviz.core import ModelSpec, Off, Step, Task
 from hgviz.examples import SEED
-from hgviz.gui import theme
+from hgviz.gui import plots, theme
 from hgviz.gui.actions import by_name
+from hgviz.gui.charts import ChartWidget
 from hgviz.gui.controls import Button, PaneHead, Progress, Words, label, tip
 from hgviz.gui.language import tr
-from hgviz.gui.prune import chart
+from hgviz.gui.plots import Axis, Band, Bars, Chart, Line, Mark, Note, Plot, Points
 from hgviz.gui.prune.explained import told
 from hgviz.gui.prune.shades import place_noun
 from hgviz.gui.prune.studied import wanting
@@ -87,7 +87,7 @@ class LiveView(View):
         self.stop.clicked.connect(self._stop)
         self.told = Words(factor=0.92, kind="secondary")
         self.sample = [Words(factor=0.92, kind="secondary") for _ in range(2)]
-        self.chart = GrowthChart()
+        self.chart = ChartWidget(tr("How the score grew"))
         big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         for one in (big, near, bar):
             one.setSpacing(8)
@@ -163,7 +163,7 @@ class LiveView(View):
         self.head.title.setText(title_words(metric, off))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
-        self.chart.show_trial(result, tr("{noun}s evaluated", noun=tr(noun)))
+        self.chart.show_chart(chart_of(result, tr("{noun}s evaluated", noun=tr(noun))))
         for line, sampled in zip(self.sample, sample_words(result), strict=True):
             line.say(sampled)
         found = result.paired if result else None
@@ -228,6 +228,15 @@ class LiveView(View):
             rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
         return rows
 
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the chart is on screen."""
+        return self.chart.zoomed
+
+    def fit(self) -> None:
+        """Show all of the chart."""
+        self.chart.reset()
+
     def resizeEvent(self, event: object) -> None:
         """The numbers keep their width, the chart takes the rest."""
         super().resizeEvent(event)  # type: ignore[arg-type]
@@ -248,69 +257,37 @@ class LiveView(View):
         (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
 
 
-class GrowthChart(QWidget):
-    """Value and interval over the places seen, with the whole model as a dashed line."""
+def chart_of(trial: Trial | None, title: str) -> Chart:
+    """Value and interval over the places seen, beside the whole model; title: what is counted."""
+    if trial is None or trial.paired is None or not trial.points:
+        return Chart()
+    points, whole = trial.points, trial.paired.whole.value
+    # the limits hold still once a quarter was seen, as the interval only narrows then
+    calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
+    low = min(whole, *(one.low for one in calm), 1.0)
+    high = max(whole, *(one.high for one in calm), 0.0)
+    room = max(0.01, (high - low) * 0.12)
+    up = Axis(max(0.0, low - room), min(1.0, high + room), words=plots.percent)
+    total, last = max(1, trial.total), points[-1]
+    across = Axis(-0.012 * total, 1.012 * total, title, plots.count, whole=True)
+    seen, values = [one.seen for one in points], [one.value for one in points]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.trial: Trial | None = None
-        self.title = ""
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName(tr("How the score grew"))
+    def told(at: int) -> str:
+        one = points[at]
+        share = share_words(one.value, one.low, one.high)
+        return tr("{share} after {seen:,} of {total:,}", share=share, seen=one.seen, total=total)
 
-    def sizeHint(self) -> QSize:
-        """What it likes."""
-        return QSize(300, 180)
-
-    def show_trial(self, trial: Trial | None, title: str) -> None:
-        """Another trial, or the same further on; title: what is counted along x."""
-        self.trial, self.title = trial, title
-        if trial is not None and trial.points:
-            last = trial.points[-1]
-            self.setAccessibleDescription(tr(
-                "{share} after {seen:,} of {total:,}",
-                share=share_words(last.value, last.low, last.high),
-                seen=last.seen, total=trial.total,
-            ))  # fmt: skip
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Band, line, the last value with its interval."""
-        trial = self.trial
-        if trial is None or trial.paired is None or not trial.points:
-            return
-        now, points, whole = theme.current(), trial.points, trial.paired.whole.value
-        # the limits hold still once a quarter was seen, as the interval only narrows then
-        calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
-        low = min(whole, *(one.low for one in calm), 1.0)
-        high = max(whole, *(one.high for one in calm), 0.0)
-        room = max(0.01, (high - low) * 0.12)
-        low, high = max(0.0, low - room), min(1.0, high + room)
-        box = QRectF(52, 10, self.width() - 74, self.height() - 52)
-        axes = chart.Axes(box, 0, max(1, trial.total), low, high)
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            chart.frame(
-                painter, axes,
-                chart.ticks(0, trial.total, 5 if box.width() > 260 else 3),
-                chart.ticks(low, high, max(5, round(box.height() / 30))),
-                chart.count, chart.percent, self.title,
-            )  # fmt: skip
-            ends = ([(p.seen, p.low) for p in points], [(p.seen, p.high) for p in points])
-            chart.area(painter, axes.band(*ends), now.press, 0.2)
-            y = axes.y(whole)
-            chart.stroke(painter, axes.line([(0, whole), (trial.total, whole)]), now.text, 1,
-                         Qt.PenStyle.DashLine)  # fmt: skip
-            chart.stroke(painter, axes.line([(p.seen, p.value) for p in points]), now.press)
-            last = points[-1]
-            x = axes.x(last.seen)
-            painter.setPen(QPen(now.press, 2))
-            painter.drawLine(QPointF(x, axes.y(last.low)), QPointF(x, axes.y(last.high)))
-            painter.setBrush(now.press)
-            painter.drawEllipse(QPointF(x, axes.y(last.value)), 3, 3)
-            above = -12 if last.value <= whole else 12
-            end = QPointF(box.right() - 130, max(box.top() + 8, min(y + above, box.bottom() - 8)))
-            chart.note(painter, tr("whole model"), now.text, end, box, 500)
+    parts = (
+        Band(seen, [one.low for one in points], [one.high for one in points]),
+        Mark("y", whole),
+        Line(seen, values),
+        Points(seen, values, size=0.0, told=told),
+        Bars([last.seen], [last.low], [last.high]),
+        Points([last.seen], [last.value], size=7.0),
+        Note(tr("whole model"), tuple((total * part, whole) for part in (0.8, 0.6, 0.4)),
+             weight=500),
+    )  # fmt: skip
+    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, reads="x")
 
 
 def difference(value: float, low: float, high: float) -> str:

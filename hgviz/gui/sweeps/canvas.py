@@ -24,7 +24,6 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.gui.prune.chart import LEFT, MIDDLE, RIGHT
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.layout import NONE, Layout
 from hgviz.gui.sweeps.raster import BAND, CODE, HIGHEST, Geometry, draw, geometry
@@ -39,6 +38,9 @@ ROW = Template(
 PAD = 16  # px around
 KIND, SUB, SEED = 20, 17, 18  # px of height of the three heads
 NAMES, NARROWEST = 240, 72  # px at most, and at least, for what rows are called
+MIDDLE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 SEEDS = 13  # px of a column from which its seed is written
 ARROWS = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1),

@@ -249,7 +249,7 @@ def test_the_dialogs_lack_no_korean(app, pair, korean):
         dialog.deleteLater()
     dialog = TrainDialog(over, Wish("x"), "x", "softmax", [("", "")])
     dialog.show_running(Wish("x", "ymish", steps=9))
-    dialog.chart.add("accuracy", {"original": {"accuracy": 0.9}}, 4, 0.8)
+    dialog._add("accuracy", {"original": {"accuracy": 0.9}}, 4, 0.8)
     picture(dialog)
     dialog.running = False
     dialog.deleteLater()

@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QWidget
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, finish
 from hgviz.gui.bridge import Lanes
-from hgviz.gui.compare.growth import GrowthChart, scored
+from hgviz.gui.compare.growth import Growth, scored
 from hgviz.gui.compare.training import TrainDialog
 from hgviz.gui.compare.tuning import TUNE, Tuning
+from hgviz.gui.plots import Line, Mark, Points
 from hgviz.gui.working import Working
 from hgviz.models import open_model
 from hgviz.session import Session
-from tests.gui.viewing import picture
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_b_learns_and_stands_beside_a(bench, until):
     assert bench.session.at_work and not dialog.form.isEnabled()
     until(lambda: not bench.tuning.running)
     assert open_model(bench.out).spec.layers[0].activations[0] == "ymish"
-    assert dialog.chart.whole is not None and [p[0] for p in dialog.chart.points] == [0, 3]
+    assert dialog.growth.whole is not None and [p[0] for p in dialog.growth.points] == [0, 3]
     assert "after 3 steps" in dialog.told.text() and "for A" in dialog.told.text()
     assert dialog.beside.isVisible() and not dialog.go.isVisible()
     dialog.beside.click()
@@ -132,24 +132,25 @@ def test_the_job_is_listed_with_what_stop_keeps(bench, until):
     until(lambda: not bench.tuning.running)
 
 
-def test_the_chart_draws_both_scores(app):
-    chart = GrowthChart()
-    chart.resize(600, 210)
-    blank = picture(chart)
-    chart.begin("A softmax", "B ymish", 1000)
+def test_the_chart_has_both_scores():
+    growth = Growth("A softmax", "B ymish", 1000)
+    assert growth.chart().plots == ()
     before = {"original": {"accuracy": 0.965}, "exchanged": {"accuracy": 0.61}}
     for step in range(1, 81):
         value = float("nan") if step < 20 else 0.6 + 0.1 * (step // 20)
-        chart.add("accuracy", before, step, value)
-    assert chart.points == [(0, 0.61), (20, 0.7), (40, 0.8), (60, 0.6 + 0.1 * 3), (80, 1.0)]
+        growth.add("accuracy", before, step, value)
+    assert growth.points == [(0, 0.61), (20, 0.7), (40, 0.8), (60, 0.6 + 0.1 * 3), (80, 1.0)]
+    chart = growth.chart()
     assert chart.words == "A softmax 96.5 %; B ymish 61.0 % before, 100.0 % after 80 steps"
-    assert (picture(chart) != blank).any()
-    chart.begin("A", "B", 0)
-    chart.add("bits_per_byte", {"original": {"bits_per_byte": 2.5}}, 4, 2.4)
-    assert chart.words.endswith("2.400 bits per byte after 4 steps") and chart.whole == 2.5
-    picture(chart)
+    (plot,) = chart.plots
+    (line,), (whole,) = plot.of(Line), plot.of(Mark)
+    assert list(zip(line.x, line.y, strict=True)) == growth.points and whole.value == 0.965
+    assert plot.x.high >= 80 and plot.y.low < 0.61 and plot.y.high == 1.0
+    assert plot.of(Points)[0].told(1) == "B ymish: 70.0 % after 20 steps"
+    growth = Growth()
+    growth.add("bits_per_byte", {"original": {"bits_per_byte": 2.5}}, 4, 2.4)
+    assert growth.words.endswith("2.400 bits per byte after 4 steps") and growth.whole == 2.5
     assert scored("accuracy", 0.5) == "50.0 %"
-    chart.deleteLater()
 
 
 def test_a_step_of_another_kind_is_only_said(bench):

@@ -10,13 +10,13 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId, finish
-from hgviz.gui.heads.scatter import Cloud, Point, Scatter
 from hgviz.gui.heads.table import FIXED
 from hgviz.gui.heads.view import HeadsView
 from hgviz.gui.panels.heads import measured
+from hgviz.gui.plots import Points
 from hgviz.models import open_model
 from hgviz.session import Session
-from tests.gui.viewing import picture, session_of, showing
+from tests.gui.viewing import session_of, showing
 from tests.making import make_capture
 
 TEXTS = ("Some words, and some more.", "It was late; the ship had gone.", "Words, words, words.")
@@ -63,77 +63,38 @@ def test_every_head_is_a_point_at_its_two_numbers(session, small):
     with showing(HeadsView, session, 704, 620) as view:
         choose(view.across, "entropy")
         choose(view.up, "convolution")
-        facts = view.known.habits.facts
-        assert {one.head for one in view.picture.cloud.points} == {
+        facts, (plot,) = view.known.habits.facts, view.picture.chart.plots
+        there = [
+            (head, float(x), float(y), part, at)
+            for part in plot.of(Points)
+            for at, (head, x, y) in enumerate(zip(part.keys, part.x, part.y, strict=True))
+        ]
+        assert {one[0] for one in there} == {
             head for head, one in facts.items() if "convolution" in one.metrics
         }
-        for one in view.picture.cloud.points:
-            assert one.x == facts[one.head].metrics["entropy"]
-            assert one.y == facts[one.head].metrics["convolution"]
-            assert one.level == small.spec.layers[one.head.layer].level
-            assert str(one.head) in one.said and (facts[one.head].role or "no single") in one.said
+        for head, x, y, part, at in there:
+            assert x == facts[head].metrics["entropy"]
+            assert y == facts[head].metrics["convolution"]
+            assert part.shape == small.spec.layers[head.layer].level
+            assert str(head) in part.told(at) and (facts[head].role or "no single") in part.told(at)
+        looks = {(one.shape, one.colour, one.hollow) for one in plot.of(Points)}
+        assert len(looks) == len(plot.of(Points)) == len(view.picture.chart.legend)
 
 
 def test_a_click_on_a_point_opens_the_head_and_every_part_follows(session, qtbot):
     with showing(HeadsView, session, 704, 620) as view:
-        head = view.picture.cloud.points[0].head
-        place = view.picture.where(head).toPoint()
-        qtbot.mouseClick(view.picture, Qt.MouseButton.LeftButton, pos=place)
-        assert session.selection.head_id == view.picture.at(QPointF(place)).head
-        assert view.table.chosen == view.picture.chosen == session.selection.head_id
-        assert view.deeds.sentence.full.startswith(f"{session.selection.head_id}:")
-        qtbot.mouseMove(view.picture, QPoint(2, 2))
-        qtbot.mouseMove(view.picture, place)
-        assert session.hover.head_id == view.picture.ringed
-        assert view.picture.toolTip().startswith(f"Head {session.hover.head_id}")
+        chart = view.picture
+        place = chart.where(0).toPoint()
+        head = chart._spots.key(chart.point_at(QPointF(place)))
+        qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+        assert session.selection.head_id == head
+        assert view.table.chosen == chart.chosen == head
+        assert view.deeds.sentence.full.startswith(f"{head}:")
+        qtbot.mouseMove(chart, QPoint(2, 2))
+        qtbot.mouseMove(chart, place)
+        assert session.hover.head_id == chart.ringed
+        assert f"Head {session.hover.head_id}" in chart.card.text
         session.put(hover=None)
-
-
-def test_arrows_walk_from_point_to_point_and_return_opens_the_map(qtbot):
-    points = tuple(Point(HeadId(0, at), at, 0.0, 0) for at in range(4))
-    view = Scatter()
-    qtbot.addWidget(view)
-    view.resize(400, 200)
-    view.show_cloud(Cloud((*points, Point(HeadId(1, 0), 1.0, 5.0, 1)), "a", "b", ("1:1", "1:2")))
-    view.picked.connect(lambda head: view.mark(head, None))
-    seen = []
-    for key in (
-        Qt.Key.Key_Right,
-        Qt.Key.Key_Right,
-        Qt.Key.Key_Up,
-        Qt.Key.Key_Down,
-        Qt.Key.Key_Left,
-    ):
-        qtbot.keyClick(view, key)
-        seen.append(view.chosen)
-    assert seen[:2] == [HeadId(0, 0), HeadId(0, 1)]  # the first key finds the first point
-    assert seen[2] == HeadId(1, 0) and seen[3] == HeadId(0, 1) and seen[4] == HeadId(0, 0)
-    with qtbot.waitSignal(view.entered):
-        qtbot.keyClick(view, Qt.Key.Key_Return)
-
-
-def test_levels_differ_by_shape_and_not_by_colour_alone(qtbot):
-    from hgviz.gui.heads.scatter import outline
-
-    corners = {tuple(map(repr, outline(level, QPointF()))) for level in range(5)}
-    assert len(corners) == 5
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 1500])
-@pytest.mark.parametrize("dark", [False, True])
-def test_no_one_two_and_very_many_points_are_drawn(qtbot, app, count, dark):
-    from hgviz.gui import theme
-
-    theme.apply(app, dark=dark)
-    view = Scatter()
-    qtbot.addWidget(view)
-    view.resize(420, 260)
-    view.show_cloud(Cloud())
-    before = picture(view)
-    points = tuple(Point(HeadId(at, 0), (at * 37) % 101, 0.5, at % 7) for at in range(count))
-    view.show_cloud(Cloud(points, "Distance", "Focus", ("1:1",) * 7))
-    assert (picture(view) != before).any() == bool(count)
-    theme.apply(app, dark=False)
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hgviz.analysis.slices import of_examples
 from hgviz.core import HeadId, finish
 from hgviz.figures import FIGURES
 from hgviz.gui.exporting.offers import drawn_of
+from hgviz.gui.plots import Points
 from hgviz.gui.prune import trying
 from hgviz.resources import resource
 from tests.gui.showing import colour_at
@@ -157,19 +158,21 @@ def test_the_slider_of_the_curve_is_the_mask(scored, until):
     scored.settle()
     chart = scored.prune.curve.chart
     order = session.study.curves[0].order
-    assert chart.at == 0
+    assert chart.chart.slider.at == 0
     QTest.keyClick(chart, Qt.Key.Key_Right)
     QTest.keyClick(chart, Qt.Key.Key_Right)
-    assert session.off == frozenset(order[:2]) and chart.at == 2
+    assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
     end = chart.rect().center()
     QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=end)
-    assert session.off == frozenset(order[: chart.at]) and 2 < chart.at < len(order)
+    assert session.off == frozenset(order[: chart.chart.slider.at]) and 2 < len(session.off) < len(
+        order
+    )
     commands.pruning.switch(frozenset(order[-1:]))
-    assert chart.at is None  # another mask than any on the curve
+    assert chart.chart.slider.at is None  # another mask than any on the curve
     for axis in ("parameters", "flops"):
         scored.prune.curve.axis.choose(axis)
         scored.settle()
-        assert chart.line.each[-1] == pytest.approx(1.0)
+        assert scored.prune.curve.line.each[-1] == pytest.approx(1.0)
     settled(scored, until)
 
 
@@ -202,21 +205,21 @@ def test_a_curve_is_timed_from_its_pane_and_then_drawn_over_milliseconds(
     one = session.study.curves[0]
     assert time.isEnabled() and view.axis.choice == "time"
     assert not view.clock.isEnabled() and "timed" in view.clock.toolTip()
-    line = view.chart.line
+    line = view.line
     assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
     low, high = line.ends
     assert low < line.x.min() and line.x.max() < high
-    assert "ms without them" in view.chart._tip(view.chart._axes().x(float(line.x[3])))
-    view.chart.grab()
+    (points,) = view.chart.chart.plots[0].of(Points)
+    assert "ms without them" in points.told(3) and points.x[3] == line.x[3]
     QTest.keyClick(view.chart, Qt.Key.Key_Right)
-    assert session.off == one.off(1) and view.chart.at == 1
+    assert session.off == one.off(1) and view.chart.chart.slider.at == 1
     traced.commands._save_study(str(tmp_path / "a.h5"))
     until(lambda: (tmp_path / "a.h5").exists())
     until(lambda: session.work[-1].state == "done")
     assert np.array_equal(open_study(tmp_path / "a.h5").curves[0].times, one.times)
     view.axis.choose("flops")
     traced.settle()
-    assert view.chart.line.band.orders == 20
+    assert view.line.band.orders == 20
     settled(traced, until)
 
 

@@ -60,7 +60,7 @@ def test_the_score_gives_how_it_grew_and_what_it_is_beside(traced):
 
 def test_the_curve_gives_every_point_and_the_random_band(traced):
     view = traced.prune.curve
-    one, band = view.chart.line.curve, view.chart.line.band
+    one, band = view.line.curve, view.line.band
     names, *rows = view.as_table()
     assert len(rows) == len(one.removed) + len(band.removed)
     assert {len(row) for row in rows} == {len(names)}
@@ -90,14 +90,15 @@ def test_a_view_that_says_what_is_missing_has_no_values(pruning):
 
 
 def test_keys_say_what_was_measured_where_the_mark_is(traced):
-    chart, session = traced.prune.curve.chart, traced.session
+    view, session = traced.prune.curve, traced.session
+    chart = view.chart
     traced.frame.activateWindow()
     chart.setFocus()
     QTest.keyClick(chart, Qt.Key.Key_Right)
     value = 100 * session.study.curves[0].values[3]
-    assert traced.frame.chosen_words.full == chart.words
-    assert chart.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
-    assert f"{value:.1f} %" in chart.words and chart.words in chart.accessibleDescription()
+    assert traced.frame.chosen_words.full == view.words
+    assert view.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
+    assert f"{value:.1f} %" in view.words and view.words in chart.accessibleDescription()
     traced.commands.pruning.switch(frozenset(session.study.curves[0].order[-1:]))
     assert "not on this curve" in chart.accessibleDescription()
     with_keyboard = chart.grab().toImage()
@@ -237,7 +238,7 @@ def test_all_of_it_speaks_korean(korean, traced, until):
     assert page.live.head.title.text() == "다음 바이트 정답률, 헤드 2개 끔"
     assert page.heads.wall.words(session.spec.heads[0]).startswith("헤드 0.0 · ")
     assert page.heads.colour.currentText() == "민감도"
-    assert page.curve.chart.words.startswith("표시: ")
+    assert page.curve.words.startswith("표시: ")
     assert page.curve.as_table()[0][0] == "순서"
     page.show_table("slices")
     traced.settle()

@@ -201,9 +201,7 @@ def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studi
     studied.settle()
     lines = {one.label for plot in page.budgets._found.content.plots for one in plot.lines}
     assert lines == {"michel", "random orders"}
-    page.budgets.chart.grab()
-    spot = page.budgets.chart.spots[0]
-    QTest.mouseMove(page.budgets.chart, spot.at.toPoint())
+    QTest.mouseMove(page.budgets.chart, page.budgets.chart.where(0).toPoint())
     QApplication.processEvents()
     assert page.budgets.chart.card.isVisible() and "of heads off" in page.budgets.chart.card.text
 

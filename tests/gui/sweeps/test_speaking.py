@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.gui import language
 from hgviz.gui.helping.explaining import find
+from hgviz.gui.plots import Spots
 from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.asking import RunDialog
 from hgviz.gui.sweeps.page import SweepPage
@@ -63,8 +64,9 @@ def test_a_study_is_told_of_in_korean(in_korean, korean):
         page.show_turn(name)
         in_korean.settle()
         page._turns[name].grab()
-    spots = [*page.reached.chart.spots, *page.budgets.chart.spots]
-    assert spots and any("무작위 순서" in one.lines[0] for one in spots)
+    plots = [*page.reached.chart.chart.plots, *page.budgets.chart.chart.plots]
+    spots = Spots(plots)
+    assert any("무작위 순서" in spots.told(at) for at in range(len(spots)))
     in_korean.commands.run("retry_sweep")
     dialog = in_korean.frame.findChild(RunDialog)
     for button in (1, 2, 0):
@@ -126,7 +128,6 @@ def test_points_of_a_chart_are_walked_by_keys_and_said_in_the_status_bar(studied
     page.show_turn("budgets")
     studied.settle()
     chart, said = page.budgets.chart, studied.frame.chosen_words
-    chart.grab()
     chart.setFocus()
     seen = []
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_End):

@@ -1,0 +1,354 @@
+"""Charts: what one shows is a value; pyqtgraph draws it, and people zoom, read and walk it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.gui import theme
+from hgviz.gui.charts import ChartWidget
+from hgviz.gui.plots import (
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Entry,
+    Line,
+    Mark,
+    Note,
+    Plot,
+    Points,
+    Slider,
+    Spots,
+)
+from tests.gui.viewing import picture
+
+
+def curve(count=21, slider=None, of="curve", notes=()):
+    x = np.arange(float(count))
+    y = 1 - (x / count) ** 2
+
+    def told(at):
+        return f"{at} off: {y[at]:.3f}\n{y[at] - 0.1:.3f} to {y[at] + 0.1:.3f}"
+
+    parts = (
+        Band(x, y - 0.1, y + 0.1), Mark("y", 0.5, "bad"), Line(x, y),
+        Points(x, y, told=told), *notes,
+    )  # fmt: skip
+    plot = Plot(Axis(0.0, count - 1.0, "heads", whole=True), Axis(-0.2, 1.2, "share"), parts)
+    return Chart((plot,), "A curve", slider=slider, of=of, reads="x")
+
+
+def cloud(keys="abcde"):
+    x, y = np.array([0.0, 1.0, 2.0, 3.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0, 5.0])
+    points = Points(x, y, told=lambda at: f"point {keys[at]}", keys=tuple(keys), names=tuple(keys))
+    plot = Plot(Axis.around(x, title="a"), Axis.around(y, title="b"), (points,))
+    return Chart((plot,), "A cloud", walk="space")
+
+
+@pytest.fixture
+def chart(app):
+    one = ChartWidget("A chart")
+    one.resize(600, 300)
+    one.show()
+    QApplication.processEvents()
+    yield one
+    one.close()
+    one.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def wheel(chart, place, turn):
+    where = QPointF(place)
+    event = QWheelEvent(
+        where, chart.mapToGlobal(where), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(chart, event)
+    return event.isAccepted()
+
+
+def drag(chart, one, other, button=Qt.MouseButton.LeftButton):
+    QTest.mousePress(chart, button, pos=one)
+    for part in (0.3, 0.7, 1.0):
+        QTest.mouseMove(chart, one + (other - one) * part)
+    QTest.mouseRelease(chart, button, pos=other)
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def test_an_axis_has_round_numbers_or_those_it_is_given():
+    assert [at for at, _ in Axis(0.0, 1.0).marks(0.0, 1.0, 6)] == pytest.approx(
+        [0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    )
+    assert [at for at, _ in Axis(0, 24, whole=True, end=24).marks(0, 24, 6)] == [
+        0,
+        5,
+        10,
+        15,
+        20,
+        24,
+    ]
+    named = Axis(0, 2, ticks=((0.5, "one"), (1.5, "two")))
+    assert named.marks(0, 1, 9) == [(0.5, "one")]
+    around = Axis.around([np.nan, 2.0, 2.0])
+    assert around.low < 2 < around.high
+    assert Axis.around([]).low < Axis.around([]).high
+
+
+def test_points_are_numbered_over_all_plots():
+    one, two = cloud("abcde").plots[0], cloud("vwxyz").plots[0]
+    spots = Spots((one, two))
+    assert len(spots) == 10 and spots.find("w") == 6 and spots.find("q") is None
+    assert spots.told(6) == "point w" and spots.key(0) == "a" and spots.name(9) == "z"
+    assert spots.panel.tolist() == [0] * 5 + [1] * 5
+    assert len(Spots(())) == 0
+
+
+# --- what is seen -----------------------------------------------------------------------------
+
+
+def test_neither_the_window_nor_its_charts_import_pyqtgraph_before_one_is_drawn():
+    code = (
+        "import sys\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "from hgviz.gui import app, program, charts\n"
+        "qt = app.application()\n"
+        "one = charts.ChartWidget('x')\n"
+        "one.show()\n"
+        "qt.processEvents()\n"
+        "assert 'pyqtgraph' not in sys.modules\n"
+        "from hgviz.gui.plots import Axis, Chart, Plot\n"
+        "one.show_chart(Chart((Plot(Axis(0, 1), Axis(0, 1), ()),)))\n"
+        "assert 'pyqtgraph' in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=100, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [(200, 120), (600, 300), (1400, 700)])
+def test_every_part_is_drawn_in_every_size_and_theme(app, chart, size, dark):
+    theme.apply(app, dark=dark)
+    try:
+        chart.resize(*size)
+        blank = picture(chart)
+        whole = curve(slider=Slider(np.arange(21.0), 3, "3 off"))
+        plot = whole.plots[0]
+        more = Bars([4.0], [0.2], [0.9], 1), Note("words", ((10.0, 0.5),))
+        plot = Plot(plot.x, plot.y, (*plot.parts, *more), "A title")
+        chart.show_chart(Chart((plot, plot), "", (Entry("one", 0), Entry("two", 1, 1))))
+        QApplication.processEvents()
+        assert (picture(chart) != blank).any(axis=2).sum() > 300
+    finally:
+        theme.apply(app, dark=False)
+
+
+@pytest.mark.parametrize("size", [(300, 160), (600, 300), (1400, 700)])
+def test_words_never_overlap_and_stay_inside(chart, size):
+    chart.resize(*size)
+    notes = tuple(Note(f"a note of number {at}", ((at * 2.0, 0.9),)) for at in range(9))
+    chart.show_chart(curve(notes=notes))
+    (panel,) = chart.panels
+    boxes = list(panel.notes.values())
+    assert boxes and all(panel.inner.contains(one) for one in boxes)
+    assert not any(a.intersects(b) for at, a in enumerate(boxes) for b in boxes[at + 1 :])
+    if size[0] >= 600:
+        assert "a note of number 0" in panel.notes
+
+
+def test_numbers_below_an_axis_stand_apart(chart):
+    for width in (200, 320, 900):
+        chart.resize(width, 200)
+        chart.show_chart(curve(1001, of=width))
+        (panel,) = chart.panels
+        ticks = panel.bottom._tickLevels[0]
+        x, _ = panel.pixels([at for at, _ in ticks], [0.0] * len(ticks))
+        widest = max(chart.fontMetrics().horizontalAdvance(words) for _, words in ticks)
+        assert len(ticks) >= 2 and (np.diff(x) > 0.8 * widest).all()
+
+
+# --- zoom -------------------------------------------------------------------------------------
+
+
+def test_the_wheel_and_keys_zoom_within_the_ends_and_a_double_click_shows_all(chart):
+    chart.show_chart(curve())
+    (panel,) = chart.panels
+    whole, place = panel.range, panel.inner.center().toPoint()
+    assert not chart.zoomed and not wheel(
+        chart, place, -120
+    )  # all of it is seen: a page may scroll
+    before = panel.value(QPointF(place) - QPointF(chart._view.pos()))
+    assert wheel(chart, place, 120) and chart.zoomed
+    # within two px: wider numbers beside it may have moved the plot
+    after = panel.value(QPointF(place) - QPointF(chart._view.pos()))
+    assert after == pytest.approx(before, abs=0.1)
+    x0, x1, *_ = panel.range
+    assert (x1 - x0) == pytest.approx((whole[1] - whole[0]) / 1.25, rel=1e-6)
+    for _ in range(100):
+        wheel(chart, place, 120)
+    for _ in range(200):
+        wheel(chart, place, -120)
+    assert panel.range == pytest.approx(whole) and not chart.zoomed
+    QTest.keyClick(chart, Qt.Key.Key_Plus)
+    assert chart.zoomed
+    QTest.keyClick(chart, Qt.Key.Key_0)
+    assert not chart.zoomed
+    QTest.keyClick(chart, Qt.Key.Key_Plus)
+    QTest.keyClick(chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    assert panel.range[0] == pytest.approx(whole[0], abs=1.0) and chart.zoomed
+    QTest.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    assert not chart.zoomed
+
+
+def test_a_drag_zooms_into_what_it_goes_over_and_the_middle_button_moves_it(chart):
+    chart.show_chart(curve())
+    (panel,) = chart.panels
+    off = QPointF(chart._view.pos())
+    one, other = (panel.inner.center() + QPointF(*by) + off for by in ((-100, -40), (80, 50)))
+    (xa, ya), (xb, yb) = panel.value(one - off), panel.value(other - off)
+    drag(chart, one.toPoint(), other.toPoint())
+    assert panel.range == pytest.approx((xa, xb, yb, ya), abs=0.2)
+    before = panel.range
+    drag(chart, one.toPoint(), one.toPoint() + QPoint(30, 0), Qt.MouseButton.MiddleButton)
+    assert panel.range[0] < before[0] and panel.range[2:] == pytest.approx(before[2:])
+
+
+def test_a_zoom_stays_while_a_curve_grows_and_goes_with_another(chart):
+    chart.show_chart(curve())
+    QTest.keyClick(chart, Qt.Key.Key_Plus)
+    (panel,) = chart.panels
+    zoomed = panel.range
+    chart.show_chart(curve(40))
+    assert panel.range == pytest.approx(zoomed)
+    chart.show_chart(curve(40, of="another"))
+    assert not chart.zoomed and panel.range[1] == 39
+
+
+# --- points -----------------------------------------------------------------------------------
+
+
+def test_the_value_under_the_pointer_is_told_with_its_interval(chart):
+    chart.show_chart(curve())
+    said = []
+    chart.pointed.connect(said.append)
+    QTest.mouseMove(chart, QPoint(5, 5))
+    QTest.mouseMove(chart, chart.where(10).toPoint() + QPoint(0, 40))  # at the same x
+    assert said[-1] == "10 off: 0.773 · 0.673 to 0.873"
+    assert "0.673 to 0.873" in chart.card.text and "10 off" in chart.accessibleDescription()
+    QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
+    assert said[-1] == "" and chart.card.isHidden()
+
+
+def test_arrows_walk_a_cloud_and_choose_what_points_stand_for(chart):
+    chart.show_chart(cloud())
+    picked, entered = [], []
+    chart.picked.connect(picked.append)
+    chart.picked.connect(lambda key: chart.mark(key))
+    chart.entered.connect(lambda: entered.append(1))
+    for key in ("Right", "Right", "Up", "Down", "Left"):
+        QTest.keyClick(chart, getattr(Qt.Key, f"Key_{key}"))
+    assert picked == ["a", "b", "e", "b", "a"]
+    assert chart.accessibleDescription() == "A cloud · point a"
+    QTest.keyClick(chart, Qt.Key.Key_Return)
+    assert entered
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint())
+    assert picked[-1] == "d"
+    QTest.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint())
+    assert len(entered) == 2
+    QTest.mouseClick(
+        chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint() + QPoint(-60, -60)
+    )
+    assert picked[-1] == "d" and len(picked) == 6
+
+
+def test_an_empty_chart_takes_every_key_and_move(chart):
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Plus, Qt.Key.Key_0, Qt.Key.Key_End):
+        QTest.keyClick(chart, key)
+    QTest.mouseMove(chart, QPoint(90, 90))
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(90, 90))
+    assert not wheel(chart, QPoint(90, 90), 120)
+    chart.show_chart(curve())
+    chart.show_chart(Chart())
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.words == ""
+
+
+# --- the slider -------------------------------------------------------------------------------
+
+
+def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
+    stops, moves = np.arange(21.0), []
+
+    def show(at):
+        chart.show_chart(curve(slider=Slider(stops, at, f"{at} off", home=7)))
+
+    def slid(at, begun):
+        moves.append((at, begun))
+        show(at)
+
+    chart.slid.connect(slid)
+    show(0)
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    QTest.keyClick(chart, Qt.Key.Key_PageUp)
+    QTest.keyClick(chart, Qt.Key.Key_End)
+    assert moves == [(1, False), (6, False), (7, False)]
+    QTest.mouseClick(
+        chart, Qt.MouseButton.LeftButton, pos=chart.where(15).toPoint() + QPoint(0, 30)
+    )
+    assert moves[-1] == (15, False)
+    handle = chart._handle.geometry().center()
+    drag(chart, handle, QPoint(chart.where(3).toPoint().x(), handle.y()))
+    assert moves[-1] == (3, True) and not chart.zoomed
+    place = chart.where(12).toPoint() + QPoint(0, 30)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    QTest.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    assert moves[-1][0] == 3  # two clicks show all of the chart: the mark is where it was
+
+
+# --- much, and long ---------------------------------------------------------------------------
+
+
+def test_a_curve_that_grows_takes_no_more_items(chart):
+    chart.show_chart(curve(5))
+    scene = chart._view.scene()
+    before = len(scene.items())
+    for count in range(6, 120):
+        chart.show_chart(curve(count))
+    assert len(scene.items()) == before
+    chart.show_chart(cloud())
+    chart.show_chart(curve(9))
+    assert len([one for one in scene.items() if one.isVisible()]) <= before + 1
+
+
+def test_a_hundred_thousand_points_are_drawn_and_read(chart):
+    x = np.arange(100_000.0)
+    y = np.sin(x / 5000)
+    parts = Line(x, y), Points(x, y, size=0.0, told=lambda at: f"{at}: {y[at]:.3f}")
+    plot = Plot(Axis(0.0, 1e5), Axis(-1.1, 1.1), parts)
+    chart.show_chart(Chart((plot,), reads="x"))
+    assert (picture(chart) != picture(chart)[0, 0]).any()
+    QTest.mouseMove(chart, QPoint(3, 3))
+    QTest.mouseMove(chart, chart.where(50_000).toPoint())
+    assert 49_500 < int(chart.words.partition(":")[0]) < 50_500
+
+
+def test_charts_that_close_leave_nothing(app):
+    for _ in range(20):
+        one = ChartWidget("A chart")
+        one.resize(400, 200)
+        one.show()
+        one.show_chart(curve())
+        QApplication.processEvents()
+        one.close()
+        one.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not [one for one in app.allWidgets() if isinstance(one, ChartWidget)]
