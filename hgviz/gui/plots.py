@@ -1,13 +1,15 @@
 """What charts of the window show, as values that need no screen: plots, and the points in them.
 
 A `Chart` is made of `Plot`s, a plot of two axes and of lines, bands, points, bars, marks and notes.
-`hgviz.gui.charts` draws it.
+`Scale` says which part of a plot is on screen and where; `Spots` are the points that say something;
+`place_notes` finds where words stand. `hgviz.gui.charts` draws it all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +77,32 @@ class Axis:
             near = 0.06 * (high - low)
             found = [*(v for v in found if abs(v - self.end) > near), self.end]
         return [(v, self.words(v)) for v in found]
+
+    def marks_apart(
+        self,
+        low: float,
+        high: float,
+        room: float,
+        measure: Callable[[str], float],
+        cut: Callable[[str, float], str],
+    ) -> list[tuple[float, str]]:
+        """As many numbers between two ends as stand beside each other on so many px.
+
+        measure: px of words; cut: words made as short as so many px.
+        """
+        px = room / ((high - low) or 1.0)  # of one unit
+        found = self.marks(low, high, 10)
+        if self.ticks is not None and len(found) > 1:
+            each = px * (found[1][0] - found[0][0]) - 6
+            if each > 40:
+                return [(at, cut(words, each)) for at, words in found]
+        for most in (10, 8, 6, 5, 4, 3, 2):
+            found = self.marks(low, high, most)
+            at = px * np.array([at for at, _ in found])
+            half = np.array([measure(words) / 2 for _, words in found])
+            if (at[:-1] + half[:-1] + 8 <= at[1:] - half[1:]).all():
+                return found
+        return [one for at, one in enumerate(found) if at in (0, len(found) - 1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +191,11 @@ class Plot:
     parts: tuple[Part, ...]
     title: str = ""
 
+    @property
+    def ends(self) -> tuple[float, float, float, float]:
+        """All that can be seen: x from and to, y from and to."""
+        return float(self.x.low), float(self.x.high), float(self.y.low), float(self.y.high)
+
     def of(self, kind: type) -> list[Any]:
         """Its parts of a kind, in order."""
         return [one for one in self.parts if isinstance(one, kind)]
@@ -191,6 +224,11 @@ class Slider:
     words: str
     home: int = 0
 
+    @property
+    def value(self) -> float | None:
+        """The x it is at; None for nowhere."""
+        return None if self.at is None else float(self.stops[min(self.at, len(self.stops) - 1)])
+
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -211,6 +249,78 @@ class Chart:
     across: int = 0
     reads: Literal["point", "x"] = "point"
     walk: Literal["order", "space"] = "order"
+
+
+# --- from values to pixels ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The part of a plot that is on screen, x0 to x1 and y0 to y1, and its place there in px."""
+
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def ends(self) -> tuple[float, float, float, float]:
+        """x from and to, y from and to."""
+        return self.x0, self.x1, self.y0, self.y1
+
+    def holds(self, across: float, down: float) -> bool:
+        """Whether a place in px is between the axes."""
+        return 0 <= across - self.left <= self.width and 0 <= down - self.top <= self.height
+
+    def pixels(self, x: Values | float, y: Values | float) -> tuple[np.ndarray, np.ndarray]:
+        """Where values are, across and down in px."""
+        across = (np.asarray(x, float) - self.x0) / ((self.x1 - self.x0) or 1.0)
+        up = (np.asarray(y, float) - self.y0) / ((self.y1 - self.y0) or 1.0)
+        return self.left + across * self.width, self.top + (1 - up) * self.height
+
+    def value(self, across: float, down: float) -> tuple[float, float]:
+        """The x and y of a place in px."""
+        x = self.x0 + (across - self.left) / (self.width or 1.0) * (self.x1 - self.x0)
+        return x, self.y1 - (down - self.top) / (self.height or 1.0) * (self.y1 - self.y0)
+
+    def zoomed(
+        self, factor: float, at: tuple[float, float] | None = None, sides: str = "xy"
+    ) -> Scale:
+        """`factor` times as much along these sides, around a place in px; None: the middle."""
+        x, y = self.value(*(at or (self.left + self.width / 2, self.top + self.height / 2)))
+        across, up = (factor if side in sides else 1.0 for side in "xy")
+        return replace(
+            self, x0=x + (self.x0 - x) * across, x1=x + (self.x1 - x) * across,
+            y0=y + (self.y0 - y) * up, y1=y + (self.y1 - y) * up,
+        )  # fmt: skip
+
+    def between(self, one: tuple[float, float], other: tuple[float, float], least: float) -> Scale:
+        """What lies between two places in px; all of a side where they are nearer than `least`."""
+        (xa, ya), (xb, yb) = self.value(*one), self.value(*other)
+        x0, x1, y0, y1 = self.ends
+        if abs(one[0] - other[0]) > least:
+            x0, x1 = np.clip(sorted((xa, xb)), x0, x1).tolist()
+        if abs(one[1] - other[1]) > least:
+            y0, y1 = np.clip(sorted((ya, yb)), y0, y1).tolist()
+        return replace(self, x0=x0, x1=x1, y0=y0, y1=y1)
+
+    def panned(self, across: float, down: float) -> Scale:
+        """What is on screen moved by so many px."""
+        x = -across * (self.x1 - self.x0) / (self.width or 1.0)
+        y = down * (self.y1 - self.y0) / (self.height or 1.0)
+        return replace(self, x0=self.x0 + x, x1=self.x1 + x, y0=self.y0 + y, y1=self.y1 + y)
+
+
+# --- points that say something --------------------------------------------------------------------
+
+NEAR = 16  # px from a point at which a place is at it
+ASIDE = 2.0  # how much dearer a step across is than one in the direction that was asked for
+NAMED = 16  # points that are named by themselves, where there is room
+CROWD = 1000  # points of which none is
 
 
 class Spots:
@@ -248,8 +358,10 @@ class Spots:
         assert part.told is not None
         return part.told(number_)
 
-    def key(self, at: int) -> Hashable:
+    def key(self, at: int | None) -> Hashable:
         """What a point stands for; None for nothing."""
+        if at is None:
+            return None
         part, number_ = self._part(at)
         return part.keys[number_] if part.keys else None
 
@@ -258,8 +370,125 @@ class Spots:
         part, number_ = self._part(at)
         return part.names[number_] if part.names else ""
 
+    def nearest(
+        self, panel: int, scale: Scale, place: tuple[float, float], reads: str
+    ) -> int | None:
+        """The point of a plot that a place in px is at, as a chart reads; None for none."""
+        mine = np.flatnonzero(self.panel == panel)
+        if not len(mine):
+            return None
+        x, y = scale.pixels(self.x[mine], self.y[mine])
+        aside, off = np.abs(x - place[0]), np.abs(y - place[1])
+        if reads == "x":
+            return int(mine[np.lexsort((off, aside))[0]])
+        far = np.hypot(aside, off)
+        return int(mine[np.argmin(far)]) if far.min() <= NEAR else None
+
+    def next(self, here: int, scale: Scale, dx: int, dy: int) -> int | None:
+        """The point that is next to another on screen, in a direction; None for none."""
+        x, y = scale.pixels(self.x, self.y)
+        x, y = x - x[here], y - y[here]
+        along, aside = x * dx + y * dy, np.abs(x * dy) + np.abs(y * dx)
+        there = (along > 0.5) & (self.panel == self.panel[here])
+        far = np.where(there, along + ASIDE * aside, np.inf)
+        best = int(np.argmin(far))
+        return best if np.isfinite(far[best]) else None
+
+    def names(
+        self, panel: int, scale: Scale, chosen: int | None, asked: set[int | None]
+    ) -> list[Note]:
+        """The names of the chosen point, of those asked for, and of some that stand apart."""
+        mine = np.flatnonzero(self.panel == panel)
+        if not len(mine) or not any(part.names for part in self.parts):
+            return []
+        first = [one for one in mine.tolist() if one == chosen or one in asked]
+        lone: list[int] = []
+        if len(mine) <= CROWD:
+            x, y = scale.pixels(self.x[mine], self.y[mine])
+            far = np.sort(np.hypot(x[:, None] - x, y[:, None] - y), axis=1)
+            second = far[:, min(2, len(mine) - 1)]  # to its second neighbour
+            lone = mine[np.argsort(-second, kind="stable")[:NAMED]].tolist()
+        return [
+            Note(
+                self.name(one), ((float(self.x[one]), float(self.y[one])),),
+                "mark_text" if one == chosen else "text" if one in asked else "secondary",
+            )
+            for one in dict.fromkeys([*first, *lone])
+            if self.name(one)
+        ]  # fmt: skip
+
+
+# --- where words stand ----------------------------------------------------------------------------
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom in px
+ENOUGH = 4000  # places that are looked at for what is covered
+
+
+def place_notes(
+    notes: Sequence[Note],
+    parts: Sequence[Part],
+    scale: Scale,
+    measure: Callable[[str], tuple[float, float]],
+) -> list[tuple[Note, Box]]:
+    """Notes and where each stands: the first have the first choice, none meets another, and each
+    covers as little as it can of what is drawn. measure: the width and height of words in px."""
+    found: list[tuple[Note, Box]] = []
+    across, down = _drawn(parts, scale) if notes else (np.zeros(0), np.zeros(0))
+    for note in notes:
+        best, least = None, math.inf
+        for at, box in enumerate(_boxes(note, scale, *measure(note.words))):
+            left, top, right, bottom = box
+            if any(left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for _, b in found):
+                continue
+            inside = (across > left - 2) & (across < right + 2) & (down > top) & (down < bottom)
+            covered = np.count_nonzero(inside)
+            if covered + 0.02 * at < least:
+                best, least = box, covered + 0.02 * at
+            if not covered and at >= 8:  # near enough, and nothing is covered
+                break
+        if best is not None:
+            found.append((note, best))
+    return found
+
+
+def _boxes(note: Note, scale: Scale, wide: float, high: float) -> Iterator[Box]:
+    """Every box in which a note might stand, the nearest to its places first."""
+    right, bottom = scale.left + scale.width, scale.top + scale.height
+    places = [tuple(map(float, scale.pixels(*place))) for place in note.places]
+    for out in (6.0, 14.0, 26.0, 42.0):
+        for x, y in places:
+            if not (scale.left - 1 <= x <= right + 1 and scale.top - 1 <= y <= bottom + 1):
+                continue
+            for left in (x + out, x - wide / 2, x - out - wide):
+                for middle in (y - out - 6, y, y + out + 6):
+                    if (left, middle) == (x - wide / 2, y):  # on the place itself
+                        continue
+                    in_plot = min(max(left, scale.left), right - wide)
+                    top = middle - high / 2
+                    if scale.left <= in_plot and scale.top <= top and top + high <= bottom:
+                        yield in_plot, top, in_plot + wide, top + high
+
+
+def _drawn(parts: Sequence[Part], scale: Scale) -> tuple[np.ndarray, np.ndarray]:
+    """Places in px that words had better not cover: along lines, and points."""
+    found = [(np.zeros(0), np.zeros(0))]
+    for part in parts:
+        if isinstance(part, Line) and len(part.x) > 1:
+            at = np.linspace(0, len(part.x) - 1, min(ENOUGH, max(1600, len(part.x))))
+            every = np.arange(len(part.x))
+            x, y = scale.pixels(part.x, part.y)
+            found.append((np.interp(at, every, x), np.interp(at, every, y)))
+        elif isinstance(part, Points) and part.size:
+            x, y = scale.pixels(part.x, part.y)
+            few = slice(None, None, -(-len(x) // ENOUGH) or 1)
+            found.append((x[few], y[few]))
+        elif isinstance(part, Mark) and part.direction == "y":
+            x = np.arange(scale.left, scale.left + scale.width, 6.0)
+            found.append((x, np.full(len(x), scale.pixels([0], [part.value])[1][0])))
+    return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
+
 
 __all__ = [
     "Axis", "Band", "Bars", "Chart", "Colour", "Entry", "Line", "Mark", "Note", "Part", "Plot",
-    "Points", "Slider", "Spots", "Values", "count", "number", "percent",
+    "Points", "Scale", "Slider", "Spots", "Values", "count", "number", "percent", "place_notes",
 ]  # fmt: skip

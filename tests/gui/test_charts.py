@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -25,8 +27,10 @@ from hgviz.gui.plots import (
     Note,
     Plot,
     Points,
+    Scale,
     Slider,
     Spots,
+    place_notes,
 )
 from tests.gui.viewing import picture
 
@@ -51,6 +55,12 @@ def cloud(keys="abcde"):
     points = Points(x, y, told=lambda at: f"point {keys[at]}", keys=tuple(keys), names=tuple(keys))
     plot = Plot(Axis.around(x, title="a"), Axis.around(y, title="b"), (points,))
     return Chart((plot,), "A cloud", walk="space")
+
+
+def inner(panel):
+    """The place between the axes of a plot, in px of its view."""
+    now = panel.scale
+    return QRectF(now.left, now.top, now.width, now.height)
 
 
 @pytest.fixture
@@ -113,6 +123,61 @@ def test_points_are_numbered_over_all_plots():
     assert len(Spots(())) == 0
 
 
+places = st.floats(-1e4, 1e4)
+ends = st.tuples(places, st.floats(0.01, 1e4)).map(lambda one: (one[0], one[0] + one[1]))
+scales = st.builds(
+    lambda x, y, left, top, wide, high: Scale(*x, *y, left, top, wide, high),
+    ends, ends, places, places, st.floats(20, 4000), st.floats(20, 4000),
+)  # fmt: skip
+
+
+@given(scales, st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 10))
+def test_a_scale_goes_to_pixels_and_back_and_zooms_around_a_place(scale, across, down, factor):
+    at = scale.left + across * scale.width, scale.top + down * scale.height
+    assert scale.holds(*at) or across in (0, 1) or down in (0, 1)
+    assert scale.pixels(*scale.value(*at)) == pytest.approx(at, abs=1e-4)
+    zoomed = scale.zoomed(factor, at)
+    assert zoomed.value(*at) == pytest.approx(scale.value(*at), abs=1e-6 * (1 + abs(scale.x1)))
+    assert zoomed.x1 - zoomed.x0 == pytest.approx(factor * (scale.x1 - scale.x0), rel=1e-6)
+    only = scale.zoomed(factor, at, "x")
+    assert only.ends[2:] == pytest.approx(scale.ends[2:]) and only.x0 == pytest.approx(zoomed.x0)
+    moved = scale.panned(30, -20)
+    assert moved.pixels(*scale.value(*at)) == pytest.approx((at[0] + 30, at[1] - 20), abs=1e-4)
+
+
+@given(scales, st.lists(st.tuples(places, places), min_size=2, max_size=2))
+def test_what_is_between_two_places_is_a_part_of_what_is_seen(scale, two):
+    x0, x1, y0, y1 = scale.between(*two, 14).ends
+    assert scale.x0 <= x0 <= x1 <= scale.x1 and scale.y0 <= y0 <= y1 <= scale.y1
+    if abs(two[0][0] - two[1][0]) <= 14:
+        assert (x0, x1) == (scale.x0, scale.x1)
+
+
+@given(
+    scales,
+    st.lists(st.tuples(st.text("abc ", min_size=1, max_size=20), places, places), max_size=12),
+)
+def test_notes_never_meet_and_never_leave_their_plot(scale, notes):
+    given_ = [Note(words, ((x, y),)) for words, x, y in notes]
+    line = Line(np.linspace(scale.x0, scale.x1, 50), np.linspace(scale.y0, scale.y1, 50))
+    found = place_notes(given_, (line,), scale, lambda words: (7.0 * len(words), 15.0))
+    for number, (_, (left, top, right, bottom)) in enumerate(found):
+        assert left >= scale.left - 1e-6 and right <= scale.left + scale.width + 1e-6
+        assert top >= scale.top - 1e-6 and bottom <= scale.top + scale.height + 1e-6
+        for _, other in found[number + 1 :]:
+            assert left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
+
+
+def test_a_note_with_room_stands_where_nothing_is_covered():
+    scale = Scale(0, 10, 0, 10, 0, 0, 400, 300)
+    line = Line([0.0, 10.0], [5.0, 5.0])
+    ((_, box),) = place_notes(
+        [Note("words", ((5.0, 5.0),))], (line,), scale, lambda words: (40.0, 16.0)
+    )
+    assert box[3] <= 150 or box[1] >= 150
+    assert place_notes([Note("words", ())], (line,), scale, lambda words: (40.0, 16.0)) == []
+
+
 # --- what is seen -----------------------------------------------------------------------------
 
 
@@ -159,7 +224,7 @@ def test_words_never_overlap_and_stay_inside(chart, size):
     chart.show_chart(curve(notes=notes))
     (panel,) = chart.panels
     boxes = list(panel.notes.values())
-    assert boxes and all(panel.inner.contains(one) for one in boxes)
+    assert boxes and all(inner(panel).adjusted(-1, -1, 1, 1).contains(one) for one in boxes)
     assert not any(a.intersects(b) for at, a in enumerate(boxes) for b in boxes[at + 1 :])
     if size[0] >= 600:
         assert "a note of number 0" in panel.notes
@@ -171,7 +236,7 @@ def test_numbers_below_an_axis_stand_apart(chart):
         chart.show_chart(curve(1001, of=width))
         (panel,) = chart.panels
         ticks = panel.bottom._tickLevels[0]
-        x, _ = panel.pixels([at for at, _ in ticks], [0.0] * len(ticks))
+        x, _ = panel.scale.pixels([at for at, _ in ticks], [0.0] * len(ticks))
         widest = max(chart.fontMetrics().horizontalAdvance(words) for _, words in ticks)
         assert len(ticks) >= 2 and (np.diff(x) > 0.8 * widest).all()
 
@@ -182,29 +247,29 @@ def test_numbers_below_an_axis_stand_apart(chart):
 def test_the_wheel_and_keys_zoom_within_the_ends_and_a_double_click_shows_all(chart):
     chart.show_chart(curve())
     (panel,) = chart.panels
-    whole, place = panel.range, panel.inner.center().toPoint()
-    assert not chart.zoomed and not wheel(
-        chart, place, -120
-    )  # all of it is seen: a page may scroll
-    before = panel.value(QPointF(place) - QPointF(chart._view.pos()))
+    whole, place = panel.scale.ends, inner(panel).center().toPoint()
+    off = chart._view.pos()
+    assert not chart.zoomed
+    assert not wheel(chart, place, -120)  # all of it is seen: a page may scroll
+    before = panel.scale.value(*(place - off).toTuple())
     assert wheel(chart, place, 120) and chart.zoomed
     # within two px: wider numbers beside it may have moved the plot
-    after = panel.value(QPointF(place) - QPointF(chart._view.pos()))
+    after = panel.scale.value(*(place - off).toTuple())
     assert after == pytest.approx(before, abs=0.1)
-    x0, x1, *_ = panel.range
+    x0, x1, *_ = panel.scale.ends
     assert (x1 - x0) == pytest.approx((whole[1] - whole[0]) / 1.25, rel=1e-6)
     for _ in range(100):
         wheel(chart, place, 120)
     for _ in range(200):
         wheel(chart, place, -120)
-    assert panel.range == pytest.approx(whole) and not chart.zoomed
+    assert panel.scale.ends == pytest.approx(whole) and not chart.zoomed
     QTest.keyClick(chart, Qt.Key.Key_Plus)
     assert chart.zoomed
     QTest.keyClick(chart, Qt.Key.Key_0)
     assert not chart.zoomed
     QTest.keyClick(chart, Qt.Key.Key_Plus)
     QTest.keyClick(chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
-    assert panel.range[0] == pytest.approx(whole[0], abs=1.0) and chart.zoomed
+    assert panel.scale.ends[0] == pytest.approx(whole[0], abs=1.0) and chart.zoomed
     QTest.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=place)
     assert not chart.zoomed
 
@@ -213,24 +278,24 @@ def test_a_drag_zooms_into_what_it_goes_over_and_the_middle_button_moves_it(char
     chart.show_chart(curve())
     (panel,) = chart.panels
     off = QPointF(chart._view.pos())
-    one, other = (panel.inner.center() + QPointF(*by) + off for by in ((-100, -40), (80, 50)))
-    (xa, ya), (xb, yb) = panel.value(one - off), panel.value(other - off)
+    one, other = (inner(panel).center() + QPointF(*by) + off for by in ((-100, -40), (80, 50)))
+    (xa, ya), (xb, yb) = (panel.scale.value(*(at - off).toTuple()) for at in (one, other))
     drag(chart, one.toPoint(), other.toPoint())
-    assert panel.range == pytest.approx((xa, xb, yb, ya), abs=0.2)
-    before = panel.range
+    assert panel.scale.ends == pytest.approx((xa, xb, yb, ya), abs=0.2)
+    before = panel.scale.ends
     drag(chart, one.toPoint(), one.toPoint() + QPoint(30, 0), Qt.MouseButton.MiddleButton)
-    assert panel.range[0] < before[0] and panel.range[2:] == pytest.approx(before[2:])
+    assert panel.scale.ends[0] < before[0] and panel.scale.ends[2:] == pytest.approx(before[2:])
 
 
 def test_a_zoom_stays_while_a_curve_grows_and_goes_with_another(chart):
     chart.show_chart(curve())
     QTest.keyClick(chart, Qt.Key.Key_Plus)
     (panel,) = chart.panels
-    zoomed = panel.range
+    zoomed = panel.scale.ends
     chart.show_chart(curve(40))
-    assert panel.range == pytest.approx(zoomed)
+    assert panel.scale.ends == pytest.approx(zoomed)
     chart.show_chart(curve(40, of="another"))
-    assert not chart.zoomed and panel.range[1] == 39
+    assert not chart.zoomed and panel.scale.ends[1] == 39
 
 
 # --- points -----------------------------------------------------------------------------------
@@ -268,6 +333,29 @@ def test_arrows_walk_a_cloud_and_choose_what_points_stand_for(chart):
         chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint() + QPoint(-60, -60)
     )
     assert picked[-1] == "d" and len(picked) == 6
+
+
+def test_arrows_stay_in_their_plot_where_two_stand_beside_each_other(chart):
+    one, two = cloud("abcde"), cloud("vwxyz")
+    chart.show_chart(Chart((*one.plots, *two.plots), walk="space"))
+    picked = []
+    chart.picked.connect(picked.append)
+    for key in ("Right", "Right", "Right", "Right", "Right", "Up"):
+        QTest.keyClick(chart, getattr(Qt.Key, f"Key_{key}"))
+    assert picked and set(picked) <= set("abcde")
+
+
+def test_a_legend_takes_as_many_rows_as_it_needs(chart):
+    entries = tuple(Entry(f"a method of number {at}", at, at, at % 2 == 1) for at in range(9))
+    for width in (220, 500, 1400):
+        chart.resize(width, 400)
+        chart.show_chart(Chart(cloud().plots, legend=entries, of=width))
+        boxes = chart.legend.places(chart.legend.width())
+        assert not any(a.intersects(b) for at, a in enumerate(boxes) for b in boxes[at + 1 :])
+        assert max(one.right() for one in boxes) <= chart.legend.width()
+        assert max(one.bottom() for one in boxes) <= chart.legend.height() + 1
+        assert chart._view.geometry().top() >= chart.legend.geometry().bottom()
+    assert "a method of number 8" in chart.legend.accessibleName()
 
 
 def test_an_empty_chart_takes_every_key_and_move(chart):
@@ -342,7 +430,7 @@ def test_a_hundred_thousand_points_are_drawn_and_read(chart):
 
 
 def test_charts_that_close_leave_nothing(app):
-    for _ in range(20):
+    for _ in range(50):
         one = ChartWidget("A chart")
         one.resize(400, 200)
         one.show()
