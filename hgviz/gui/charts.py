@@ -136,17 +136,15 @@ class PlotItems:
         ):  # fmt: skip
             self.frame.addItem(item, row, column)
         for axis in (self.left, self.bottom):
-            axis.setZValue(-1000)  # its grid lies under everything
             axis.enableAutoSIPrefix(False)
             axis.setStyle(tickAlpha=255, autoExpandTextSpace=False, hideOverlappingLabels=40)
-        self.left.setGrid(255)
-        self.left.setStyle(tickTextOffset=PAD)
+        self.left.setStyle(tickTextOffset=PAD, tickLength=0)
         self.bottom.setStyle(tickLength=4)
         view.scene().addItem(self.frame)
         self.plot: Plot | None = None
         self._items: dict[type, list[Any]] = {}
         self.rings = [self._made(Points, 50 + at) for at in range(3)]
-        self.cursor = self._made(Mark, 40)
+        self.cursor, self.grid = self._made(Mark, 40), self._made(plots.Line, -1)
         self.notes: dict[str, QRectF] = {}  # where words stand, in px of the view
 
     def _made(self, kind: type, depth: float) -> Any:
@@ -161,8 +159,8 @@ class PlotItems:
         self.plot, now = plot, theme.current()
         self.left.setPen(None)
         self.bottom.setPen(now.edge)
-        for axis, ticks in ((self.left, now.line), (self.bottom, now.edge)):
-            axis.setTickPen(ticks)
+        for axis in (self.left, self.bottom):
+            axis.setTickPen(now.edge)
             axis.setTextPen(now.secondary)
             axis.setTickFont(theme.font(SMALL))
         for kind, (_, draw) in KINDS.items():
@@ -218,12 +216,9 @@ class PlotItems:
         self.title.setMaximumHeight(20 if title else 0)
         self.title.setText(escape(title), color=theme.current().text, bold=True,
                            size=f"{theme.font(0.92).pixelSize()}px")  # fmt: skip
-        style = {
-            "color": theme.current().secondary.name(),
-            "font-size": f"{theme.font(SMALL).pixelSize()}px",
-        }
+        size, colour = f"{theme.font(SMALL).pixelSize()}px", theme.current().secondary.name()
         for axis, of in ((self.bottom, plot.x), (self.left, plot.y)):
-            axis.setLabel(escape(of.title) or None, **style)
+            axis.setLabel(escape(of.title) or None, **{"color": colour, "font-size": size})
             axis.showLabel(bool(of.title))
         under = 22 + (TITLED if plot.x.title else 0)
         most = int((room.height() - under - (20 if title else 0)) / 32)
@@ -233,18 +228,27 @@ class PlotItems:
         self.bottom.setHeight(under)
         self.left.setWidth(round(beside_it))
         self.left.setTicks([numbers])
+        self.grid.setData(
+            np.tile([x0, x1], len(numbers)), np.repeat([at for at, _ in numbers], 2),
+            connect="pairs", antialias=False, pen=pen(theme.current().line, 1),
+        )  # fmt: skip
         self.frame.layout.activate()
         self.bottom.setTicks([plot.x.marks_apart(
             x0, x1, room.width() - beside_it, metrics.horizontalAdvance,
             lambda words, px: metrics.elidedText(words, Qt.TextElideMode.ElideRight, px),
         )])  # fmt: skip
 
-    def annotate(self, names: Sequence[Note]) -> None:
-        """Write names of points and the notes, each where it covers least."""
+    def annotate(self, names: Sequence[Note], slider: float | None) -> None:
+        """Draw the slider at an x; write names of points and notes, where they cover least."""
         assert self.plot is not None
+        drawn = list(self.plot.parts)
+        self.cursor.setVisible(slider is not None)
+        if slider is not None:
+            drawn.append(mark := Mark("x", slider, "mark", 1.5, "solid"))
+            _draw_mark(self.cursor, mark)
         scale, metrics = self.scale, QFontMetricsF(theme.font(SMALL, 600))
         placed = plots.place_notes(
-            [*names, *self.plot.of(Note)], self.plot.parts, scale,
+            [*names, *self.plot.of(Note)], drawn, scale,
             lambda words: (metrics.horizontalAdvance(words) + 4, metrics.height() + 2),
         )  # fmt: skip
         items = self._items.setdefault(Note, [])
@@ -267,7 +271,7 @@ class PlotItems:
 GRAB = 7  # px from the slider at which a press takes it
 STEP = 1.25  # of the wheel and of the zoom keys
 MARGIN = 3  # px: the ring of the keyboard lies in it
-LEGEND, HANDLE = 22, 30  # px above the plots: of a row of the legend, and for the slider
+LEGEND, HANDLE = 22, 36  # px above the plots: of a row of the legend, and for the slider
 LEAST, LOW = 250, 150  # px of width and of height that one of several plots wants
 ARROWS = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
@@ -504,11 +508,8 @@ class ChartWidget(QWidget):
                 if there:
                     item.setData(x=[spots.x[at]], y=[spots.y[at]], symbol="o", size=18,
                                  pen=pen(colour, width), brush=None)  # fmt: skip
-            panel.annotate(spots.names(number, panel.scale, rings[1][0], {rings[0][0], self._here}))
-            value = slider.value if slider is not None else None
-            panel.cursor.setVisible(value is not None)
-            if value is not None:
-                _draw_mark(panel.cursor, Mark("x", value, "mark", 1.5, "solid"))
+            names = spots.names(number, panel.scale, rings[1][0], {rings[0][0], self._here})
+            panel.annotate(names, slider.value if slider is not None else None)
         self._place_handle()
         self._place_card()
 

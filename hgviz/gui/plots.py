@@ -70,7 +70,11 @@ class Axis:
         """Where numbers stand between two ends, at most so many, and what they say."""
         if self.ticks is not None:
             return [one for one in self.ticks if low <= one[0] <= high]
-        found = [min(max(v, low), high) for v in even_ticks(low, high, most)]
+        even = even_ticks(low, high, most)
+        while len(even) < 2 and most < 9:  # one number gives no scale
+            most += 1
+            even = even_ticks(low, high, most)
+        found = [min(max(v, low), high) for v in even]
         if self.whole:
             found = [v for v in found if v == round(v)]
         if self.end is not None and low <= self.end <= high:
@@ -482,9 +486,12 @@ def _drawn(parts: Sequence[Part], scale: Scale) -> tuple[np.ndarray, np.ndarray]
             x, y = scale.pixels(part.x, part.y)
             few = slice(None, None, -(-len(x) // ENOUGH) or 1)
             found.append((x[few], y[few]))
-        elif isinstance(part, Mark) and part.direction == "y":
-            x = np.arange(scale.left, scale.left + scale.width, 6.0)
-            found.append((x, np.full(len(x), scale.pixels([0], [part.value])[1][0])))
+        elif isinstance(part, Mark):
+            x, y = scale.pixels(part.value, part.value)
+            across = scale.left + np.arange(0.0, scale.width, 6.0)
+            down = scale.top + np.arange(0.0, scale.height, 3.0)
+            upright = part.direction == "x"
+            found.append((x + 0 * down, down) if upright else (across, y + 0 * across))
     return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
 
 
