@@ -35,6 +35,7 @@ from hgviz.gui.views.cellcard import CellCard
 from hgviz.gui.views.ink import focus_ring
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 
+LONG = 2000  # points of a series of which only what is seen is drawn
 SMALL = 0.85  # of the size of the window's letters: numbers, titles and notes
 PAD = 6  # px between the numbers of an axis and the plot
 TITLED = 18  # px of the title of an axis
@@ -70,16 +71,17 @@ def pen(colour: QColor, width: float, style: str = "solid") -> Any:
 
 def _draw_line(item: Any, part: plots.Line) -> None:
     x, y = np.asarray(part.x, float), np.asarray(part.y, float)
-    ordered = bool(len(x)) and bool(np.all(np.diff(x) >= 0))  # else parts of it cannot be found
-    item.setClipToView(ordered)
-    item.setDownsampling(auto=ordered, method="peak")
-    item.setData(x, y, pen=pen(ink(part.colour), part.width, part.style))
+    y0, y1 = item.getViewBox().viewRange()[1]
+    # Qt takes long for smooth edges of a line that goes up and down a lot, where nobody sees them
+    smooth = not np.abs(np.diff(y)).sum() > 20 * (y1 - y0)
+    item.setData(x, y, antialias=smooth, pen=pen(ink(part.colour), part.width, part.style))
 
 
 def _draw_band(item: Any, part: plots.Band) -> None:
     x = np.concatenate([part.x, np.asarray(part.x, float)[::-1]])
     y = np.concatenate([part.low, np.asarray(part.high, float)[::-1]])
-    item.setData(x, y, pen=None, brush=faint(ink(part.colour), part.alpha))
+    brush = faint(ink(part.colour), part.alpha)
+    item.setData(x, y, antialias=len(x) < LONG // 2, pen=None, brush=brush)
 
 
 def _draw_points(item: Any, part: Points) -> None:
@@ -143,6 +145,7 @@ class PlotItems:
         view.scene().addItem(self.frame)
         self.plot: Plot | None = None
         self._items: dict[type, list[Any]] = {}
+        self._long: list[tuple[Any, Any]] = []  # drawn anew as the plot is zoomed
         self.rings = [self._made(Points, 50 + at) for at in range(3)]
         self.cursor, self.grid = self._made(Mark, 40), self._made(plots.Line, -1)
         self.notes: dict[str, QRectF] = {}  # where words stand, in px of the view
@@ -163,6 +166,7 @@ class PlotItems:
             axis.setTickPen(now.edge)
             axis.setTextPen(now.secondary)
             axis.setTickFont(theme.font(SMALL))
+        self._long = []
         for kind, (_, draw) in KINDS.items():
             parts, items = plot.of(kind), self._items.setdefault(kind, [])
             while kind is not Note and len(items) < len(parts):
@@ -171,12 +175,13 @@ class PlotItems:
                 item.setVisible(at < len(parts))
             for item, part in zip(items, parts, strict=False):
                 item.setZValue(plot.parts.index(part))
-                draw(item, part)
+                if kind in (plots.Line, plots.Band) and len(part.x) > LONG:
+                    self._long.append((item, part))
+                else:
+                    draw(item, part)
         x0, x1, y0, y1 = plot.ends
-        self.box.setLimits(
-            xMin=x0, xMax=x1, yMin=y0, yMax=y1,
-            minXRange=FINEST * (x1 - x0), minYRange=FINEST * (y1 - y0),
-        )  # fmt: skip
+        finest = {"minXRange": FINEST * (x1 - x0), "minYRange": FINEST * (y1 - y0)}
+        self.box.setLimits(xMin=x0, xMax=x1, yMin=y0, yMax=y1, **finest)
         self.look(*(plot if zoom is None else zoom).ends)
 
     # --- what part of it is on screen -------------------------------------------------------------
@@ -191,16 +196,14 @@ class PlotItems:
     @property
     def zoomed(self) -> bool:
         """Whether only a part is on screen."""
-        if self.plot is None:
-            return False
-        x0, x1, y0, y1 = self.plot.ends
-        slack = 1e-6 * np.repeat([x1 - x0, y1 - y0], 2)
-        return bool((np.abs(np.subtract(self.scale.ends, self.plot.ends)) > slack).any())
+        return self.plot is not None and not self.scale.shows(*self.plot.ends)
 
     def look(self, x0: float, x1: float, y0: float, y1: float) -> None:
         """Show a part, within its ends."""
         self.box.setRange(xRange=(x0, x1), yRange=(y0, y1), padding=0)
         self.number()
+        for item, part in self._long:
+            KINDS[type(part)][1](item, plots.thinned(part, self.scale))
 
     # --- axes and words ---------------------------------------------------------------------------
 
@@ -523,11 +526,10 @@ class ChartWidget(QWidget):
 
     def point_at(self, place: QPointF) -> int | None:
         """The number of the point that a place in px is at; None for none."""
-        panel, at = self.panel_at(place), place - self._off
+        panel, at, reads = self.panel_at(place), place - self._off, self.chart.reads
         if panel is None:
             return None
-        number = self.panels.index(panel)
-        return self._spots.nearest(number, panel.scale, (at.x(), at.y()), self.chart.reads)
+        return self._spots.nearest(self.panels.index(panel), panel.scale, at.toTuple(), reads)
 
     def panel_at(self, place: QPointF) -> PlotItems | None:
         """The plot, with its axes, at a place in px."""
@@ -558,7 +560,6 @@ class ChartWidget(QWidget):
         """Go to the next point in a direction."""
         spots = self._spots
         here = self._here if self._here is not None else spots.find(self.chosen)
-        found: int | None
         if here is None:
             found = 0 if self.chart.walk == "space" or dx + dy > 0 else len(spots) - 1
         elif self.chart.walk == "order":
@@ -579,8 +580,7 @@ class ChartWidget(QWidget):
         self.card.stand(QRectF(at.x() - 4, at.y() - 4, 8, 8), QRect(), QRectF(self.rect()))
 
     def _describe(self) -> None:
-        said = " · ".join(filter(None, (self.chart.words, self.words)))
-        self.setAccessibleDescription(said)
+        self.setAccessibleDescription(" · ".join(filter(None, (self.chart.words, self.words))))
 
     # --- the slider -------------------------------------------------------------------------------
 

@@ -276,6 +276,11 @@ class Scale:
         """x from and to, y from and to."""
         return self.x0, self.x1, self.y0, self.y1
 
+    def shows(self, x0: float, x1: float, y0: float, y1: float) -> bool:
+        """Whether all between these ends is on screen."""
+        far = np.subtract(self.ends, (x0, x1, y0, y1))
+        return bool((np.abs(far) <= 1e-6 * np.repeat([x1 - x0, y1 - y0], 2)).all())
+
     def holds(self, across: float, down: float) -> bool:
         """Whether a place in px is between the axes."""
         return 0 <= across - self.left <= self.width and 0 <= down - self.top <= self.height
@@ -317,6 +322,36 @@ class Scale:
         x = -across * (self.x1 - self.x0) / (self.width or 1.0)
         y = down * (self.y1 - self.y0) / (self.height or 1.0)
         return replace(self, x0=self.x0 + x, x1=self.x1 + x, y0=self.y0 + y, y1=self.y1 + y)
+
+
+def thinned(part: Line | Band, scale: Scale) -> Line | Band:
+    """What a line or band looks like at a scale: what is beyond its ends, and all but the lowest
+    and highest of each px, left out. One whose x goes back and forth is as it was."""
+    x = np.asarray(part.x, float)
+    columns = max(1, int(scale.width))
+    if len(x) <= 4 * columns or (np.diff(x) < 0).any():
+        return part
+    first = max(0, int(np.searchsorted(x, scale.x0)) - 1)
+    last = min(len(x), int(np.searchsorted(x, scale.x1, side="right")) + 1)
+    each = -(-(last - first) // columns)
+    starts = np.arange(first, last, each)
+    if each <= 2:
+        chosen = slice(first, last)
+    elif isinstance(part, Line):
+        y = np.asarray(part.y, float)[first:last]
+        rows = np.full(len(starts) * each, y[-1])  # the last px is filled up
+        rows[: len(y)] = y
+        rows = rows.reshape(-1, each)
+        ends = starts[:, None] + np.sort([rows.argmin(axis=1), rows.argmax(axis=1)], axis=0).T
+        chosen = np.unique([first, *ends.ravel().clip(max=last - 1), last - 1])
+    if isinstance(part, Line):
+        return replace(part, x=x[chosen], y=np.asarray(part.y)[chosen])
+    low, high = np.asarray(part.low, float)[:last], np.asarray(part.high, float)[:last]
+    return replace(
+        part, x=np.append(x[starts], x[last - 1]),
+        low=np.append(np.minimum.reduceat(low, starts), low[-1]),
+        high=np.append(np.maximum.reduceat(high, starts), high[-1]),
+    )  # fmt: skip
 
 
 # --- points that say something --------------------------------------------------------------------
@@ -498,4 +533,5 @@ def _drawn(parts: Sequence[Part], scale: Scale) -> tuple[np.ndarray, np.ndarray]
 __all__ = [
     "Axis", "Band", "Bars", "Chart", "Colour", "Entry", "Line", "Mark", "Note", "Part", "Plot",
     "Points", "Scale", "Slider", "Spots", "Values", "count", "number", "percent", "place_notes",
+    "thinned",
 ]  # fmt: skip

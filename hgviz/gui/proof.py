@@ -78,10 +78,12 @@ def _demo(folder: Path) -> Iterator[str]:
         yield f"Drew {path}."
 
 
-def window_picture(path: Path, dark: bool = False, mode: str = "inspect") -> QImage:
+def window_picture(
+    path: Path, dark: bool = False, mode: str = "inspect", look: str = "map"
+) -> QImage:
     """The window on a capture, as it looks when everything has been drawn."""
     with opened(path, dark) as (program, frame):
-        program.session.put(mode=mode)
+        program.session.put(mode=mode, look=look)
         program.settle()
         return frame.grab().toImage()
 
@@ -138,10 +140,13 @@ def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "an answer is attributed", _attributed
     yield "a report is written as html and pdf", partial(_report, folder)
     yield "the window is drawn", partial(_window, file)
+    yield "a chart is drawn", partial(_window, file, look="heads")
 
 
 def _libraries() -> str:
-    names = ("numpy", "torch", "captum", "h5py", "matplotlib", "tokenizers", "PySide6")
+    names = (
+        "numpy", "torch", "captum", "h5py", "matplotlib", "tokenizers", "PySide6", "pyqtgraph",
+    )  # fmt: skip
     return ", ".join(f"{name} {import_module(name).__version__}" for name in names)
 
 
@@ -204,8 +209,8 @@ def _report(folder: Path) -> str:
     return " and ".join(f"{path.stat().st_size:,} bytes" for path in paths)
 
 
-def _window(file: Path) -> str:
-    image = window_picture(file)
+def _window(file: Path, look: str = "map") -> str:
+    image = window_picture(file, look=look)
     colours = {image.pixel(x, y) for x in range(0, SIZE[0], 7) for y in range(0, SIZE[1], 7)}
     if len(colours) < 50:
         raise ValueError(f"the picture has {len(colours)} colours only")

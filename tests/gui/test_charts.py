@@ -31,6 +31,7 @@ from hgviz.gui.plots import (
     Slider,
     Spots,
     place_notes,
+    thinned,
 )
 from tests.gui.viewing import picture
 
@@ -166,6 +167,29 @@ def test_notes_never_meet_and_never_leave_their_plot(scale, notes):
         assert top >= scale.top - 1e-6 and bottom <= scale.top + scale.height + 1e-6
         for _, other in found[number + 1 :]:
             assert left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
+
+
+@given(
+    st.integers(1, 5000), st.floats(0, 4000), st.floats(1, 4000), st.integers(1, 300),
+    st.integers(0, 2**31),
+)  # fmt: skip
+def test_a_thinned_series_keeps_the_lowest_and_highest_of_what_is_seen(count, at, wide, px, seed):
+    draw = np.random.default_rng(seed)
+    x, y = np.sort(draw.uniform(0, 5000, count)), draw.normal(size=count)
+    scale = Scale(at, at + wide, -5, 5, 0, 0, px, 100)
+    line, band = Line(x, y), Band(x, y - 1, y + 1)
+    few, fill = thinned(line, scale), thinned(band, scale)
+    seen = (x >= scale.x0) & (x <= scale.x1)
+    if seen.any():
+        assert few.y.min() <= y[seen].min() and few.y.max() >= y[seen].max()
+        assert fill.low.min() <= y[seen].min() - 1 and fill.high.max() >= y[seen].max() + 1
+    assert set(few.y.tolist()) <= set(y.tolist()) and set(fill.low.tolist()) <= set(band.low)
+    assert (np.diff(few.x) >= 0).all() and (np.diff(fill.x) >= 0).all()
+    assert len(few.x) <= 4 * px + 4 and len(fill.x) <= 4 * px + 4
+    if len(few.x) < len(x):  # the line goes on beyond both ends of what is seen
+        assert few.x[0] <= max(scale.x0, x[0]) and few.x[-1] >= min(scale.x1, x[-1])
+    back = Line([0.0, 2.0, 1.0] * 2000, np.zeros(6000))
+    assert thinned(back, scale) is back
 
 
 def test_a_note_with_room_stands_where_nothing_is_covered():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -36,6 +37,35 @@ def test_a_monkey_finds_nothing_that_breaks(monkey, home):
         (after,) = let_loose(monkey, FEW, wrong)
     assert after.widgets == before.widgets and sorted(after.files) == sorted(before.files)
     assert not [*(home / "tmpdir").iterdir()]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_fifty_windows_with_charts_open_and_close_and_the_program_ends_well():
+    code = (
+        "import gc, sys, weakref\n"
+        "from PySide6.QtCore import QCoreApplication, QEvent\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "from hgviz.gui.opening import FIRST\n"
+        "from hgviz.gui.proof import opened\n"
+        "from hgviz.resources import resource\n"
+        "left = []\n"
+        "for number in range(50):\n"
+        "    with opened(resource(FIRST), dark=number % 2) as (program, frame):\n"
+        "        program.session.put(look='heads')\n"
+        "        program.settle()\n"
+        "        assert frame.grab().width() and 'pyqtgraph' in sys.modules\n"
+        "    del program, frame\n"
+        "    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)\n"
+        "    gc.collect()\n"
+        "    left.append(len(QApplication.allWidgets()))\n"
+        "print(left[1], left[-1])\n"
+    )
+    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", code],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    first, last = map(int, done.stdout.split())
+    assert last <= first
 
 
 @pytest.mark.soak

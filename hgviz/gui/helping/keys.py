@@ -75,7 +75,7 @@ LOCAL = (
         ("Off or on", ("Space",)),
         ("The whole layer", ("Shift+Space",)),
     )),
-    ("Slider under the curve", (
+    ("How many heads can go", (
         ("One head less, one more", ("Left", "Right")),
         ("Five heads", ("PgDown", "PgUp")),
         ("None, as many as can go", ("Home", "End")),
