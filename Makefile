@@ -1,5 +1,6 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
+# make golden what 197 command lines print and write, beside what they did before: a minute
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
@@ -20,7 +21,10 @@ PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3
 # What checks the desktop entry, the metainfo and the MIME types
 RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
 
-.PHONY: run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
+golden: $(READY)
+	$(BIN)/python -m tests.golden.run
+
+.PHONY: golden run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo

@@ -109,8 +109,8 @@ def _maybe_a_path(argument: str) -> bool:
 
 def _is_there(path: str) -> bool:
     """Whether there is such a file or folder, or a model of that name in Hugging Face's cache."""
-    if path.startswith("-") or Path(path).exists():
-        return Path(path).exists()
+    if path.startswith("-") or os.path.exists(path):  # also of names that no file system takes
+        return os.path.exists(path)
     from hgviz.models.formats.cache import is_there
 
     return is_there(path)

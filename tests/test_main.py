@@ -78,7 +78,9 @@ def test_without_a_display_a_path_gives_one_line(app, no_display, here, capsys):
     assert "no display" in capsys.readouterr().err.splitlines()[0]
 
 
-@pytest.mark.parametrize("arguments", [["gone.h5"], ["one.h5", "no/where.h5"]])
+@pytest.mark.parametrize(
+    "arguments", [["gone.h5"], ["one.h5", "no/where.h5"], [f"./{'a' * 300}.h5"]]
+)
 def test_a_missing_path_gives_one_line(arguments, app, display, here, capsys):
     assert program.main(arguments) == 1
     assert app.calls == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +48,7 @@ def tune(
         plan = plan_of(checkpoint, data, folder, activation, minutes, steps, rate, device)
         return (yield from training.train(plan, folder, enough))
     finally:
-        if not any((folder / name).exists() for name in KEPT):
+        if not any(os.path.exists(folder / name) for name in KEPT):  # of any name, however long
             _clear(folder)
 
 

@@ -57,6 +57,14 @@ def test_a_classifier_with_another_activation_learns_and_is_measured_before_and_
     assert whole.score.value == pytest.approx(report.before["original"]["accuracy"])
 
 
+def test_an_empty_file_into_a_folder_no_file_system_takes_is_one_clear_line(tmp_path):
+    (tmp_path / "none.txt").write_text("")
+    with pytest.raises(HgvizError, match="is empty"):
+        finish(
+            tasks.tune(resource("sample/softmax"), tmp_path / "none.txt", tmp_path / ("a" * 300))
+        )
+
+
 def test_enough_ends_it_with_what_is_learnt_by_then(letters, tmp_path):
     text, out, seen = tmp_path / "text.txt", tmp_path / "tuned", []
     text.write_text("The hourglass was used at sea.\n" * 200, "utf-8")

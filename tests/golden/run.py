@@ -1,0 +1,331 @@
+"""What hgviz prints and writes, held beside what it printed and wrote before.
+
+    make golden                                      all of commands.txt beside outputs.json.xz
+    .venv/bin/python -m tests.golden.run --only two  blocks whose first line has the word
+    .venv/bin/python -m tests.golden.run --record    keep what comes out from now on
+
+Words are the same, and numbers within the tolerance of their block or one unit of the last digit
+that is printed; times, dates, paths and versions are left out. Of files the kind decides what is
+compared: arrays and HDF5 files by shape and sampled values, figures by their text and a coarse
+picture, all others as text. Where a processor of another kind rounds beyond a tolerance, record the
+commit before on that machine first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import lzma
+import multiprocessing
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+OUTPUTS = HERE / "outputs.json.xz"
+LINE = 20_000  # characters of a text that are kept; of the rest its digest
+NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d[\d,]*)(?:\.\d+)?(?:[eE][-−+]?\d+)?(?![\w])")
+VOLATILE = (  # what differs from run to run, and what stands in its place
+    (r"\b\d{4}-\d\d-\d\d[T ][\d:.+Z]+", "DATE"),
+    (r"\b\d[\d,.]* ?(?:ms|s|seconds?|minutes?|min|GB|MB|kB|bytes)\b", "SIZE"),
+    (r'"(?:seconds|times?|bytes|memory|host|pid|before|after|ratio)": ?[^\n,}]+', "SPENT"),
+    (r"\b(?:torch|numpy|h5py|hgviz|python|matplotlib|captum|tokenizers|program)[ =:\"]+\d[\w.+]*",
+     "VERSION"),
+    (r"\b[0-9a-f]{32,}\b", "DIGEST"),
+    (r"(?m)^seconds: .*$", "SPENT"),
+)  # fmt: skip
+UNSTABLE = {
+    "made",
+    "created",
+    "seconds",
+    "versions",
+    "crc32",
+    "summary32",
+    "runs",
+    "crc",
+    "producer",
+}
+
+
+# --- what is run ----------------------------------------------------------------------------------
+
+
+def blocks() -> list[tuple[str, float, list[str]]]:
+    """(about, tolerance, commands) of each block of commands.txt."""
+    text = re.sub(r"(?m)^#.*\n", "", (HERE / "commands.txt").read_text("utf-8")).strip()
+    found = []
+    for block in text.split("\n\n"):
+        head, *lines = block.splitlines()
+        about, _, tolerance = head.partition("|")
+        found.append((about.strip(), float(tolerance), [one for x in lines for one in expanded(x)]))
+    return found
+
+
+def expanded(line: str) -> list[str]:
+    """A line for each choice of {a,b}; braces with the same words go together."""
+    groups = list(dict.fromkeys(re.findall(r"\{([^{}]+,[^{}]+)\}", line)))
+    lines = []
+    for some in itertools.product(*(one.split(",") for one in groups)):
+        found = line
+        for group, word in zip(groups, some, strict=True):
+            found = found.replace("{" + group + "}", word)
+        lines.append(found)
+    return lines
+
+
+def given(folder: Path) -> None:
+    """Models and texts, good and bad, of fixed seeds."""
+    from tests.soak import models
+    from tests.soak.sweeps import TINY
+
+    models.make(folder)
+    words = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
+    rows = [f"{'np'[at % 2]}\t{at} {words[at:]}" for at in range(24)]
+    files = {
+        "text.txt": " ".join(f"{at} {words}" for at in range(20)), "none.txt": "",
+        "rows.tsv": "\n".join(["label\ttext", *rows]), "nothing.tsv": "label\ttext\n",
+        "ids.json": '{"input_ids": [5, 6, 7, 8, 9, 10]}', "wrong.json": '{"input_ids": [1000000]}',
+        "none.h5": "", "words.h5": "no capture", "none.safetensors": "", "odd.txt": "a\0b",
+        "wrong.toml": "steps = 'many'\n",
+        "train.toml": TRAIN, "study.toml": TINY,
+    }  # fmt: skip
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    whole = (Path(__file__).parents[2] / "resources/sample/first.h5").read_bytes()
+    (folder / "cut.h5").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty").mkdir()
+
+
+TRAIN = """
+[model]
+family = "bert"
+goal = "classes"
+d_model = 16
+n_heads = 2
+n_layers = 2
+max_positions = 32
+segments = 0
+[tokenizer]
+kind = "wordpiece"
+size = 200
+[data]
+train = ["rows.tsv"]
+valid = "rows.tsv"
+[recipe]
+steps = 6
+batch = 8
+"""
+
+
+def ran(block: tuple[str, float, list[str]]) -> list[dict[str, Any]]:
+    """What each command of a block ended with, printed and wrote; in a process of its own."""
+    os.environ.update(OMP_NUM_THREADS="1", SOURCE_DATE_EPOCH="1700000000", COLUMNS="110",
+                      HGVIZ_DEVICE="cpu", NO_COLOR="1", LC_ALL="C.UTF-8")  # fmt: skip
+    os.environ.pop("DISPLAY", None)
+    import torch
+
+    from hgviz.__main__ import main
+
+    torch.set_num_threads(1)
+    found = []
+    with tempfile.TemporaryDirectory() as home:
+        os.environ.update(HOME=home, XDG_CONFIG_HOME=home, XDG_CACHE_HOME=home)
+        os.chdir(home)
+        Path("w").mkdir()
+        os.chdir("w")
+        given(Path("given"))
+        before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+        for command in block[2]:
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    code = main(shlex.split(command))
+                except SystemExit as end:
+                    code = end.code if isinstance(end.code, int) else 1
+            now = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
+            changed = sorted(path for path, at in now.items() if before.get(path) != at)
+            before.update(now)
+            files = {str(path): content(path) for path in changed}
+            told = {"out": clean(out.getvalue()), "err": clean(err.getvalue())}
+            found.append({"command": command, "code": code, **told, "files": files})
+    return found
+
+
+def clean(text: str) -> str:
+    """A text without what differs from run to run."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|.*\r(?!\n)", "", text).replace(str(Path.cwd()), ".")
+    text = re.sub(r"/[\w./-]*/resources/", "resources/", text)
+    for pattern, instead in VOLATILE:
+        text = re.sub(pattern, instead, text)
+    if len(text) > LINE:
+        digest = hashlib.sha256(NUMBER.sub("#", text[LINE:]).encode()).hexdigest()[:16]
+        text = f"{text[:LINE]}\n… {digest}"
+    return text
+
+
+# --- what is in a file ----------------------------------------------------------------------------
+
+
+def content(path: Path) -> Any:
+    """What is compared of a file."""
+    kind = path.suffix
+    if kind == ".npy":
+        return sampled(np.load(path))
+    if kind == ".h5":
+        return hdf5(path)
+    if kind == ".safetensors":
+        from safetensors.torch import load_file
+
+        tensors = sorted(load_file(path).items())
+        return {name: sampled(one.float().numpy()) for name, one in tensors}
+    if kind in (".pdf", ".png"):
+        return {"text": printed(path), "picture": coarse(path)}
+    if kind in (".pt", ".bin", ".npz", ".lock", ".onnx"):
+        return "there"
+    return clean(path.read_text("utf-8", errors="replace"))
+
+
+def sampled(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Shape, kind, mean, size and 24 values spread over an array."""
+    flat = values.ravel()
+    some = flat[np.linspace(0, max(0, flat.size - 1), min(24, flat.size)).astype(int)]
+    found: dict[str, Any] = {"shape": list(values.shape), "kind": values.dtype.kind}
+    if values.dtype.kind in "fiub" and flat.size:
+        real = flat[np.isfinite(flat)].astype(float)
+        found["mean"] = float(real.mean()) if real.size else 0.0
+        found["size"] = float(np.abs(real).mean()) if real.size else 0.0
+        return found | {"some": [float(one) for one in some]}
+    return found | {"some": [clean(str(one))[:200] for one in some]}
+
+
+def hdf5(path: Path) -> dict[str, Any]:
+    """Every dataset and attribute by name."""
+    import h5py
+
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+
+        def visit(name: str, one: Any) -> None:
+            if name.split("/")[-1] in UNSTABLE:
+                return
+            said = {k: v for k, v in one.attrs.items() if k not in UNSTABLE}
+            found[name] = {k: _plain(v) for k, v in sorted(said.items())}
+            if isinstance(one, h5py.Dataset):
+                found[name]["values"] = sampled(np.asarray(one[...]))
+
+        visit("/", file)
+        file.visititems(visit)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return sampled(value) if isinstance(value, np.ndarray) else clean(str(value))
+
+
+def printed(path: Path) -> str:
+    """The words of a figure."""
+    if path.suffix != ".pdf":
+        return ""
+    done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True)
+    return clean(" ".join(done.stdout.split()))
+
+
+def coarse(path: Path) -> list[float]:
+    """A figure's brightness in 16 x 16 parts, 0 to 255."""
+    from PIL import Image
+
+    if path.suffix == ".pdf":
+        done = subprocess.run(["pdftoppm", "-r", "40", "-gray", path], capture_output=True)
+        image = Image.open(io.BytesIO(done.stdout))
+    else:
+        image = Image.open(path).convert("L")
+    small = np.asarray(image.resize((16, 16), Image.Resampling.BOX), float)
+    return [round(float(one), 1) for one in small.ravel()]
+
+
+# --- what differs ---------------------------------------------------------------------------------
+
+
+def differences(old: Any, new: Any, tolerance: float, place: str = "") -> list[str]:
+    """Where two outputs differ, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = [f"{place}: {one} is gone" for one in old if one not in new]
+        found += [f"{place}: {one} is new" for one in new if one not in old]
+        for key in old:
+            if key in new:
+                far = 8.0 if key == "picture" else tolerance
+                found += differences(old[key], new[key], far, f"{place}/{key}")
+        return found
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+        return [one for a, b in pairs for one in differences(a, b, tolerance, place)][:3]
+    if isinstance(old, float) and isinstance(new, float):
+        good = abs(old - new) <= tolerance * max(1.0, abs(old)) or old == new or old != old
+        return [] if good else [f"{place}: {old!r} is {new!r}"]
+    if isinstance(old, str) and isinstance(new, str):
+        return worded(old, new, tolerance, place)
+    return [] if old == new else [f"{place}: {old!r:.80} is {new!r:.80}"]
+
+
+def worded(old: str, new: str, tolerance: float, place: str) -> list[str]:
+    """Where two texts differ: their words, or a number by more than its last digit or tolerance."""
+    lines = list(zip(old.split("\n"), new.split("\n"), strict=False))
+    if len(old.split("\n")) != len(new.split("\n")):
+        return [f"{place}: {old!r:.200} is {new!r:.200}"]
+    for a, b in lines:
+        if NUMBER.sub("#", a) != NUMBER.sub("#", b):
+            return [f"{place}: {a!r:.160} is {b!r:.160}"]
+        for one, other in zip(NUMBER.findall(a), NUMBER.findall(b), strict=True):
+            x, y = (float(word.replace(",", "").replace("−", "-")) for word in (one, other))
+            digits = len(one.partition(".")[2].partition("e")[0]) if "." in one else None
+            unit = 0.0 if digits is None else 1.01 * 10.0**-digits
+            if abs(x - y) > max(unit if digits and digits < 6 else 0.0, tolerance * max(1, abs(x))):
+                return [f"{place}: {one} is {other} in {a.strip()!r:.120}"]
+    return []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="blocks whose first line has this")
+    parser.add_argument("--record", action="store_true", help="keep what comes out")
+    options = parser.parse_args()
+    chosen = [one for one in blocks() if options.only in one[0]]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2, maxtasksperchild=1) as pool:
+        found = dict(zip((one[0] for one in chosen), pool.map(ran, chosen, 1), strict=True))
+    kept = json.loads(lzma.decompress(OUTPUTS.read_bytes())) if OUTPUTS.exists() else {}
+    count, wrong = 0, 0
+    for about, tolerance, _ in chosen:
+        old = {one["command"]: one for one in kept.get(about, ())}
+        for new in found[about]:
+            count += 1
+            before = old.get(new["command"])
+            same = [] if before is not None else ["it was never recorded"]
+            same = same or differences(before, new, tolerance)
+            if same and not options.record:
+                wrong += 1
+                print(f"hgviz {new['command']}\n    " + "\n    ".join(same[:4]), flush=True)
+    if options.record:
+        kept = {about: found.get(about) or kept.get(about, []) for about, _, _ in blocks()}
+        OUTPUTS.write_bytes(lzma.compress(json.dumps(kept).encode()))
+        print(f"{count} commands kept in {OUTPUTS.name}, {OUTPUTS.stat().st_size / 1e3:.0f} kB")
+        return 0
+    print(f"{count} commands, {wrong} with another outcome than before")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
