@@ -1,6 +1,7 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
 # make golden what 197 command lines print and write, beside what they did before: a minute
+# make mutants 120 small faults, each with the test that has to notice it
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
@@ -24,7 +25,10 @@ RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
 golden: $(READY)
 	$(BIN)/python -m tests.golden.run
 
-.PHONY: golden run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants.run
+
+.PHONY: golden mutants run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -44,6 +48,7 @@ bench-all: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/budget.py
 
 types: $(READY)
 	$(BIN)/mypy

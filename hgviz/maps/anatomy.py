@@ -12,7 +12,7 @@ from hgviz.activations import ACTIVATIONS, NORM_EPSILON, Activation
 from hgviz.core import Step, Task
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.relative import Distances, distances_of
-from hgviz.maps.rule import Factors, Rule, plain
+from hgviz.maps.rule import Diagonals, Factors, Rule, plain
 
 BLOCK = 4096  # keys that are multiplied at a time
 
@@ -249,6 +249,8 @@ def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[S
     if query.far is not None:
         left, right = query.far_names
         title, says = right, "What the distance from the centre takes away, by its square"
+        if isinstance(query.rule.relative, Diagonals):
+            says = "What the model adds for the distance of the two"
         if left != "1":
             title = f"({left})·{right}"
             says = "The query with the bias v, times what stands for the distance, added up"
@@ -256,6 +258,9 @@ def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[S
         products = products + positions
     scores = products * scale
     says = f"What is added up, times {scale:.6g}: the score before the mask"
+    if (cap := query.rule.softcap) is not None:
+        scores = np.tanh(scores / cap) * cap
+        says = f"What is added up, times {scale:.6g}, capped: {cap:g} tanh(s / {cap:g})"
     stages.append(Stage("score", "Score", says, scores))
     return stages, scores
 

@@ -129,7 +129,8 @@ class LazyMap(Tiled):
         columns = range(run.start * TILE, last.stop)
         block = self.operands.queries(place, i, rows)
         scores = _room.take((len(rows), len(columns)), self.operands.dtype)
-        whole = block.plain and self._exists(rows, columns) is True
+        plain = block.plain and self._rule.softcap is None
+        whole = plain and self._exists(rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
             target = scores[:, at * TILE : (at + 1) * TILE]
@@ -220,6 +221,10 @@ class LazyMap(Tiled):
             tile += self.operands.by_distance(place, block.position, rows, columns)
         if block.factor is not None:
             tile *= block.factor
+        if (cap := self._rule.softcap) is not None:
+            tile /= cap
+            np.tanh(tile, out=tile)
+            tile *= cap
         dropped = self._dropped(place, tile, block.least, rows, columns)
         hidden = [] if dropped is None else [dropped]
         if exists is None:
@@ -267,7 +272,7 @@ class LazyMap(Tiled):
                     for one in (rows, columns))  # fmt: skip
             return ~rule.sees(i, j)
 
-        if rule.windowed or rule.keep is not None:
+        if not rule.whole or rule.keep is not None:
             return made()
         # along the diagonal it is the same for all
         apart = rows.start * rule.stride_q - columns.start * rule.stride_k

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps.cache import Cache
 from hgviz.maps.relative import distances_of
-from hgviz.maps.rule import Factors, plain
+from hgviz.maps.rule import Factors, Grouped, plain
 
 _READY = Cache(64 << 20)  # of all maps together
 _RIDING = 2  # the columns of the product that add a row's shift, one for each of its parts
@@ -82,7 +82,9 @@ class Operands:
             ready[:-_RIDING] = k
             return ready
 
-        return _READY.get((self.number, place, "k", j), made)
+        k = self._factors.k
+        shared = k.group(place) if isinstance(k, Grouped) else place
+        return _READY.get((self.number, shared, "k", j), made)
 
     def by_distance(
         self, place: int, position: NDArray[Any], rows: range, columns: range
@@ -102,7 +104,7 @@ class Operands:
         whole tile would, for a tenth of the time. Not where something is done to scores between.
         """
         rule, scale = self._rule, self._rule.scale_of(place)
-        between = (rule.norms[place], rule.relative, self._factors.threshold)
+        between = (rule.norms[place], rule.relative, rule.softcap, self._factors.threshold)
         lse = self._acts[place].statistic == "lse"
         return lse and abs(frexp(scale)[0]) == 0.5 and all(one is None for one in between)
 

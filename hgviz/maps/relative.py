@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from hgviz.maps.rule import Relative, Rule, plain
+from hgviz.maps.rule import Diagonals, Relative, Rule, plain
 
 Array = NDArray[Any]
 
@@ -97,14 +97,8 @@ class Sinusoids(Distances):
         return band.astype(self.dtype)
 
 
-class Parabolas(Distances):
-    """Quadratic ones: every query meets the same number, which depends on the distance alone."""
-
-    names = "q", "k", "1", "−a(δ−c)²"
-
-    def __init__(self, rule: Rule, curve: Array, dtype: type[Any]) -> None:
-        super().__init__(rule, dtype)
-        self.curve = curve
+class ByDistance(Distances):
+    """Every query meets the same number, which depends on the distance alone."""
 
     def to_keys(self, place: int, q: Array) -> Array:
         """q"""
@@ -114,6 +108,22 @@ class Parabolas(Distances):
         """1"""
         return np.ones((len(q), 1), self.dtype)
 
+    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
+        """The same number at a distance in every row, times what that row has for it."""
+        each = np.broadcast_to(band[:, 0], (rows, len(band)))
+        found: Array = self.skewed(each, rows, columns) * position
+        return found
+
+
+class Parabolas(ByDistance):
+    """Quadratic ones."""
+
+    names = "q", "k", "1", "−a(δ−c)²"
+
+    def __init__(self, rule: Rule, curve: Array, dtype: type[Any]) -> None:
+        super().__init__(rule, dtype)
+        self.curve = curve
+
     def keys(self, place: int, lowest: int, count: int) -> Array:
         """-a (delta - c)^2 of a band, (count, 1)."""
         a, c = plain(self.curve[place], np.float64)
@@ -121,10 +131,24 @@ class Parabolas(Distances):
         found: Array = -a * (delta - c) ** 2
         return found.astype(self.dtype)
 
-    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
-        """The same number at a distance in every row, times what that row has for it."""
-        each = np.broadcast_to(band[:, 0], (rows, len(band)))
-        found: Array = self.skewed(each, rows, columns) * position
+
+class Biases(ByDistance):
+    """Those that are given one by one; beyond the last they are 0, where no cell is."""
+
+    names = "q", "k", "1", "b(δ)"
+
+    def __init__(self, rule: Rule, given: Diagonals, dtype: type[Any]) -> None:
+        super().__init__(rule, dtype)
+        self.given = given
+
+    def keys(self, place: int, lowest: int, count: int) -> Array:
+        """b(delta) of a band, (count, 1)."""
+        first, size = lowest - self.given.lowest, self.given.values.shape[1]
+        start, stop = max(0, first), max(0, min(first + count, size))
+        found = np.zeros((count, 1), self.dtype)
+        if stop > start:
+            known = plain(self.given.values[place, start:stop], self.dtype)
+            found[start - first : stop - first, 0] = known
         return found
 
 
@@ -135,6 +159,8 @@ def distances_of(rule: Rule, dtype: type[Any]) -> Distances | None:
         return None
     if isinstance(one, Relative):
         return Sinusoids(rule, one, dtype)
+    if isinstance(one, Diagonals):
+        return Biases(rule, one, dtype)
     return Parabolas(rule, one.curve, dtype)
 
 

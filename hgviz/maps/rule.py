@@ -43,6 +43,43 @@ class Quadratic:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagonals:
+    """A bias by distance: score = [q.k + values[h, delta - lowest]] * scale, delta = j - i.
+
+    values (heads, distances), from the distance lowest on: what ALiBi (Press et al. 2022, eq. 1)
+    and the buckets of T5 (Raffel et al. 2020, 2.1) add, over scale; in layers of one stride.
+    Heads that weigh features of q and k have none of these.
+    """
+
+    values: NDArray[Any]
+    lowest: int
+
+
+Distance = Relative | Quadratic | Diagonals
+
+
+class Grouped:
+    """Keys (groups, keys, d_head) that several heads share, read as (heads, keys, d_head): head h
+    has those of group h groups // heads (Ainslie et al. 2023, 2.2)."""
+
+    def __init__(self, stored: Any, heads: int) -> None:
+        self.stored, self.each = stored, heads // int(stored.shape[0])
+        self.shape: tuple[int, ...] = (heads, *stored.shape[1:])
+        self.dtype = stored.dtype
+
+    def group(self, place: int) -> int:
+        """The group of the head at a place."""
+        return place // self.each
+
+    def __getitem__(self, at: Any) -> NDArray[Any]:
+        if isinstance(at, tuple):
+            found: NDArray[Any] = self.stored[self.group(at[0]), *at[1:]]
+            return found
+        whole = np.asarray(self.stored[...]) if at is Ellipsis else self.stored[self.group(at)]
+        return np.repeat(whole, self.each, axis=0) if at is Ellipsis else whole
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """How scores become weights in one layer.
 
@@ -54,6 +91,11 @@ class Rule:
     max(stride_q, stride_k) tokens. keep (keys,) is False for padded keys, None when all are real.
     empty_rows: what a row without any key reads, zeros or the uniform row of the packages that
     mask by a large negative number (over its window, or over all keys, future ones too).
+
+    Of layers of one stride: band (behind, ahead), so many columns before and after its own a row
+    sees; chunk: only columns of its own chunk of so many. softcap: a score s becomes c tanh(s / c),
+    after scale and before all else (Gemma Team 2024, 2). sinks (heads,): a logit of each head that
+    takes part in the sum of every row and has no column (Xiao et al. 2024).
     """
 
     scale: float
@@ -65,8 +107,12 @@ class Rule:
     windowed: bool = False
     empty_rows: Literal["zeros", "uniform"] = "zeros"
     keep: NDArray[np.bool_] | None = None
-    relative: Relative | Quadratic | None = None
+    relative: Distance | None = None
     top_k: int | None = None
+    band: tuple[int, int] | None = None
+    chunk: int | None = None
+    softcap: float | None = None
+    sinks: NDArray[Any] | None = None
 
     def scale_of(self, place: int) -> float:
         """What multiplies q.k of the head stored at a place: 1 for features of q and k."""
@@ -86,7 +132,14 @@ class Rule:
     def only(self, places: tuple[int, ...]) -> Rule:
         """The rule of some heads; relative terms are theirs already."""
         names = tuple(self.activations[place] for place in places)
-        return replace(self, activations=names, norms=tuple(self.norms[place] for place in places))
+        norms = tuple(self.norms[place] for place in places)
+        sinks = None if self.sinks is None else self.sinks[list(places)]
+        return replace(self, activations=names, norms=norms, sinks=sinks)
+
+    @property
+    def whole(self) -> bool:
+        """Whether rows see all keys, or all up to their own, but for those that are not kept."""
+        return not self.windowed and self.band is None and self.chunk is None
 
     def window(self, row: int, keys: int) -> tuple[int, int]:
         """The columns (first, stop) of a row's window; all keys where there are no windows."""
@@ -105,20 +158,34 @@ class Rule:
         first, stop = self.window(row, keys)
         if self.causal:
             stop = min(stop, -(-(row + 1) * self.stride_q // self.stride_k))
-        return first, stop
+        if self.band is not None:
+            behind, ahead = self.band
+            first, stop = max(first, row - behind), min(stop, row + ahead + 1)
+        if self.chunk is not None:
+            start = row // self.chunk * self.chunk
+            first, stop = max(first, start), min(stop, start + self.chunk)
+        return min(first, keys), stop
 
-    def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """bool (rows, columns): the cells that exist, for given row and column numbers."""
+    def allows(self, rows: Any, columns: Any) -> Any:
+        """bool (rows, columns): the cells that exist if all keys are real, for row and column
+        numbers that are arrays of numpy or tensors."""
         i, j = rows[:, None] * self.stride_q, columns[None, :] * self.stride_k
-        seen = np.ones((len(rows), len(columns)), bool)
+        seen = (i >= 0) & (j >= 0)
         if self.causal:
             seen &= j < i + self.stride_q
         if self.windowed:
             group = max(self.stride_q, self.stride_k)
             seen &= i // group == j // group
-        if self.keep is not None:
-            seen &= self.keep[columns]
+        if self.band is not None:
+            seen &= (i - self.band[0] <= j) & (j <= i + self.band[1])
+        if self.chunk is not None:
+            seen &= i // self.chunk == j // self.chunk
         return seen
+
+    def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+        """bool (rows, columns): the cells that exist, for given row and column numbers."""
+        seen: NDArray[np.bool_] = self.allows(rows, columns)
+        return seen if self.keep is None else seen & self.keep[columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +193,11 @@ class Factors:
     """What a layer attended with: everything needed to compute any tile of its maps.
 
     q (heads, queries, d_head), k (heads, keys, d_head): the operands of the product, in the dtype
-    the model computed in, after rotation and as features where these are weighed. stat (heads,
-    queries) float32 or, settled, float64: log-sum-exp of the scaled scores for softmax (+inf for a
-    row without keys), the row norm for l2, the sum of the scores for linear attention, 0 where
-    none is needed. proof_rows (rows,) and proof_values (heads, rows, keys) float32: rows recomputed
-    in float64 by the program that made the capture.
+    the model computed in, after rotation and as features where these are weighed; k may be Grouped.
+    stat (heads, queries) float32 or, settled, float64: log-sum-exp of the scaled scores and sinks
+    for softmax (+inf for a row without keys), the row norm for l2, the sum of the scores for linear
+    attention, 0 where none is needed. proof_rows (rows,) and proof_values (heads, rows, keys)
+    float32: rows recomputed in float64 by the program that made the capture.
 
     norm (heads, queries): the row norms of heads whose stat is another number already. threshold
     (heads, queries): scaled scores below it weigh nothing, for activations that are no softmax
@@ -143,7 +210,7 @@ class Factors:
     """
 
     q: NDArray[Any]
-    k: NDArray[Any]
+    k: NDArray[Any] | Grouped
     stat: NDArray[Any]
     rule: Rule
     proof_rows: NDArray[Any]
@@ -163,4 +230,7 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
 
 
-__all__ = ["Factors", "Norm", "Quadratic", "Relative", "Rule", "plain", "replace"]
+__all__ = [
+    "Diagonals", "Distance", "Factors", "Grouped", "Norm", "Quadratic", "Relative", "Rule", "plain",
+    "replace",
+]  # fmt: skip

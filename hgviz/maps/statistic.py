@@ -42,6 +42,15 @@ def settled(factors: Factors, rounded: float | None = None, totals: Totals = tot
     return replace(factors, stat=stat)
 
 
+def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
+    """Log-sum-exps of the scores of a head (queries,), with its sink among them."""
+    if rule.sinks is None:
+        return stat
+    good = np.isfinite(stat)
+    sink = float(rule.sinks[place])
+    return np.where(good, np.logaddexp(np.where(good, stat, 0.0), sink), stat)
+
+
 def measured(factors: Factors) -> Factors:
     """The same factors with the statistics and norms of their rows, whatever was there; not of
     topk. One pass over the tiles, two where scores are normalised before they are summed.
@@ -59,7 +68,7 @@ def measured(factors: Factors) -> Factors:
             (stat if kind == "none" else norm)[place] = found
         normal = replace(factors, stat=stat, norm=norm)
         if kind == "lse":
-            stat[place] = log_sums(LazyMap(normal, heads), place)
+            stat[place] = with_sink(log_sums(LazyMap(normal, heads), place), rule, place)
         elif kind == "sum":
             stat[place] = settled_row(normal, place, totals(LazyMap(normal, heads), place))
     return replace(factors, stat=stat, norm=norm if both else None)
@@ -83,6 +92,7 @@ def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDA
     kind = ACTIVATIONS[factors.rule.activations[place]]
     if kind.statistic == "lse":
         stat[good] += np.log(total[good])
+        stat[good] = with_sink(stat[good], factors.rule, place)
     elif kind.statistic == "sum":  # a row sums to S / (S + epsilon), S the sum in the tiles
         stat[good] = total[good] * (stat[good] + kind.epsilon)
     return stat
@@ -95,7 +105,7 @@ def _doubtful(factors: Factors, place: int, rounded: float) -> NDArray[np.bool_]
     """
     rule = factors.rule
     kind = ACTIVATIONS[rule.activations[place]]
-    more = rule.norms[place], rule.relative, kind.of_keys
+    more = rule.norms[place], rule.relative, kind.of_keys, rule.sinks, rule.softcap
     if kind.statistic != "lse" or any(one is not None for one in more):
         return None
     q, k = (np.linalg.norm(plain(one[place], np.float32), axis=1) for one in (factors.q, factors.k))

@@ -49,7 +49,7 @@ def attend(
     tap: Callable[[Factors], None] | None = None,
     maps: Callable[[Weights], None] | None = None,
 ) -> Tensor:
-    """Context (B, H, Q, D) of q (B, H, Q, D) over k, v (B, H, K, D).
+    """Context (B, H, Q, D) of q (B, H, Q, D) over k, v (B, G, K, D), G groups of heads or all H.
 
     rule says scale, activation and norm per head, and which keys a query sees; keep (B, K) is
     False for padded keys; off lists the positions of heads whose context is set to zero; tap is
@@ -57,6 +57,9 @@ def attend(
     text at a time).
     """
     sums: Sums | None = None if tap is None else {}
+    groups = k.shape[1] if k.shape[1] < q.shape[1] else 0
+    if groups:
+        k, v = (one.repeat_interleave(q.shape[1] // groups, dim=1) for one in (k, v))
     if maps is not None:
         context, found = attend_by_maps(q, k, v, rule, keep, relative)
         maps(found)
@@ -65,7 +68,7 @@ def attend(
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)
     if tap is not None:
-        tap(factors(q, k, rule, keep, relative, sums))
+        tap(factors(q, k, rule, keep, relative, sums, groups if len(rule.alike()) == 1 else 0))
     if off:
         context = context.index_fill(1, torch.tensor(sorted(off), device=q.device), 0.0)
     return context
@@ -119,6 +122,9 @@ def _attend(
 
 def _empty(rule: Rule, queries: int, keep: Tensor) -> Tensor:
     """bool (B, 1, Q, 1): the rows that see no key."""
+    if rule.band is not None or rule.chunk is not None:
+        rows, keys = (torch.arange(n, device=keep.device) for n in (queries, keep.shape[-1]))
+        return ~visible(rule, rows, keys, keep).any(-1, keepdim=True)
     if not rule.causal:
         return ~keep.any(-1)[:, None, None, None]
     ends = torch.arange(1, queries + 1, device=keep.device) * rule.stride_q
@@ -133,7 +139,8 @@ Form = Callable[[Alike, Tensor, Tensor | None], Tensor]
 
 def _form(one: Alike, v: Tensor) -> Form:
     # of keys that are wider than values the fused kernel of a CPU would hold whole maps
-    if one.norm is None and one.activation == "softmax" and one.q.shape[-1] == v.shape[-1]:
+    plain = one.norm is None and one.rule.softcap is None and one.rule.sinks is None
+    if plain and one.activation == "softmax" and one.q.shape[-1] == v.shape[-1]:
         return _fused
     if one.norm is None and ACTIVATIONS[one.activation].features is not None:
         return _linear
@@ -154,9 +161,7 @@ def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
 
 
 def _weighed_block(one: Alike, v: Tensor, keep: Tensor | None, rows: Tensor, reach: int) -> Tensor:
-    scores, seen = scored(one, rows, keep, reach)
-    weights = weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
-    return weights @ v[..., :reach, :]
+    return one.weigh(*scored(one, rows, keep, reach)) @ v[..., :reach, :]
 
 
 def _many(one: Alike) -> bool:
@@ -276,6 +281,8 @@ def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def _whole(one: Alike, keep: Tensor | None) -> bool:
     """Whether the fused kernel knows the mask itself."""
     square = one.rule.stride_q == one.rule.stride_k and one.q.shape[-2] == one.k.shape[-2]
+    if not one.rule.whole:
+        return False
     return keep is None and one.relative is None and (square or not one.rule.causal)
 
 

@@ -15,7 +15,7 @@ from hgviz.maps.rule import Rule
 from hgviz.models.devices import free_memory
 from hgviz.models.positions import Bias
 from hgviz.models.tap import filled, to_numpy
-from hgviz.models.weighing import Alike, alike, in_order, scored, weigh
+from hgviz.models.weighing import Alike, alike, in_order, scored
 
 CELLS = 1 << 20  # of all heads, weighed at a time
 
@@ -65,8 +65,7 @@ def attend_by_maps(
 
 
 def _weights(one: Alike, rows: Tensor, keep: Tensor | None) -> Tensor:
-    scores, seen = scored(one, rows, keep)
-    return weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0))
+    return one.weigh(*scored(one, rows, keep))
 
 
 def _require_room(shape: tuple[int, ...], itemsize: int) -> None:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.maps.rule import Quadratic, Relative, Rule
+from hgviz.maps.rule import Diagonals, Distance, Quadratic, Relative, Rule
 
 
 class Bias(ABC):
@@ -40,7 +40,7 @@ class Bias(ABC):
         """What they meet there, (H, n, E), for distances (n,)."""
 
     @abstractmethod
-    def kept(self, change: Callable[[Tensor], NDArray[Any]]) -> Relative | Quadratic:
+    def kept(self, change: Callable[[Tensor], NDArray[Any]]) -> Distance:
         """The same as a capture keeps it; change makes an array of a tensor."""
 
 
@@ -110,6 +110,36 @@ class Parabolas(Bias):
         return Quadratic(change(self.curve))
 
 
+@dataclass(frozen=True, slots=True)
+class Biases(Bias):
+    """A bias by distance; values (H, distances) and source as hgviz.maps.Diagonals."""
+
+    values: Tensor
+    lowest: int
+    unit: int = 1
+
+    def each(self, change: Callable[[Tensor], Any]) -> Self:
+        """The same with every tensor changed."""
+        return type(self)(change(self.values), self.lowest)
+
+    def to_keys(self, q: Tensor) -> Tensor:
+        """q"""
+        return q
+
+    def to_distances(self, q: Tensor) -> Tensor:
+        """1"""
+        return torch.ones_like(q[..., :1])
+
+    def keys(self, deltas: Tensor) -> Tensor:
+        """The bias of each distance"""
+        last = self.values.shape[1] - 1
+        return self.values[:, (deltas.long() - self.lowest).clamp(0, last), None]
+
+    def kept(self, change: Callable[[Tensor], NDArray[Any]]) -> Diagonals:
+        """The same as a capture keeps it."""
+        return Diagonals(change(self.values), self.lowest)
+
+
 class Quadratics(nn.Module):
     """Quadratic positions that are learnt: each head looks around a centre, as wide as it is.
 
@@ -132,8 +162,10 @@ class Quadratics(nn.Module):
         return Parabolas(torch.stack([alpha / scale, self.centre], -1))
 
 
-def bias_of(kept: Relative | Quadratic, change: Callable[[NDArray[Any]], Tensor]) -> Bias:
+def bias_of(kept: Distance, change: Callable[[NDArray[Any]], Tensor]) -> Bias:
     """The terms that a capture kept, as tensors."""
+    if isinstance(kept, Diagonals):
+        return Biases(change(kept.values), kept.lowest)
     if isinstance(kept, Quadratic):
         return Parabolas(change(kept.curve))
     parts = (kept.weight, kept.bias, kept.content, kept.position)

@@ -19,7 +19,7 @@ from torch import Tensor
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Floats
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.rule import plain
+from hgviz.maps.rule import Diagonals, plain
 from hgviz.maps.statistic import HARMLESS, ROUNDED, Totals
 from hgviz.maps.survey import (
     Survey,
@@ -74,7 +74,9 @@ def _for_device(maps: Tiled, place: int, device: str) -> TypeGuard[LazyMap]:
     """Whether a head is large, its weights exp(score - statistic), in numbers that a device has."""
     if not isinstance(maps, LazyMap) or maps.shape[1] * maps.shape[2] < LEAST:
         return False
-    norm, known = maps.factors.rule.norms[place], device != "mps" or maps.factors.dtype != "float64"
+    rule = maps.factors.rule
+    norm, known = rule.norms[place], device != "mps" or maps.factors.dtype != "float64"
+    known = known and rule.softcap is None and not isinstance(rule.relative, Diagonals)
     return known and norm is None and maps.by_softmax(place) and maps.weighs_all(place)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.maps.rule import Factors, Rule
+from hgviz.maps.rule import Factors, Grouped, Rule
 from hgviz.models.positions import Bias
 from hgviz.models.weighing import (
     Alike,
@@ -46,10 +46,12 @@ def factors(
     keep: Tensor | None,
     relative: Bias | None,
     sums: Sums | None = None,
+    groups: int = 0,
 ) -> Factors:
     """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D).
 
-    sums: what is known of heads already, which saves a pass over their scores.
+    sums: what is known of heads already, which saves a pass over their scores. groups: of how many
+    heads one after another keys are the same; they are kept once. 0: of none.
     """
     if len(q) != 1:
         raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
@@ -65,7 +67,8 @@ def factors(
         in_order(rule, [getattr(one, name) for one in kinds]) if kinds else whole
         for name, whole in (("q", q), ("k", k))
     )
-    operands = [to_numpy(one[0]) for one in heads]
+    left, right = (one[0] for one in heads)
+    operands = [to_numpy(left), to_numpy(right[:: len(right) // groups] if groups else right)]
     proof = _proof(found, kinds, rule, keep, at) if kinds else k.new_zeros(0, len(rows), k.shape[2])
     complete = replace(
         rule,
@@ -74,7 +77,7 @@ def factors(
     )
     return Factors(
         q=operands[0],
-        k=operands[1],
+        k=Grouped(operands[1], len(operands[0])) if groups else operands[1],
         stat=to_numpy(found.stat),
         rule=complete,
         proof_rows=rows,
@@ -159,7 +162,9 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
                 found.norm[at] = length
             scores = normalised(scores, one.norm)
         if statistic == "lse":
-            stat = torch.where(seen.any(-1), log_sum(scores, seen)[..., 0], torch.inf)
+            stat = log_sum(scores, seen)
+            stat = stat if one.sinks is None else torch.logaddexp(stat, one.sinks.to(stat))
+            stat = torch.where(seen.any(-1), stat[..., 0], torch.inf)
             found.stat[at] = stat.float()
         elif statistic == "sum":
             power = ACTIVATIONS[one.activation].power
@@ -194,7 +199,7 @@ def _proof(
                 seen, all_keys = seen & _chosen(found, one, scores, rows), scores.shape[-1]
             if one.norm is not None:
                 scores = normalised(scores, one.norm)
-            weights = weigh(scores, seen, one.activation, None, all_keys)
+            weights = weigh(scores, seen, one.activation, None, all_keys, one.sinks)
             parts[one.places[0]] = weights[0].float()
     proof = torch.cat([parts[place] for place in sorted(parts)])
     return filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof

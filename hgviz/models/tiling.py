@@ -99,7 +99,9 @@ class _Reader:
         factors = maps.factors
         large = maps.shape[1] * maps.shape[2] >= surveying.LEAST
         known = self._device != "mps" or factors.dtype != "float64"
-        plain = factors.rule.relative is None and not maps.fills
+        rule = factors.rule
+        plain = rule.relative is None and rule.softcap is None and not maps.fills
+        plain = plain and rule.band is None and rule.chunk is None
         return large and known and plain and maps.weighs_all(place)
 
     def _read(

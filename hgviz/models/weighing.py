@@ -32,6 +32,7 @@ def weigh(
     activation: str,
     norm: Norm = None,
     k: int | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """Weights (..., q, k) of scaled scores (..., q, k); of phi(q) . phi(k) for "linear".
 
@@ -40,6 +41,7 @@ def weigh(
     "l2-literal" adds the 1e-9 after the division, as the line ymish was published with.
     k: only the k largest scores of a row keep their weight, ties with the last one too; with
     activations that are no softmax the k largest by magnitude (models.md B.6). topk needs it.
+    sinks: (..., 1, 1), logits that take part in the sum of each row of a softmax and have no key.
     Raises HgvizError for an unknown activation or norm, a k below 1, and topk without k.
     """
     if activation not in ACTIVATIONS:
@@ -60,6 +62,7 @@ def weigh(
     stat = None
     if row.statistic == "lse":
         stat = log_sum(scores, chosen)
+        stat = stat if sinks is None else torch.logaddexp(stat, sinks.to(stat))
         scores = scores.masked_fill(~chosen, -torch.inf)  # exp(0 - stat) may be too large
     elif row.statistic == "sum":
         stat = (torch.where(chosen, scores, 0.0) ** row.power).sum(-1, keepdim=True)
@@ -138,6 +141,18 @@ class Alike:
         """The norm they share."""
         return self.rule.norms[0]
 
+    @property
+    def sinks(self) -> Tensor | None:
+        """(h, 1, 1) A logit of each that no key has."""
+        if self.rule.sinks is None:
+            return None
+        return torch.as_tensor(self.rule.sinks, device=self.q.device)[:, None, None]
+
+    def weigh(self, scores: Tensor, seen: Tensor) -> Tensor:
+        """Their weights (B, h, rows, keys) of scaled scores."""
+        k = self.rule.top_k_of(0)
+        return weigh(scores, seen, self.activation, self.norm, k, self.sinks)
+
 
 def alike(q: Tensor, k: Tensor, rule: Rule, relative: Bias | None = None) -> Iterator[Alike]:
     """The heads of a layer, sorted by kind; queries and keys are features where these are weighed.
@@ -188,15 +203,7 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
 
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
     """bool (B or 1, 1, rows, columns): the cells that exist, by the numbers of both."""
-    i, j = rows[:, None] * rule.stride_q, columns[None, :] * rule.stride_k
-    shape = rows.shape[0], columns.shape[0]  # len() would fix a graph to one length
-    seen = torch.ones(shape, dtype=torch.bool, device=rows.device)
-    if rule.causal:
-        seen &= j < i + rule.stride_q
-    if rule.windowed:
-        group = max(rule.stride_q, rule.stride_k)
-        seen &= i // group == j // group
-    seen = seen[None, None]
+    seen: Tensor = rule.allows(rows, columns)[None, None]
     return seen if keep is None else seen & keep[:, None, None, columns]
 
 
@@ -214,7 +221,10 @@ def scored(
     if one.distances is not None:
         scores = scores + one.distances.scores(q, rows, keys)
     columns = torch.arange(keys, device=q.device)
-    return scores * one.rule.scale_of(0), visible(one.rule, rows, columns, keep)
+    scores = scores * one.rule.scale_of(0)
+    if (cap := one.rule.softcap) is not None:
+        scores = (scores / cap).tanh() * cap
+    return scores, visible(one.rule, rows, columns, keep)
 
 
 def weights(
@@ -229,6 +239,5 @@ def weights(
     rows = torch.arange(q.shape[-2], device=q.device) if rows is None else rows
     parts = []
     for one in alike(q, k, rule, relative):
-        scores, seen = scored(one, rows, keep)
-        parts.append(weigh(scores, seen, one.activation, one.norm, one.rule.top_k_of(0)))
+        parts.append(one.weigh(*scored(one, rows, keep)))
     return in_order(rule, parts) if parts else q.new_zeros(len(q), 0, len(rows), k.shape[-2])

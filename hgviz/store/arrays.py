@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import h5py
@@ -63,7 +63,7 @@ def run_checksums(values: NDArray[Any]) -> list[int]:
 class Checksums:
     """The crc32 of each head over some datasets, compared once, when the head is first read."""
 
-    def __init__(self, datasets: list[h5py.Dataset], expected: tuple[int, ...]) -> None:
+    def __init__(self, datasets: Sequence[Any], expected: tuple[int, ...]) -> None:
         self._datasets, self._expected = datasets, expected
         self._good: set[int] = set()
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
-from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, Relative, Summary
+from hgviz.maps import DenseMap, Diagonals, Factors, LazyMap, Quadratic, Relative, Summary
 from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import overviews, schema
@@ -131,7 +131,13 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
         store(group, "kept", np.asarray(factors.kept[...], "<i4").reshape(-1, 3), axis=0)
     if rule.keep is not None:
         store(group, "keep", np.asarray(rule.keep, "u1"))
-    if rule.relative is not None:
+    if rule.sinks is not None:
+        store(group, "sinks", np.asarray(rule.sinks))
+    if isinstance(rule.relative, Diagonals):
+        values = rule.relative.values
+        made = store_heads(group, "relative/diagonals", values, 1, crc, runs)
+        store_attributes(made, {"lowest": rule.relative.lowest})
+    elif rule.relative is not None:
         quadratic = isinstance(rule.relative, Quadratic)
         for name in ("curve",) if quadratic else ("weight", "bias", "content", "position"):
             values = getattr(rule.relative, name)
@@ -145,7 +151,8 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
         "causal": rule.causal, "windowed": rule.windowed, "empty_rows": rule.empty_rows,
         "activations": " ".join(rule.activations),
         "norms": " ".join(norm or "-" for norm in rule.norms),
-        **({} if rule.top_k is None else {"top_k": rule.top_k}),
+        **{name: value for name in ("top_k", "band", "chunk", "softcap")
+           if (value := getattr(rule, name)) is not None},
         "unit": rule.relative.unit if isinstance(rule.relative, Relative) else 1,
         "crc32": tuple(crc),
     }  # fmt: skip

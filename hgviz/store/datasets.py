@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.maps import Grouped
 from hgviz.store.arrays import run_checksums
 
 CHUNK_BYTES = 64 << 10
@@ -42,8 +43,10 @@ def store_heads(
     group: h5py.Group, name: str, values: Any, axis: int, crc: list[int], runs: list[list[int]]
 ) -> h5py.h5d.DatasetID:
     """(heads, rows, ...) head by head, cut along one axis; each head's checksum goes on in crc,
-    those of its runs of rows follow in runs.
+    those of its runs of rows follow in runs. Keys that heads share are kept once.
     """
+    each = values.each if isinstance(values, Grouped) else 1
+    values = values.stored if isinstance(values, Grouped) else values
     dtype = np.dtype(values.dtype).newbyteorder("<")
     small = int(np.prod(values.shape)) * dtype.itemsize <= CHUNK_BYTES
     if small:
@@ -54,8 +57,9 @@ def store_heads(
     for place in range(values.shape[0]):
         part = np.ascontiguousarray(values[place], dtype)
         (whole if small else target)[place] = part
-        crc[place] = zlib.crc32(part.data, crc[place])
-        runs[place] += run_checksums(part)
+        for head in range(place * each, (place + 1) * each):
+            crc[head] = zlib.crc32(part.data, crc[head])
+            runs[head] += run_checksums(part)
     return _whole(group, name, whole) if small else target.id
 
 

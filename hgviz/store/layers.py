@@ -11,9 +11,19 @@ import numpy as np
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer, Map
-from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, Relative, Rule, Summary
+from hgviz.maps import (
+    DenseMap,
+    Diagonals,
+    Factors,
+    Grouped,
+    LazyMap,
+    Quadratic,
+    Relative,
+    Rule,
+    Summary,
+)
 from hgviz.maps.pyramid import Pyramid
-from hgviz.maps.rule import Norm
+from hgviz.maps.rule import Distance, Norm
 from hgviz.maps.summary import THUMB, Histogram
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import RUN, Checksums, Packed, Stored, StoredRuns, Whole, checksum
@@ -31,13 +41,17 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         raise Refused(f"{group.name} is of the kind {kind!r:.40}, which this hgviz does not know")
     rows = schema.LAZY if kind == "lazy" else schema.DENSE
     if kind == "lazy" and has(group, "relative"):
-        quadratic = has(group, "relative/curve")
-        rows = {**rows, **(schema.QUADRATIC if quadratic else schema.RELATIVE)}
+        kinds = {"relative/curve": schema.QUADRATIC, "relative/diagonals": schema.DIAGONALS}
+        more = next((one for name, one in kinds.items() if has(group, name)), schema.RELATIVE)
+        rows = {**rows, **more}
     sizes = {"heads": len(layer.heads), "two": 2, "three": 3, "codes": schema.CODES}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
     data: Found = {name: one for name, one in found.items() if one is not None}
     if sizes.get("mixtures", 1) not in (1, sizes["heads"]):
         raise Refused(f"{group.name} has {sizes['mixtures']} mixtures for {sizes['heads']} heads")
+    groups = sizes.get("groups", sizes["heads"])
+    if (not groups) != (not sizes["heads"]) or (groups and sizes["heads"] % groups):
+        raise Refused(f"{group.name} has {groups} groups of keys for {sizes['heads']} heads")
     if sizes["queries"] < positions:
         raise Refused(f"{group.name} has {sizes['queries']} rows for {positions} positions")
     if max(sizes["thumb_rows"], sizes["thumb_columns"]) > THUMB:
@@ -74,12 +88,16 @@ def _factors(group: h5py.Group, data: Found, path: str, layer: Layer) -> Factors
     crc = attribute(group, "crc32", ())
     if len(crc) != len(layer.heads):
         raise Refused(f"{group.name} has {len(crc)} checksums for {len(layer.heads)} heads")
-    terms = [name for name in (*schema.RELATIVE, *schema.QUADRATIC) if name in data]
+    every = (*schema.RELATIVE, *schema.QUADRATIC, *schema.DIAGONALS)
+    terms = [name for name in every if name in data]
     summed = [*(name for name in schema.SUMMED if name in data), *terms]
     parts = _checked(group, data, path, summed, crc)
-    relative: Relative | Quadratic | None = None
+    relative: Distance | None = None
     if "relative/curve" in parts:
         relative = Quadratic(parts["relative/curve"])
+    elif "relative/diagonals" in parts:
+        lowest = attribute(data["relative/diagonals"], "lowest", 0)
+        relative = Diagonals(parts["relative/diagonals"], lowest)
     elif terms:
         weight, bias, content, position = (parts[name] for name in terms)
         backwards = attribute(group, "unit", 1) == -1  # since 1.5
@@ -107,17 +125,30 @@ def _checked(
     group: h5py.Group, data: Found, path: str, names: list[str], crc: tuple[int, ...]
 ) -> dict[str, Any]:
     """The factors, compared run by run where the file has checksums of runs, else head by head."""
+    heads, groups = len(crc), data["k"].shape[0]
+    each = heads // groups if groups else 1
     if "runs" not in data:
-        check = Checksums([data[name] for name in names], crc).check
-        return {name: Stored(data[name], path, check) for name in names}
+        whole = [
+            Grouped(data[name], heads) if name == "k" and groups else data[name] for name in names
+        ]
+        check = Checksums(whole, crc).check
+        found: dict[str, Any] = {name: Stored(data[name], path, check) for name in names}
+        if each > 1:
+            keys = Stored(data["k"], path, lambda place: check(place * each))
+            found["k"] = Grouped(keys, heads)
+        return found
     runs = numbers(data["runs"])
     ends = np.cumsum([-(-data[name].shape[1] // RUN) for name in names])
     if runs.shape[1] != ends[-1]:
         raise Refused(f"{group.name} has checksums of {runs.shape[1]} runs instead of {ends[-1]}")
     parts = np.split(runs, ends[:-1], axis=1)
-    return {
-        name: StoredRuns(data[name], path, part) for name, part in zip(names, parts, strict=True)
+    found = {
+        name: StoredRuns(data[name], path, part[::each] if name == "k" else part)
+        for name, part in zip(names, parts, strict=True)
     }
+    if each > 1:
+        found["k"] = Grouped(found["k"], heads)
+    return found
 
 
 def _whole(data: Found, name: str, path: str) -> Any:
@@ -129,13 +160,17 @@ def _list(kept: h5py.Dataset, path: str) -> Any:
 
 
 def _rule(
-    group: h5py.Group, layer: Layer, keep: Any, relative: Relative | Quadratic | None, data: Found
+    group: h5py.Group, layer: Layer, keep: Any, relative: Distance | None, data: Found
 ) -> Rule:
     scale, empty_rows = attribute(group, "scale", 0.0), attribute(group, "empty_rows", "")
     activations = tuple(attribute(group, "activations", "").split())
     norms = tuple(None if n == "-" else n for n in attribute(group, "norms", "").split())
+    band = attribute(group, "band", (0, 0)) if "band" in group.attrs else None
+    softcap = attribute(group, "softcap", 1.0) if "softcap" in group.attrs else None
     good = (
         math.isfinite(scale)
+        and (band is None or (len(band) == 2 and 0 <= min(band) <= max(band) < 1 << 31))
+        and (softcap is None or 0 < softcap < math.inf)
         and empty_rows in ("zeros", "uniform")
         and activations == layer.activations
         and len(norms) == len(layer.heads)
@@ -157,6 +192,10 @@ def _rule(
         keep=keep,
         relative=relative,
         top_k=_positive(group, "top_k") if "top_k" in group.attrs else None,
+        band=None if band is None else (band[0], band[1]),
+        chunk=_positive(group, "chunk") if "chunk" in group.attrs else None,
+        softcap=softcap,
+        sinks=numbers(data["sinks"]) if "sinks" in data else None,
     )
 
 

@@ -40,14 +40,18 @@ own for q, k and statistics (crc32) and for what is known of whole maps (summary
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
-for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), unit
-(relative positions; -1, since 1.5, for distances backwards), verify_max_abs (the largest difference
-between the proof rows and the tiles of the program that wrote the file), crc32 (one per head: over
-q, k, stat, norm, threshold and the relative terms of that head, in this order, those that are
-there), summary32 (the same over thumb, rowmax, entropy and hist; optional).
+for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), since
+1.6 and where there is such a thing band (behind, ahead: a row sees columns from i - behind to i +
+ahead), chunk (only those of its own chunk of so many) and softcap, unit (relative positions; -1,
+since 1.5, for distances backwards), verify_max_abs (the largest difference between the proof rows
+and the tiles of the program that wrote the file), crc32 (one per head: over q, k, stat, norm,
+threshold and the relative terms of that head, in this order, those that are there), summary32 (the
+same over thumb, rowmax, entropy and hist; optional).
 
     q  (heads, queries, d_head)      the operands of q . k, as the model computed them;
-    k  (heads, keys, d_head)         bfloat16 as its bits in uint16; attribute dtype names it;
+    k  (groups, keys, d_head)        bfloat16 as its bits in uint16; attribute dtype names it; head
+                                     h of H has the keys of group h groups // H, since 1.6 fewer
+                                     groups than heads;
                                      for linear attention phi(q) and phi(k), phi = elu + 1
     stat  (heads, queries) float64   (or float32) log-sum-exp of the scaled scores, +inf for a row
                                      without keys; their sum for linear attention, that of their
@@ -60,6 +64,11 @@ there), summary32 (the same over thumb, rowmax, entropy and hist; optional).
     keep  (keys,) uint8              0 for padded keys; optional
     relative/weight (heads, d_head, model), bias, content, position (heads, d_head)     optional
     relative/curve (heads, 2)        since 1.5, in place of these: quadratic positions; optional
+    relative/diagonals (heads, distances)    since 1.6, in place of these: what is added to q . k
+                                     by distance, from the distance on that its attribute lowest
+                                     names; optional
+    sinks (heads,)                   since 1.6, optional: a logit of each head that takes part in
+                                     stat and has no key
     runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
                                      that head's q, then k, and so on, in the order of crc32
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
@@ -87,7 +96,8 @@ at least the floor are kept within 2.8 %, signed ones within 5.6 %. Levels go fr
 the zoom of thumb.
 
 A cell of a lazy layer, row i and column j, is f((q_i . k_j) scale - stat_i) for softmax and topk,
-where f is exp, f((q_i . k_j) scale) for activations without norm, f((q_i . k_j) scale / (n_i +
+where f is exp (with softcap c the scaled score s is c tanh(s / c), before stat is taken), f((q_i .
+k_j) scale) for activations without norm, f((q_i . k_j) scale / (n_i +
 1e-9)) with norm l2, f((q_i . k_j) scale / n_i + 1e-9) with norm l2-literal, n being norm or, where
 there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. For rbf, as for softmax,
 q_i . k_j - |k_j|^2 / 2 stands in place of q_i . k_j; poly2 is ((q_i . k_j) scale)^2 / (stat_i +
@@ -106,7 +116,7 @@ is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 5)
+VERSION = (1, 6)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
 ITEM, ITEM_FILE = "{:05}", "item-{:05}.h5"
@@ -148,13 +158,14 @@ VALUES: dict[str, Row] = {
 }
 LAZY: dict[str, Row] = {
     "q": (("heads", "queries", "d_head"), OPERANDS, True),
-    "k": (("heads", "keys", "d_head"), OPERANDS, True),
+    "k": (("groups", "keys", "d_head"), OPERANDS, True),
     "stat": (("heads", "queries"), ("f4", "f8"), True),
     "norm": (("heads", "queries"), ("f4", "f8"), False),
     "threshold": (("heads", "queries"), ("f4", "f8"), False),
     "kept": (("pairs", "three"), ("i4",), False),
     "keep": (("keys",), ("u1",), False),
     "runs": (("heads", "runs"), ("u4",), False),
+    "sinks": (("heads",), ("f4", "f8"), False),
     "proof/rows": (("rows",), ("i8",), True),
     "proof/values": (("heads", "rows", "keys"), ("f4",), True),
     **VALUES,
@@ -168,6 +179,7 @@ RELATIVE: dict[str, Row] = {
     "relative/position": (("heads", "d_head"), OPERANDS, True),
 }
 QUADRATIC: dict[str, Row] = {"relative/curve": (("heads", "two"), OPERANDS, True)}
+DIAGONALS: dict[str, Row] = {"relative/diagonals": (("heads", "distances"), OPERANDS, True)}
 DENSE: dict[str, Row] = {
     "weights": (("heads", "queries", "keys"), OPERANDS, True),
     **VALUES,

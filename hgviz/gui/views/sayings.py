@@ -157,9 +157,9 @@ class Reading:
 
 def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
-    if rule.causal:
+    if rule.causal and rule.whole:
         return tr("not seen: comes after the query")
-    if rule.windowed:
+    if not rule.whole:
         return tr("not seen: outside its window")
     padded = rule.keep is not None and not rule.keep.all()
     return tr("not seen: padding") if padded else ""

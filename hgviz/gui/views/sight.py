@@ -35,6 +35,11 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArr
         group = max(rule.stride_q, rule.stride_k)
         found &= top // group <= (right - 1) // group
         found &= left // group <= (bottom - 1) // group
+    if rule.band is not None:
+        found &= (right - 1 >= top - rule.band[0]) & (left <= bottom - 1 + rule.band[1])
+    if rule.chunk is not None:
+        found &= top // rule.chunk <= (right - 1) // rule.chunk
+        found &= left // rule.chunk <= (bottom - 1) // rule.chunk
     if rule.keep is not None:
         real = np.concatenate([[0], np.cumsum(rule.keep)])
         ends = np.minimum(columns, len(rule.keep))
@@ -44,7 +49,7 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArr
 
 def below(rule: Rule | Sight, row: int, column: int) -> bool:
     """Whether a cell, and all that lie further down or left, are below a causal map's diagonal."""
-    if not isinstance(rule, Rule) or not rule.causal or rule.windowed or rule.keep is not None:
+    if not (isinstance(rule, Rule) and rule.causal and rule.whole) or rule.keep is not None:
         return False
     return column * rule.stride_k < (row + 1) * rule.stride_q
 

@@ -1,0 +1,212 @@
+"""What a rule lets a row see and score: windows, chunks, caps, sinks, biases and shared keys.
+
+The reference writes every map whole, in float64, from the formulas of the papers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hgviz.core import Capture, finish
+from hgviz.maps import Diagonals, Factors, Grouped, LazyMap, Rule, measured, settled
+from hgviz.maps.anatomy import dissect
+from hgviz.models.attention import attend
+from hgviz.models.dense import attend_by_maps
+from hgviz.models.positions import Biases
+from hgviz.store import open_capture, write_capture
+from tests.making import byte_prompt, make_capture
+
+HEADS, WIDTH = 4, 8
+
+
+def reference(q, k, rule):
+    """(heads, queries, keys) float64"""
+    heads, queries, _ = q.shape
+    each, keys = heads // k.shape[0], k.shape[1]
+    i, j = np.arange(queries)[:, None], np.arange(keys)[None, :]
+    seen = np.ones((queries, keys), bool)
+    if rule.causal:
+        seen &= j <= i
+    if rule.band is not None:
+        seen &= (j >= i - rule.band[0]) & (j <= i + rule.band[1])
+    if rule.chunk is not None:
+        seen &= i // rule.chunk == j // rule.chunk
+    if rule.keep is not None:
+        seen &= rule.keep[None, :]
+    maps = np.zeros((heads, queries, keys))
+    for h in range(heads):
+        scores = q[h].astype(float) @ k[h // each].astype(float).T
+        if rule.relative is not None:
+            scores = scores + rule.relative.values[h][j - i - rule.relative.lowest]
+        scores = scores * rule.scale
+        if rule.softcap is not None:
+            scores = np.tanh(scores / rule.softcap) * rule.softcap
+        scores = np.where(seen, scores, -np.inf)
+        sink = -np.inf if rule.sinks is None else float(rule.sinks[h])
+        top = np.maximum(scores.max(1, keepdims=True), sink)
+        top = np.where(np.isfinite(top), top, 0.0)
+        total = np.exp(scores - top).sum(1, keepdims=True) + np.exp(sink - top)
+        empty = ~seen.any(1, keepdims=True)
+        maps[h] = np.where(empty, 0.0, np.exp(scores - top) / np.where(total > 0, total, 1.0))
+    return maps
+
+
+@st.composite
+def layers(draw, biased=True):
+    """q (4, n, 8), k (groups, n, 8) and a rule for them."""
+    n, groups = draw(st.integers(1, 40)), draw(st.sampled_from([1, 2, 4]))
+    random = np.random.default_rng(draw(st.integers(0, 2**31)))
+    q, k = (random.normal(size=(h, n, WIDTH)).astype(np.float32) for h in (HEADS, groups))
+    band = draw(st.none() | st.tuples(st.integers(0, 12), st.integers(0, 12)))
+    given_ = {
+        "causal": draw(st.booleans()), "band": band,
+        "chunk": draw(st.none() | st.integers(1, 9)),
+        "softcap": draw(st.none() | st.sampled_from([1.0, 5.0, 50.0])),
+    }  # fmt: skip
+    if draw(st.booleans()):
+        given_["sinks"] = random.normal(size=HEADS).astype(np.float32)
+    if draw(st.booleans()):
+        given_["keep"] = random.random(n) < 0.7
+    if biased and draw(st.booleans()):
+        values = random.normal(size=(HEADS, 2 * n - 1)).astype(np.float32)
+        given_["relative"] = Diagonals(values, 1 - n)
+    rule = Rule(WIDTH**-0.5, ("softmax",) * HEADS, (None,) * HEADS, **given_)
+    return q, k, rule
+
+
+def factors_of(q, k, rule):
+    keys = Grouped(k, HEADS) if len(k) < HEADS else k
+    rows = np.zeros(0, np.int64)
+    given_ = Factors(
+        q, keys, np.zeros(q.shape[:2]), rule, rows, np.zeros((HEADS, 0, k.shape[1]), np.float32)
+    )
+    return measured(given_)
+
+
+@given(layers())
+@settings(max_examples=200, deadline=None)
+def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
+    q, k, rule = layer
+    found, whole = LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), reference(q, k, rule)
+    for head in range(HEADS):
+        assert np.abs(found.read(head) - whole[head]).max() < 2e-6
+        pooled = found.read(head, zoom=2)
+        n = len(whole[head])
+        for a in range(0, n, 4):
+            for b in range(0, n, 4):
+                peak = whole[head][a : a + 4, b : b + 4].max()
+                assert abs(pooled[a // 4, b // 4] - peak) < 2e-6
+    wrong = found.factors.stat + np.where(np.isfinite(found.factors.stat), 1e-3, 0.0)
+    again = settled(replace(found.factors, stat=wrong))
+    finite = np.isfinite(again.stat)
+    assert np.allclose(again.stat[finite], found.factors.stat[finite], atol=2e-6)
+
+
+@given(layers())
+@settings(max_examples=150, deadline=None)
+def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them(layer):
+    q, k, rule = layer
+    v = np.random.default_rng(1).normal(size=k.shape).astype(np.float32)
+    keep = None if rule.keep is None else torch.as_tensor(rule.keep)[None]
+    bias = rule.relative and Biases(torch.as_tensor(rule.relative.values), rule.relative.lowest)
+    plain, kept = replace(rule, keep=None, relative=None), []
+    given_ = [torch.as_tensor(one)[None] for one in (q, k, v)]
+    context = attend(*given_, plain, keep=keep, relative=bias, tap=kept.append)
+    whole = reference(q, k, rule)
+    values = np.repeat(v, HEADS // len(k), axis=0)
+    assert np.abs(context[0].numpy() - whole @ values).max() < 1e-5
+    (found,) = kept
+    assert found.k.shape == (HEADS, *k.shape[1:])
+    assert isinstance(found.k, Grouped) == (len(k) < HEADS)
+    maps = LazyMap(settled(found), tuple(range(HEADS)))
+    assert max(np.abs(maps.read(head) - whole[head]).max() for head in range(HEADS)) < 2e-6
+    assert maps.verify_max_abs < 2e-6
+    if len(k) == HEADS:
+        same, weights = attend_by_maps(*given_, plain, keep, bias)
+        assert np.abs(weights.values - whole).max() < 1e-5
+        assert np.abs(same.numpy() - context.numpy()).max() < 1e-5
+
+
+@given(layers(), st.integers(0, 39), st.integers(0, HEADS - 1))
+@settings(max_examples=60, deadline=None)
+def test_one_row_taken_apart_gives_the_row(layer, row, head):
+    q, k, rule = layer
+    row = min(row, q.shape[1] - 1)
+    found = finish(dissect(LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), head, row))
+    assert np.abs(found.weights - reference(q, k, rule)[head, row]).max() < 2e-6
+
+
+@pytest.mark.parametrize("tokens", [21, 5000])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, tokens, groups):
+    random = np.random.default_rng(5)
+    q, k = (random.normal(size=(h, tokens, WIDTH)).astype(np.float32) for h in (HEADS, groups))
+    rule = Rule(
+        0.3, ("softmax",) * HEADS, (None,) * HEADS, causal=True, band=(700, 0), chunk=1000,
+        softcap=4.0, sinks=random.normal(size=HEADS).astype(np.float32),
+        relative=Diagonals(random.normal(size=(HEADS, 2 * tokens - 1)).astype("f4"), 1 - tokens),
+    )  # fmt: skip
+    blank = make_capture("x" * 4)
+    layer = replace(blank.spec.layers[0], heads=(0, 1, 2, 3), activations=("softmax",) * 4)
+    spec = replace(blank.spec, levels=blank.spec.levels[:1], layers=(layer,))
+    prompt, at = byte_prompt("a" * tokens), np.arange(tokens)
+    maps = LazyMap(factors_of(q, k, rule), layer.heads)
+    capture = Capture(spec, prompt, (np.stack([at, at + 1], 1),), (maps,))
+    path = write_capture(tmp_path / "a.h5", capture)
+    found = open_capture(path).maps[0]
+    again = found.factors
+    kept = again.rule
+    assert (kept.band, kept.chunk, kept.softcap) == ((700, 0), 1000, 4.0)
+    assert np.array_equal(kept.sinks, rule.sinks) and kept.relative.lowest == 1 - tokens
+    assert isinstance(again.k, Grouped) == (groups < HEADS)
+    if groups < HEADS:
+        assert again.k.stored.shape == (groups, tokens, WIDTH)
+    rows = (tokens // 2, tokens)
+    for head in range(HEADS):
+        assert np.array_equal(found.read(head, rows, rows), maps.read(head, rows, rows))
+    write_capture(tmp_path / "b.h5", open_capture(path))  # as it was read
+    other = open_capture(tmp_path / "b.h5").maps[0]
+    assert np.array_equal(other.read(3, rows, rows), maps.read(3, rows, rows))
+
+
+def test_a_damaged_group_of_keys_is_noticed_by_each_of_its_heads(tmp_path):
+    import h5py
+
+    from hgviz.core import HgvizError
+
+    test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, 5000, 2)
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        k = file["layers/000/k"]
+        k[1, 4000, 0] += 1.0
+    found = open_capture(tmp_path / "a.h5").maps[0]
+    for head, good in ((0, True), (1, True), (2, False), (3, False)):
+        if good:
+            found.read(head, (3900, 4100), (3900, 4100))
+            continue
+        with pytest.raises(HgvizError, match="not what was written"):
+            found.read(head, (4000, 4100), (3900, 4100))
+
+
+def test_bounds_of_rows_are_those_of_the_cells_that_exist():
+    for rule in (
+        Rule(1.0, (), (), causal=True, band=(3, 0)), Rule(1.0, (), (), band=(2, 5)),
+        Rule(1.0, (), (), causal=True, chunk=4), Rule(1.0, (), (), chunk=3, band=(1, 9)),
+    ):  # fmt: skip
+        cells = rule.sees(np.arange(20), np.arange(17))
+        before = 0, 0
+        for row in range(20):
+            first, stop = rule.reach(row, 17)
+            assert first >= before[0] and stop >= before[1]
+            before = first, stop
+            seen = np.flatnonzero(cells[row])
+            if len(seen):
+                assert (first, stop) == (seen[0], seen[-1] + 1)
+        assert not rule.whole
+    assert math.isclose(Rule(0.5, ("softmax",), (None,)).scale_of(0), 0.5)
