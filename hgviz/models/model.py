@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +28,9 @@ from hgviz.models.blocks import Network, Pass, Steps, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformerConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.families.dynamic import Dynamic
-from hgviz.models.formats.cache import called
+from hgviz.models.formats.cache import called, settled
 from hgviz.models.formats.checkpoint import outline
-from hgviz.models.formats.readers import plain, read
+from hgviz.models.formats.readers import by_transformers, located, plain, read
 from hgviz.models.inputs import (
     boundaries_of,
     encoder_states,
@@ -317,6 +318,8 @@ def open_model(
     place, kind = device_of(device), dtype_of(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
+    if by_transformers(path):
+        return _by_transformers(settled(path), place, dtype, kind, activation)
     found, name = read(path), ""
     if activation is not None:
         found, name = replaced(found, activation), f" with {activation}"
@@ -338,6 +341,25 @@ def module_of(
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
+
+
+def _by_transformers(
+    path: Path, device: str, dtype: str, kind: torch.dtype, activation: str | None
+) -> Model:
+    """A model that the package transformers runs, with another activation where that is asked."""
+    from hgviz.models import huggingface
+
+    folder = located(path)[0].parent
+    module, digest = huggingface.opened(path, device, kind)
+    name = called(folder)
+    if activation is not None:
+        module.exchange(activation)
+        digest = hashlib.sha256(f"{digest} {activation}".encode()).hexdigest()
+        name = f"{name} with {activation}"
+    parameters = sum(one.numel() for one in module.parameters())
+    spec = module.config.spec(plain(name), digest, parameters)
+    tokenizer = tokenizer_of(folder, module.config.vocab_size)
+    return Model(module, spec, tokenizer, device, dtype, ends_of(folder, tokenizer))
 
 
 # --- inside ---------------------------------------------------------------------------------------

@@ -120,10 +120,10 @@ class Traced:
             yield index, self._kept(index, tapped.pop(index))
 
     def _kept(self, index: int, found: Any) -> Factors | DenseMap:
-        from hgviz.maps import DenseMap
+        from hgviz.maps import DenseMap, Factors
 
-        if not self.blank.made.dense:
-            return found  # type: ignore[no-any-return]
+        if isinstance(found, Factors):
+            return found
         heads = self.model.spec.layers[index].heads
         return DenseMap(
             found.values, heads, found.signed, found.causal, value_norms=found.value_norms,

@@ -197,9 +197,14 @@ def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
         for key, value in config_json(config).items()
         if key not in later or value != later[key]
     }
-    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
+    return digest_of_tensors(kept, tensors)
+
+
+def digest_of_tensors(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """sha256 of what a config.json says and of tensors by their names."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()

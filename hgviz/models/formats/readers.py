@@ -130,11 +130,26 @@ def read(path: str | Path) -> Checkpoint:
             return reader.read(path)
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
+    if by_transformers(path):
+        raise HgvizError(
+            f"hgviz only looks at {quoted(stated)} so far",
+            "it runs such a model through the package transformers, and does not change its file",
+            "Capture it, look at its maps, or score it with heads off",
+        )
     raise HgvizError(
         f"{shown(located(path)[0])} is of a model that hgviz cannot run",
         f"its model_type is {quoted(stated)}, and hgviz runs {known}",
         BRING,
     )
+
+
+def by_transformers(path: str | Path) -> bool:
+    """Whether a folder is for the package transformers to read: its config.json says a model_type
+    that no reader here has, as a word."""
+    path = settled(path)
+    if any(reader.recognises(path) for reader in READERS):
+        return False
+    return isinstance(_model_type(path), str)
 
 
 # --- where things lie -----------------------------------------------------------------------------

@@ -27,10 +27,21 @@ def replaced(found: Checkpoint, activation: str) -> Checkpoint:
 def with_activation(config: Config, activation: str) -> Attending:
     """A configuration with the activations that a text names, for all heads of all layers.
 
+    Errors: HgvizError as named, for activations that the model cannot have, and for models that do
+    not attend.
+    """
+    names, norms, count = named(activation)
+    changed = replace(attending(config), activations=names, norms=norms, top_k=count)
+    require_activations(changed, f"{activation[:80]!r}")
+    return changed
+
+
+def named(activation: str) -> tuple[tuple[str, ...], dict[str, str], int | None]:
+    """The activations that a text names, the norms of their scores, and the k of topk.
+
     "ymish", "topk:8" (which keeps 8 keys), "ymish:l2-literal" (the norm of its scores), or a list
     "softmax,ymish" whose names go over the heads of each layer in equal blocks (models.md B.3).
-    Errors: HgvizError for what cannot be read, for activations that the model cannot have, and for
-    models that do not attend.
+    Errors: HgvizError for what cannot be read.
     """
     names: list[str] = []
     suffixes: dict[str, set[str]] = {}
@@ -47,14 +58,7 @@ def with_activation(config: Config, activation: str) -> Attending:
         raise _unread(activation, f"{twice[0]} stands there in two ways, and a model has one")
     chosen = {name: one for name, (one,) in suffixes.items() if one}
     count = chosen.pop("topk", None)
-    changed = replace(
-        attending(config),
-        activations=tuple(names),
-        norms=chosen,
-        top_k=None if count is None else int(count),
-    )
-    require_activations(changed, f"{activation[:80]!r}")
-    return changed
+    return tuple(names), chosen, None if count is None else int(count)
 
 
 def _require_suffix(activation: str, name: str, text: str) -> None:

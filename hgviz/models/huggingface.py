@@ -1,0 +1,781 @@
+"""Any attending model of the package transformers, by the one function here that attends.
+
+transformers asks a registered function for the context of every layer (its AttentionInterface) and
+another for every mask. Ours for masks makes none: a `Mask` says the rule, and turns into numbers
+only where model code computes with it. Ours for attention reads that rule and calls `attend`, so
+that heads go off, activations are exchanged and captures are kept as in hgviz's own models. What a
+Rule cannot say is weighed here, and its weights are kept.
+
+Layers are found by a short pass: whatever asks for attention is one, in order of computation.
+transformers is imported when a model is opened, and never reaches for a hub.
+
+Shapes: B batch, H heads, G groups of keys, Q queries, K keys, D head width.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import queue
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hgviz.core import Goal, HgvizError, Integers, Layer, Level, ModelSpec, Role, readonly
+from hgviz.maps.rule import Rule
+from hgviz.models.attention import attend
+from hgviz.models.blocks import Network, Pass, Steps, Tokens
+from hgviz.models.config.shared import norms_of, spread
+from hgviz.models.dense import Weights
+from hgviz.models.devices import room
+from hgviz.models.formats.checkpoint import digest_of_tensors
+from hgviz.models.formats.files import require_finite
+from hgviz.models.formats.readers import (
+    line_of,
+    located,
+    plain,
+    quoted,
+    read_config,
+    shown,
+    weights_of,
+)
+from hgviz.models.formats.shards import read_weights
+from hgviz.models.positions import Biases
+from hgviz.models.surgery.replacement import named
+from hgviz.models.tap import to_numpy
+
+NAME = "hgviz"  # of our functions, where transformers looks them up
+SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
+CRITICAL = 50  # of logging: nothing below is said
+MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
+BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
+GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
+    ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
+    ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
+    ("ForSequenceClassification", "classes"), ("ForImageClassification", "classes"),
+)  # fmt: skip
+
+
+# --- masks that are rules -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Which keys a query sees: the fields of a Rule, and keep (B, K), False for padded keys."""
+
+    causal: bool = False
+    band: tuple[int, int] | None = None
+    chunk: int | None = None
+    keep: Tensor | None = None
+
+    def both(self, other: Sight) -> Sight | None:
+        """What two see in common; None where one number cannot say it."""
+        bands = [one.band for one in (self, other) if one.band is not None]
+        chunks = {one.chunk for one in (self, other) if one.chunk is not None}
+        if len(chunks) > 1:
+            return None
+        keeps = [one.keep for one in (self, other) if one.keep is not None]
+        keep = None if not keeps else keeps[0] if len(keeps) == 1 else keeps[0] & keeps[1]
+        band = None
+        if bands:
+            band = min(one[0] for one in bands), min(one[1] for one in bands)
+        return Sight(self.causal or other.causal, band, next(iter(chunks), None), keep)
+
+
+FAR = 1 << 30  # of a band that is open on one side
+
+
+def sight_of(function: Any) -> Sight | None:
+    """What a function of transformers.masking_utils lets be seen; None for what is not known here.
+
+    They are closures: their names say which, their cells of how many tokens.
+    """
+    name = getattr(function, "__qualname__", "").partition(".<locals>")[0]
+    closure = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if closure else ()
+    cells = {key: cell.cell_contents for key, cell in zip(names, closure, strict=True)}
+    if name == "causal_mask_function":
+        return Sight(causal=True)
+    if name == "bidirectional_mask_function":
+        return Sight()
+    if name == "sliding_window_overlay":
+        return Sight(band=(int(cells["sliding_window"]) - 1, FAR))
+    if name == "sliding_window_bidirectional_overlay":
+        return Sight(band=(int(cells["sliding_window"]),) * 2)
+    if name == "chunked_overlay" and not bool(torch.as_tensor(cells["left_padding"]).any()):
+        return Sight(chunk=int(cells["chunk_size"]))
+    if name == "padding_mask_function":
+        return Sight(keep=cells["padding_mask"].bool())
+    if name != "and_masks":
+        return None
+    found: Sight | None = Sight()
+    for one in map(sight_of, cells["mask_functions"]):
+        found = None if found is None or one is None else found.both(one)
+    return found
+
+
+class Mask(torch.Tensor):
+    """An additive mask (B, 1, Q, K) that holds no numbers, only how they are made (given)."""
+
+    given: dict[str, Any]
+
+    @staticmethod
+    def __new__(cls, given: dict[str, Any], dtype: torch.dtype) -> Mask:
+        shape = (given["batch_size"], 1, given["q_length"], given["kv_length"])
+        made: Mask = torch.Tensor._make_wrapper_subclass(
+            cls, shape, dtype=dtype, device=given["device"]
+        )
+        made.given = given
+        return made
+
+    @property
+    def sight(self) -> Sight | None:
+        """What it lets be seen, None where a Rule cannot say it."""
+        found = sight_of(self.given["mask_function"])
+        keep = self.given["attention_mask"]
+        return found if found is None or keep is None else found.both(Sight(keep=keep.bool()))
+
+    def numbers(self) -> Tensor:
+        """0 where a key is seen, else the lowest number."""
+        from transformers.masking_utils import eager_mask
+
+        found: Tensor = eager_mask(
+            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.given
+        )
+        return found
+
+    def __repr__(self, *, tensor_contents: Any = None) -> Any:  # type: ignore[override]
+        return f"Mask{tuple(self.shape)}"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+            return args[0]
+
+        def dense(value: Any) -> Any:
+            if isinstance(value, Mask):
+                return value.numbers()
+            if isinstance(value, tuple | list):
+                return type(value)(map(dense, value))
+            return value
+
+        return func(*dense(args), **{key: dense(one) for key, one in (kwargs or {}).items()})
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    kv_offset: int = 0,
+    mask_function: Any = None,
+    attention_mask: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+    use_vmap: bool = False,
+    device: Any = "cpu",
+    **_: Any,
+) -> Tensor:
+    """The registered function for masks; see transformers.masking_utils.eager_mask."""
+    given = {
+        "batch_size": batch_size, "q_length": q_length, "kv_length": kv_length,
+        "q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function,
+        "attention_mask": attention_mask, "use_vmap": use_vmap, "device": device,
+    }  # fmt: skip
+    return Mask(given, dtype)
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a layer asked for: q (B, H, Q, D), k and v (B, G, K, D), the rule they meet by, and
+    keep (B, K) and bias of it. added: what is added to scores that no rule can say."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    rule: Rule
+    keep: Tensor | None = None
+    bias: Biases | None = None
+    added: Tensor | None = None
+
+
+@dataclass(slots=True)
+class Running:
+    """One pass: what is asked of it, and what is told of each layer when it is done."""
+
+    network: Transformers | None = None
+    run: Pass = field(default_factory=Pass)
+    after: Callable[[int], None] = lambda index: None
+    met: list[tuple[nn.Module, Call]] | None = None  # of the short pass
+    count: int = 0
+
+
+_running: ContextVar[Running | None] = ContextVar("running", default=None)
+
+
+@contextlib.contextmanager
+def _pass(running: Running) -> Iterator[None]:
+    before = _running.set(running)
+    try:
+        yield
+    finally:
+        _running.reset(before)
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    position_bias: Tensor | None = None,
+    s_aux: Tensor | None = None,
+    is_causal: bool | None = None,
+    **more: Any,
+) -> tuple[Tensor, None]:
+    """The registered function for attention: context (B, Q, H, D), and no weights."""
+    call = _call(
+        query, key, value, attention_mask, scaling, softcap, position_bias, s_aux, more, module
+    )
+    running = _running.get() or Running()
+    index, running.count = running.count, running.count + 1
+    if running.met is not None:
+        running.met.append((module, call))
+    if running.network is not None:
+        call = replace(call, rule=running.network.ruled(index, call.rule))
+    context = _attended(call, index, running.run)
+    if (gates := running.run.gates.get(index)) is not None:
+        context = context * gates[:, :, None, None]
+    running.after(index)
+    return context.transpose(1, 2).contiguous(), None
+
+
+def _call(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    scaling: float | None,
+    softcap: float | None,
+    position_bias: Tensor | None,
+    s_aux: Tensor | None,
+    more: Mapping[str, Any],
+    module: nn.Module,
+) -> Call:
+    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
+    scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    sinks = more.get("sinks") if s_aux is None else s_aux
+    found: Sight | None = Sight()
+    if isinstance(mask, Mask):
+        found = mask.sight
+    elif mask is not None:
+        found = _seen(mask)
+    added = None
+    if found is None or (queries != keys and (found.band or found.chunk)):
+        assert mask is not None
+        found, added = Sight(), mask.numbers() if isinstance(mask, Mask) else mask
+    bias = None
+    if position_bias is not None:
+        line = diagonals(position_bias)
+        if line is None:
+            added = position_bias if added is None else added + position_bias
+        elif line.any():
+            bias = Biases((line / scale).to(q.dtype), 1 - queries)
+    keep = None if found.keep is None or bool(found.keep.all()) else found.keep
+    band = found.band
+    if band is not None:  # as wide as the text at most
+        band = min(band[0], keys), min(band[1], keys)
+        band = None if found.causal and band[0] >= keys else (band[0], 0) if found.causal else band
+    rule = Rule(
+        scale, ("softmax",) * heads, (None,) * heads, causal=found.causal, band=band,
+        chunk=found.chunk, softcap=softcap,
+        sinks=None if sinks is None else to_numpy(sinks.detach().float().reshape(-1)),
+    )  # fmt: skip
+    return Call(q, k, v, rule, keep, bias, added)
+
+
+def _seen(mask: Tensor) -> Sight | None:
+    """What a mask of numbers lets be seen, where all rows see the same keys, or those up to their
+    own too; None for any other."""
+    seen = mask if mask.dtype == torch.bool else mask > -1e4
+    if mask.dtype != torch.bool and not ((mask == 0) | (mask <= -1e4)).all():
+        return None
+    if seen.dim() != 4 or not (seen == seen[:, :1]).all():
+        return None
+    queries, keys = seen.shape[-2:]
+    keep = seen.any(-2)[:, 0]
+    causal = queries == keys and not bool(seen[..., 0, 1:].any())
+    wanted = keep[:, None, None].expand(seen.shape[0], 1, queries, keys)
+    if causal:
+        wanted = wanted.tril()
+    return Sight(causal=causal, keep=keep) if torch.equal(wanted, seen[:, :1]) else None
+
+
+def diagonals(bias: Tensor) -> Tensor | None:
+    """(H, Q + K - 1) The numbers of a bias (1, H, Q, K) by distance from 1 - Q on, where it says
+    no more than that; else None."""
+    if bias.dim() != 4 or len(bias) != 1:
+        return None
+    queries, keys = bias.shape[-2:]
+    line = torch.cat([bias[0, :, :, 0].flip(-1), bias[0, :, 0, 1:]], -1)
+    for row in range(queries):
+        start = queries - 1 - row
+        if not torch.equal(line[:, start : start + keys], bias[0, :, row]):
+            return None
+    return line
+
+
+def _attended(call: Call, index: int, run: Pass) -> Tensor:
+    """Context (B, H, Q, D) of a call, heads off, its tap told."""
+    off = [one.head for one in run.off if one.layer == index]
+    tap = None if run.tap is None else lambda found: run.tap(index, found)  # type: ignore[misc]
+    if call.added is None:
+        return attend(
+            call.q, call.k, call.v, call.rule, keep=call.keep, relative=call.bias, off=off,
+            **{"maps" if run.dense else "tap": tap},
+        )  # fmt: skip
+    weights = dense(call)
+    if tap is not None:
+        tap(Weights(to_numpy(weights[0]), False, False))
+    each = call.q.shape[1] // call.k.shape[1]
+    context = weights @ call.v.repeat_interleave(each, dim=1)
+    return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
+
+
+def dense(call: Call) -> Tensor:
+    """The weights (B, H, Q, K) of a softmax whose scores have something added that no rule says."""
+    if any(name != "softmax" for name in call.rule.activations):
+        raise HgvizError(
+            "the activation of this layer cannot be exchanged",
+            "its model adds numbers to every score that no other activation knows",
+            "Exchange that of another model",
+        )
+    exact = torch.promote_types(call.q.dtype, torch.float32)
+    each = call.q.shape[1] // call.k.shape[1]
+    k = call.k.repeat_interleave(each, dim=1)
+    scores = (call.q.to(exact) @ k.to(exact).transpose(-1, -2)) * call.rule.scale
+    if (cap := call.rule.softcap) is not None:
+        scores = (scores / cap).tanh() * cap
+    assert call.added is not None
+    lowest = torch.finfo(exact).min
+    if call.added.dtype == torch.bool:
+        scores = scores.masked_fill(~call.added, lowest)
+    else:
+        scores = (scores + call.added.to(exact)).clamp(min=lowest)
+    if call.rule.sinks is not None:
+        sinks = torch.as_tensor(call.rule.sinks, device=scores.device, dtype=exact)
+        column = sinks[:, None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, column], -1)
+        return scores.softmax(-1)[..., :-1].to(call.q.dtype)
+    return scores.softmax(-1).to(call.q.dtype)
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TransformersConfig:
+    """What a folder of transformers says, and the layers that its short pass found."""
+
+    family: str
+    width: int
+    vocab_size: int
+    max_positions: int | None
+    goal: Goal
+    labels: tuple[str, ...]
+    form: str
+    layers: tuple[Layer, ...] = ()
+    segments: int = 0
+    norms: Mapping[str, str] = field(default_factory=dict)
+    top_k: int | None = None
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The text, and the decoder's where there are two."""
+        both = self.form == "encoder-decoder"
+        return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
+
+    def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
+        """Every position stands for itself, in its own text."""
+        sizes = {"source": tokens, "target": target}
+        ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in self.levels]
+        return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
+
+    def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
+        """What such a model is, for people and files."""
+        return ModelSpec(
+            family=self.family, name=name, levels=self.levels, layers=self.layers,
+            width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
+            max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
+        )  # fmt: skip
+
+
+class Transformers(Network):
+    """A model of transformers that is read and stopped as hgviz's own are."""
+
+    config: TransformersConfig  # type: ignore[assignment]
+
+    def __init__(self, net: nn.Module, config: TransformersConfig) -> None:
+        super().__init__(config)
+        self.net = net
+
+    @property
+    def table(self) -> nn.Embedding:
+        """The embeddings of the vocabulary."""
+        return cast(nn.Embedding, self.net.get_input_embeddings())  # type: ignore[operator]
+
+    def exchange(self, activation: str) -> None:
+        """Another activation for all heads, as surgery.replacement.named reads it."""
+        names, norms, top_k = named(activation)
+        layers = tuple(
+            replace(one, activations=spread(names, one.index, len(one.heads)))
+            for one in self.config.layers
+        )
+        self.config = replace(self.config, layers=layers, norms=norms, top_k=top_k)
+
+    def ruled(self, index: int, rule: Rule) -> Rule:
+        """The rule of a layer with the activations that its spec says."""
+        names = self.config.layers[index].activations
+        if names == rule.activations:
+            return rule
+        norms = norms_of(names, self.config.norms)
+        return replace(rule, activations=names, norms=norms, top_k=self.config.top_k)
+
+    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
+        """As Network; layers are waited for only where something is kept of each."""
+        run = run or Pass()
+        if run.tap is None:
+            found = self._logits(tokens, Running(self, run))
+            yield from range(len(self.config.layers))
+            return found
+        told = partial(Running, self, run)
+        return (yield from _by_layers(lambda after: self._logits(tokens, told(after))))
+
+    def _logits(self, tokens: Tokens, running: Running) -> Tensor:
+        given: dict[str, Any] = {"use_cache": False, "return_dict": True}
+        texts = {"": tokens} if tokens.source is None else {"": tokens.source, "decoder_": tokens}
+        for prefix, one in texts.items():
+            given |= {
+                f"{prefix}input_ids": one.ids if one.embedded is None else None,
+                f"{prefix}attention_mask": None if one.keep is None else one.keep.long(),
+                f"{prefix}inputs_embeds": one.embedded,
+            }
+        if tokens.segments is not None:
+            given["token_type_ids"] = tokens.segments
+        with _pass(running):
+            out = self.net(**{name: one for name, one in given.items() if one is not None})
+        logits = getattr(out, "logits", None)
+        found: Tensor = out.last_hidden_state if logits is None else logits
+        return found
+
+
+def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:
+    """A pass in a thread of its own, which waits after each layer until the next one is wanted: no
+    model of transformers can be left in the middle and gone on with in one thread."""
+    told: queue.Queue[tuple[str, Any]] = queue.Queue()
+    go, stop = threading.Semaphore(0), threading.Event()
+    mode = torch.is_inference_mode_enabled()
+
+    def after(index: int) -> None:
+        told.put(("layer", index))
+        go.acquire()
+        if stop.is_set():
+            raise GeneratorExit
+
+    def whole() -> None:
+        try:
+            with torch.inference_mode(mode):
+                told.put(("done", work(after)))
+        except BaseException as error:  # it is raised again where the layers are waited for
+            told.put(("failed", error))
+
+    thread = threading.Thread(target=copy_context().run, args=(whole,), daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, value = told.get()
+            if kind == "done":
+                return cast(Tensor, value)
+            if kind == "failed":
+                raise value
+            yield value
+            go.release()
+    finally:
+        stop.set()
+        go.release()
+        thread.join()
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+@cache
+def library() -> Any:
+    """transformers, with our functions registered and every hub out of reach."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    import transformers
+    from transformers.masking_utils import AttentionMaskInterface
+
+    transformers.utils.logging.disable_progress_bar()
+    transformers.AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, mask)
+    return transformers
+
+
+def known_types() -> dict[str, str]:
+    """The model types that transformers knows, each with the name of its configuration."""
+    library()
+    from transformers.models.auto import configuration_auto
+
+    found: Any = configuration_auto
+    return dict(found.CONFIG_MAPPING_NAMES)
+
+
+def require_known(data: Mapping[str, Any], where: str) -> str:
+    """The model type of a config.json. Errors: HgvizError for code of its own, and unknown ones."""
+    if data.get("auto_map"):
+        raise HgvizError(
+            f"{where} asks for code of its own",
+            "its auto_map names Python files, and hgviz runs nothing that comes with a model",
+            "Use a model of an architecture that transformers itself has",
+        )
+    kind, known = data.get("model_type"), known_types()
+    if isinstance(kind, str) and kind in known:
+        return kind
+    near = difflib.get_close_matches(str(kind), known, 3, 0.6)
+    also = f"; the nearest it knows are {', '.join(near)}" if near else ""
+    raise HgvizError(
+        f"{where} is of a model that hgviz cannot run",
+        f"its model_type is {quoted(kind)}, which transformers {_version()} does not know{also}",
+        "To look at its attention, run it yourself and write its queries and keys with "
+        "hgviz.store.write_capture",
+    )
+
+
+def _version() -> str:
+    return str(library().__version__)
+
+
+def class_of(data: Mapping[str, Any], kind: str) -> str:
+    """The name of the class that a config.json names, else of the bare model of its type."""
+    from transformers.models.auto import modeling_auto
+
+    every: set[str] = set()
+    for name in dir(modeling_auto):
+        if name.endswith("_MAPPING_NAMES"):
+            for one in getattr(modeling_auto, name).values():
+                every |= {one} if isinstance(one, str) else set(one)
+    stated = data.get("architectures")
+    first = stated[0] if isinstance(stated, list) and stated else None
+    if isinstance(first, str) and first in every and hasattr(library(), first):
+        return first
+    bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
+    if isinstance(bare, str):
+        return bare
+    raise HgvizError(
+        f"hgviz does not know which model {kind} is",
+        f"its config.json names the architecture {quoted(first)}",
+        "Save it again by transformers, as one of its own classes",
+    )
+
+
+def opened(path: Path, device: str, dtype: torch.dtype) -> tuple[Transformers, str]:
+    """The model in a folder that save_pretrained wrote, and a digest of it and its configuration.
+
+    Its files are read by hgviz's own bounded readers. Errors: HgvizError for whatever is missing,
+    damaged, not known or does not fit together.
+    """
+    where, weights = located(path)[0], weights_of(path)
+    data = read_config(where)
+    kind = require_known(data, shown(where))
+    made = getattr(library(), class_of(data, kind))
+    held = read_weights(weights, lambda name: name.endswith(BUFFERS))
+    require_finite(weights, held)
+    stated = _stated(data, kind, where, weights, held)
+    _require_fit(made, stated, where, weights, held)
+    try:
+        with _quiet(), room(device, f"the model has {sum(map(Tensor.numel, held.values())):,} "
+                            "parameters"):  # fmt: skip
+            net, told = made.from_pretrained(
+                None, config=stated, state_dict=held, dtype=dtype, attn_implementation=NAME,
+                output_loading_info=True,
+            )  # fmt: skip
+            net = net.to(device).eval().requires_grad_(False)
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise _unbuilt(where, error) from None
+    if missing := sorted(told["missing_keys"]):
+        raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
+    network = Transformers(net, _config(net, kind, made.__name__))
+    try:
+        with _quiet():
+            layers = _layers(network)
+    except HgvizError:
+        raise
+    except Exception as error:
+        raise _unbuilt(where, error) from None
+    config = network.config
+    form = config.form or ("decoder" if any(one.causal for one in layers) else "encoder")
+    network.config = replace(config, layers=layers, form=form)
+    return network, digest_of_tensors(data, net.state_dict())
+
+
+def _stated(
+    data: dict[str, Any], kind: str, where: Path, weights: Path, held: Mapping[str, Tensor]
+) -> Any:
+    """What a config.json says, as transformers reads it; never more layers than there are tensors,
+    since to make each takes its time."""
+    library()
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    for key, value in _counts(data):
+        if value > max(MOST_PARTS, len(held)):
+            raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
+    try:
+        with _quiet():
+            return CONFIG_MAPPING[kind].from_dict(data)
+    except Exception as error:
+        raise _unbuilt(where, error) from None
+
+
+def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """How many layers, heads and experts a config.json wants, its parts' too."""
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _counts(value)
+        elif type(value) is int and re.search("layer|depth|block|head|expert", key):
+            yield key, value
+
+
+def _require_fit(
+    made: Any, stated: Any, where: Path, weights: Path, held: Mapping[str, Tensor]
+) -> None:
+    """Errors: HgvizError for tensors of another size than the model's, of which none is made."""
+    try:
+        with _quiet(), torch.device("meta"):
+            wanted = {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
+    except Exception as error:
+        raise _unbuilt(where, error) from None
+    for name, tensor in held.items():
+        shape = wanted.get(name)
+        if shape is not None and shape != tuple(tensor.shape):
+            sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
+            raise _unfit(
+                where, weights, f"{plain(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
+            )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What transformers has to say while it builds a model is said by errors here, or to nobody."""
+    told = library().utils.logging
+    before = told.get_verbosity()
+    told.set_verbosity(CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        told.set_verbosity(before)
+
+
+def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
+    do = "Put the config.json beside them that came with these weights"
+    return HgvizError(f"{shown(weights)} does not fit its config.json", why, do)
+
+
+def _unbuilt(where: Path, error: Exception) -> HgvizError:
+    why = f"transformers says: {line_of(error)}"
+    return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
+                      "Copy or download it again")  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    return plain(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _config(net: Any, kind: str, name: str) -> TransformersConfig:
+    told = net.config
+    text = told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+    goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
+    labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
+    both = bool(getattr(told, "is_encoder_decoder", False))
+    table = net.get_input_embeddings()
+    return TransformersConfig(
+        family=kind, width=int(getattr(text, "hidden_size", table.weight.shape[1])),
+        vocab_size=int(table.weight.shape[0]), max_positions=_positions(net, text), goal=goal,
+        labels=labels if goal == "classes" else (),
+        form="encoder-decoder" if both else "",
+        segments=int(getattr(told, "type_vocab_size", 0) or 0) if kind == "bert" else 0,
+    )  # fmt: skip
+
+
+def _positions(net: nn.Module, config: Any) -> int | None:
+    """How many positions a table of them has; None where they are turned or biased."""
+    stated = getattr(config, "max_position_embeddings", None)
+    tables = [
+        one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
+        for name, one in net.named_modules()
+        if isinstance(one, nn.Embedding) and ("pos" in name.rpartition(".")[2] or "wpe" in name)
+    ]
+    if not tables:
+        return None
+    return min(*tables, stated) if isinstance(stated, int) and stated > 0 else min(tables)
+
+
+def _layers(network: Transformers) -> tuple[Layer, ...]:
+    """What attends, in order, with its heads: told by a pass over a few tokens."""
+    both = network.config.form == "encoder-decoder"
+    running = Running(met=[])
+    device = network.table.weight.device
+
+    def ids(count: int) -> Tensor:
+        return torch.arange(count, device=device)[None] % network.config.vocab_size
+
+    given = Tokens(ids(SOURCE))
+    if both:
+        given = Tokens(ids(TARGET), source=given)
+    with torch.inference_mode():
+        network._logits(given, running)
+    names = {module: name for name, module in network.net.named_modules()}
+    found = []
+    for index, (module, call) in enumerate(running.met or ()):
+        queries, keys = call.q.shape[2], call.k.shape[2]
+        role: Role = "cross" if both and queries == TARGET and keys == SOURCE else "self"
+        level = int(both and queries == TARGET)
+        heads = tuple(range(call.q.shape[1]))
+        found.append(
+            Layer(
+                index, names.get(module, f"layer.{index}"), role, level,
+                0 if role == "cross" else level, heads, ("softmax",) * len(heads),
+                call.rule.causal,
+            )
+        )  # fmt: skip
+    if not found:
+        raise HgvizError(
+            f"hgviz does not see the attention of {network.config.family}",
+            "none of its layers asks transformers for attention",
+            "To look at it, run it yourself and write its queries and keys with "
+            "hgviz.store.write_capture",
+        )
+    return tuple(found)

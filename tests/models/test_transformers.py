@@ -1,0 +1,279 @@
+"""Models of the package transformers, each tiny and random, beside what that package computes.
+
+The reference is transformers itself with attn_implementation "eager" and output_attentions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from hgviz import tasks
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.maps import Grouped, LazyMap
+from hgviz.models import open_model
+from hgviz.store import open_capture
+from tests.models.zoo import write
+
+LAZY = [
+    ("llama", "LlamaForCausalLM"), ("qwen2", "Qwen2ForCausalLM"), ("qwen3", "Qwen3ForCausalLM"),
+    ("mistral", "MistralForCausalLM"), ("mixtral", "MixtralForCausalLM"),
+    ("gemma2", "Gemma2ForCausalLM"), ("gemma3_text", "Gemma3ForCausalLM"),
+    ("phi3", "Phi3ForCausalLM"), ("gpt_oss", "GptOssForCausalLM"), ("olmo2", "Olmo2ForCausalLM"),
+    ("cohere2", "Cohere2ForCausalLM"), ("granite", "GraniteForCausalLM"),
+    ("smollm3", "SmolLM3ForCausalLM"), ("glm4", "Glm4ForCausalLM"),
+    ("deepseek_v3", "DeepseekV3ForCausalLM"), ("gpt_neox", "GPTNeoXForCausalLM"),
+    ("opt", "OPTForCausalLM"), ("qwen3_next", "Qwen3NextForCausalLM"),
+    ("roberta", "RobertaForSequenceClassification"), ("roberta", "RobertaForMaskedLM"),
+    ("roberta", "RobertaModel"), ("distilbert", "DistilBertForSequenceClassification"),
+    ("albert", "AlbertForMaskedLM"), ("electra", "ElectraForSequenceClassification"),
+    ("modernbert", "ModernBertForMaskedLM"), ("xlm-roberta", "XLMRobertaForMaskedLM"),
+    ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
+    ("marian", "MarianMTModel"), ("pegasus", "PegasusForConditionalGeneration"),
+]  # fmt: skip
+TOKENS, WRITTEN = 23, 17  # of a text, longer than every window, and of what a decoder writes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model once."""
+    kept = {}
+
+    def made(kind, name, **changes):
+        key = (kind, name, *sorted(changes.items()))
+        if key not in kept:
+            kept[key] = write(tmp_path_factory.mktemp(kind) / kind, kind, name, **changes)
+        return kept[key]
+
+    return made
+
+
+def theirs(folder, name, ids, written=None, keep=None):
+    """Logits and maps, layer after layer, as transformers gives them."""
+    import transformers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = getattr(transformers, name)
+        model = made.from_pretrained(folder, attn_implementation="eager").eval()
+        given = {"input_ids": torch.as_tensor(ids)[None]}
+        if keep is not None:
+            given["attention_mask"] = torch.as_tensor(keep)[None].long()
+        if written is not None:
+            given["decoder_input_ids"] = torch.as_tensor(written)[None]
+        with torch.no_grad():
+            out = model(**given, output_attentions=True)
+    logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
+    if written is None:
+        maps = [one for one in out.attentions if one is not None]
+    else:
+        both = zip(out.decoder_attentions, out.cross_attentions, strict=True)
+        maps = [*out.encoder_attentions, *(one for pair in both for one in pair)]
+    return logits[0].numpy(), [one[0].numpy() for one in maps]
+
+
+def ids_of(count, seed=1):
+    return np.random.default_rng(seed).integers(5, 110, count)
+
+
+def captured(model, ids, written=None, **more):
+    target = None if written is None else model.from_ids(written)
+    return finish(tasks.capture(model, model.from_ids(ids, **more), target=target))
+
+
+@pytest.mark.parametrize(("kind", "name"), LAZY, ids=lambda one: one)
+def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
+    path, ids = folder(kind, name), ids_of(TOKENS)
+    model = open_model(path)
+    written = ids_of(WRITTEN, 2) if model.spec.two_texts else None
+    capture = captured(model, ids, written)
+    logits, maps = theirs(path, name, ids, written)
+    assert np.abs(capture.logits - logits).max() < 1e-5
+    assert len(capture.maps) == len(maps)
+    for one, theirs_ in zip(capture.maps, maps, strict=True):
+        assert isinstance(one, LazyMap) and one.verify_max_abs < 1e-5
+        found = np.stack([one.read(head) for head in one.heads])
+        assert np.abs(found - theirs_).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"),
+    ("gpt_oss", "GptOssForCausalLM"), ("roberta", "RobertaForMaskedLM"),
+    ("modernbert", "ModernBertForMaskedLM"),
+])  # fmt: skip
+def test_padding_is_seen_by_nobody(folder, kind, name):
+    path, ids = folder(kind, name), ids_of(TOKENS)
+    keep = np.ones(TOKENS, bool)
+    keep[-6:] = False
+    capture = captured(open_model(path), ids, attention_mask=keep)
+    logits, maps = theirs(path, name, ids, keep=keep)
+    assert np.abs(capture.logits[keep] - logits[keep]).max() < 1e-5
+    for one, theirs_ in zip(capture.maps, maps, strict=True):
+        found = np.stack([one.read(head) for head in one.heads])
+        assert np.abs(found - theirs_)[:, keep].max() < 1e-5
+        assert not found[:, :, ~keep].any()
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("llama", "LlamaForCausalLM"), ("mistral", "MistralForCausalLM"),
+    ("roberta", "RobertaForMaskedLM"), ("opt", "OPTForCausalLM"), ("bart", "BartModel"),
+])  # fmt: skip
+def test_in_float64_outputs_are_those_of_sdpa(folder, kind, name):
+    import transformers
+
+    path, ids = folder(kind, name), ids_of(TOKENS)
+    model = open_model(path, dtype="float64")
+    written = {"decoder_ids": ids_of(WRITTEN, 2)} if model.spec.two_texts else {}
+    other = getattr(transformers, name).from_pretrained(path, dtype=torch.float64).eval()
+    given = {}
+    if written:
+        given["decoder_input_ids"] = torch.as_tensor(written["decoder_ids"])[None]
+    with torch.no_grad():
+        out = other(input_ids=torch.as_tensor(ids)[None], **given)
+    logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
+    # rotary angles are float32 in transformers, whatever the model computes in
+    assert np.abs(model.run(ids, **written).logits - logits[0].numpy()).max() < 1e-9
+
+
+def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_path):
+    def rules(kind, name):
+        capture = captured(open_model(folder(kind, name)), ids_of(TOKENS))
+        return [one.factors.rule for one in capture.maps], capture
+
+    found, _ = rules("gemma2", "Gemma2ForCausalLM")
+    assert [one.band for one in found] == [(4, 0), None] and found[0].softcap == 50.0
+    found, _ = rules("modernbert", "ModernBertForMaskedLM")
+    assert [one.band for one in found] == [None, (3, 3)] and not found[1].causal
+    found, capture = rules("gpt_oss", "GptOssForCausalLM")
+    assert found[0].sinks.shape == (4,) and found[0].band == (4, 0)
+    assert capture.maps[0].read(0).sum(axis=1).max() < 1
+    assert isinstance(capture.maps[0].factors.k, Grouped)
+    model = open_model(folder("gpt_oss", "GptOssForCausalLM"))
+    prompt = model.from_ids(ids_of(TOKENS))
+    again = finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
+    stored = open_capture(tmp_path / "a.h5").maps[1]
+    assert stored.factors.k.stored.shape[0] == 2 and stored.factors.rule.causal
+    for head in range(4):
+        assert np.abs(stored.read(head) - capture.maps[1].read(head)).max() < 1e-6
+    assert again.complete
+
+
+def test_heads_off_are_as_without_their_part_of_the_output_projection(folder):
+    import transformers
+
+    path, ids = folder("llama", "LlamaForCausalLM"), ids_of(TOKENS)
+    model = open_model(path, dtype="float64")
+    found = model.run(ids, off={HeadId(0, 1), HeadId(1, 3)}).logits
+    other = transformers.LlamaForCausalLM.from_pretrained(path, dtype=torch.float64).eval()
+    with torch.no_grad():
+        for layer, head in ((0, 1), (1, 3)):
+            other.model.layers[layer].self_attn.o_proj.weight[:, 8 * head : 8 * head + 8] = 0
+        logits = other(torch.as_tensor(ids)[None]).logits[0].numpy()
+    assert np.abs(found - logits).max() < 1e-12
+    assert np.abs(found - model.run(ids).logits).max() > 1e-3
+
+
+@pytest.mark.parametrize("activation", ["ymish", "topk:4", "tanh"])
+@pytest.mark.parametrize("kind, name", [
+    ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForMaskedLM"),
+    ("mistral", "MistralForCausalLM"),
+])  # fmt: skip
+def test_another_activation_weighs_in_place_of_softmax(folder, kind, name, activation):
+    model = open_model(folder(kind, name), activation=activation)
+    whole = open_model(folder(kind, name))
+    capture = captured(model, ids_of(TOKENS))
+    assert {one for layer in model.spec.layers for one in layer.activations} == {
+        activation.partition(":")[0]
+    }
+    assert model.spec.digest != whole.spec.digest and activation in model.spec.name
+    assert max(one.verify_max_abs for one in capture.maps) < 1e-5
+    assert np.abs(capture.logits - captured(whole, ids_of(TOKENS)).logits).max() > 1e-3
+
+
+def test_a_capture_that_is_stopped_keeps_its_layers_and_ends_its_thread(folder, tmp_path):
+    import threading
+
+    model = open_model(folder("llama", "LlamaForCausalLM"))
+    before = threading.active_count()
+    task = tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
+    next(task)
+    task.close()
+    assert threading.active_count() == before
+    assert not (tmp_path / "a.h5").exists() and (tmp_path / "a.h5.part").exists()
+    finish(tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5"))
+    assert open_capture(tmp_path / "a.h5").complete
+
+
+def test_other_models_in_the_process_compute_as_before(folder):
+    import transformers
+
+    path, ids = folder("llama", "LlamaForCausalLM"), torch.as_tensor(ids_of(TOKENS))[None]
+    other = transformers.LlamaForCausalLM.from_pretrained(path).eval()
+    with torch.no_grad():
+        before = other(ids).logits
+        open_model(path).run(ids[0].numpy())
+        assert torch.equal(other(ids).logits, before)
+    assert other.config._attn_implementation == "sdpa"
+
+
+# --- what cannot be opened ------------------------------------------------------------------------
+
+
+def changed(folder, tmp_path, **changes):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(folder("llama", "LlamaForCausalLM"), copy)
+    data = json.loads((copy / "config.json").read_text())
+    data.update(changes)
+    (copy / "config.json").write_text(json.dumps(data))
+    return copy
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
+    ({"model_type": "lama"}, "the nearest it knows are llama"),
+    ({"model_type": "nothing like it"}, "does not know"),
+    ({"num_hidden_layers": 3}, "lacks model.layers.2"),
+    ({"num_hidden_layers": 10**9}, "does not fit"),
+    ({"hidden_size": 64}, "is 120 x 32 in it, and 120 x 64 by config.json"),
+    ({"vocab_size": 10**12}, "does not fit"),
+    ({"num_attention_heads": -1}, "can be built|does not fit"),
+    ({"num_attention_heads": 10**8}, "does not fit"),
+    ({"hidden_act": "nothing"}, "can be built"),
+    ({"rope_parameters": 7}, "can be built"),
+])  # fmt: skip
+def test_what_does_not_fit_is_one_clear_line(folder, tmp_path, changes, words):
+    with pytest.raises(HgvizError, match=words) as error:
+        open_model(changed(folder, tmp_path, **changes))
+    assert "orrect its model_type" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_weights_that_are_damaged_or_not_there_are_one_clear_line(folder, tmp_path):
+    copy = changed(folder, tmp_path)
+    whole = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(HgvizError):
+        open_model(copy)
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(HgvizError, match="holds no weights"):
+        open_model(copy)
+
+
+def test_the_command_line_does_not_import_transformers_before_it_is_wanted():
+    code = (
+        "import sys\n"
+        "from hgviz import cli\n"
+        "from hgviz.models import open_model\n"
+        "from hgviz.resources import resource\n"
+        "open_model(resource('sample/softmax'))\n"
+        "assert 'transformers' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
