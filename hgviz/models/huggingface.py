@@ -264,6 +264,8 @@ def attention(
     context = _attended(call, index, running.run)
     if (gates := running.run.gates.get(index)) is not None:
         context = context * gates[:, :, None, None]
+    if running.run.record is not None:
+        running.run.record.contexts[index] = context
     running.after(index)
     return context.transpose(1, 2).contiguous(), None
 
@@ -436,6 +438,9 @@ class Transformers(Network):
     def __init__(self, net: nn.Module, config: TransformersConfig) -> None:
         super().__init__(config)
         self.net = net
+        self.spans: dict[tuple[nn.Module, int], int] = {}  # first and last layer of a block
+        for block in _blocks(net):
+            block.forward = partial(_block, self, block, block.forward)
 
     @property
     def table(self) -> nn.Embedding:
@@ -485,6 +490,38 @@ class Transformers(Network):
         logits = getattr(out, "logits", None)
         found: Tensor = out.last_hidden_state if logits is None else logits
         return found
+
+
+def _blocks(net: nn.Module) -> Iterator[nn.Module]:
+    """What a model stacks: the outermost modules that stand in a list."""
+    for part in net.children():
+        if isinstance(part, nn.ModuleList):
+            yield from part
+        else:
+            yield from _blocks(part)
+
+
+def _block(
+    network: Transformers, block: nn.Module, forward: Callable[..., Any], *given: Any, **named: Any
+) -> Any:
+    """A block of a pass: what it gave before where that is known, else what it gives, to keep.
+
+    Only of blocks whose layers attend and which give the stream alone: others may hand on more, as
+    T5's first does its biases.
+    """
+    running = _running.get()
+    if running is None:
+        return forward(*given, **named)
+    first = running.count
+    last = network.spans.get((block, first))
+    if last is not None and (known := running.run.skipped(last)) is not None:
+        running.count = last + 1
+        return known
+    found = forward(*given, **named)
+    if running.count > first and isinstance(found, Tensor):
+        network.spans[block, first] = running.count - 1
+        running.run.left(running.count - 1, found)
+    return found
 
 
 def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:
@@ -608,6 +645,13 @@ def opened(path: Path, device: str, dtype: torch.dtype) -> tuple[Transformers, s
     data = read_config(where)
     kind = require_known(data, shown(where))
     made = getattr(library(), class_of(data, kind))
+    own = getattr(made.config_class, "model_type", kind)
+    if own != kind:
+        raise HgvizError(
+            f"{shown(where)} says two things",
+            f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
+            "Put the config.json beside the weights that came with them",
+        )
     held = read_weights(weights, lambda name: name.endswith(BUFFERS))
     require_finite(weights, held)
     stated = _stated(data, kind, where, weights, held)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLineEdit, QSizePolicy, QToolButton, QWidget
+from PySide6.QtCore import QMargins, Qt, Signal
+from PySide6.QtWidgets import QLineEdit, QSizePolicy, QToolButton
 
 from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, replace
 from hgviz.gui.controls import Picker
@@ -45,13 +45,13 @@ TOGGLES = (
 NO_NORMS = "This capture has no norms of values: capture the text again to weigh by them"
 
 
-class Bar(QWidget):
+class Bar(Flow):
     """Makes a Linking of what people choose; `changed` says so."""
 
     changed = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(QMargins(16, 2, 16, 6))
         self.heads, self.fuse, self.limit = Picker(), Picker(), Picker()
         self.named = QLineEdit()
         self.named.setPlaceholderText("12.5, 11.*")
@@ -79,10 +79,8 @@ class Bar(QWidget):
             box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
             box.currentIndexChanged.connect(self._changed)
         self.named.editingFinished.connect(self._changed)
-        row = Flow(self, gap=6)
-        row.setContentsMargins(16, 2, 16, 6)
         for one in (self.heads, self.named, self.fuse, self.limit):
-            row.addWidget(one)
+            self.add(one)
         self.toggles: dict[str, QToolButton] = {}
         for name, said, tip in TOGGLES:
             button = QToolButton()
@@ -93,7 +91,7 @@ class Bar(QWidget):
             button.setFixedHeight(28)
             button.setChecked(name == "special")
             button.toggled.connect(self._changed)
-            row.addWidget(button)
+            self.add(button)
             self.toggles[name] = button
         self._last = self._state()
 

@@ -1,38 +1,35 @@
-"""A layout of controls side by side, in as many lines as they take."""
+"""Controls side by side, in as many lines as they take."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtCore import QEvent, QMargins, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+GAP = 6  # px between two of them
 
 
-class Flow(QLayout):
-    """Left to right, a new line where one is full."""
+class Flow(QWidget):
+    """Left to right, a new line where one is full; what is hidden takes no room.
 
-    def __init__(self, parent: QWidget | None = None, gap: int = 8) -> None:
-        super().__init__(parent)
-        self._items: list[QLayoutItem] = []
-        self.setSpacing(gap)
+    No QLayout: those written in Python keep items that Qt deletes with the window, and whose
+    addresses the next widgets may get.
+    """
 
-    def addItem(self, item: QLayoutItem) -> None:
+    def __init__(self, edges: QMargins) -> None:
+        super().__init__()
+        self._edges = edges
+        self._shown: list[QWidget] = []
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def add(self, widget: QWidget) -> None:
         """One more at the end."""
-        self._items.append(item)
-
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._items)
-
-    def itemAt(self, index: int) -> QLayoutItem | None:
-        """One of them, None beyond the last."""
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    def takeAt(self, index: int) -> QLayoutItem | None:
-        """Take one away."""
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    def expandingDirections(self) -> Qt.Orientation:
-        """None: what is there takes the room it needs."""
-        return Qt.Orientation(0)
+        hidden = widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
+        widget.setParent(self)
+        widget.setVisible(not hidden)
+        self._shown.append(widget)
 
     def hasHeightForWidth(self) -> bool:
         """A narrow one has more lines."""
@@ -40,37 +37,40 @@ class Flow(QLayout):
 
     def heightForWidth(self, width: int) -> int:
         """The height of so many lines."""
-        return self._placed(QRect(0, 0, width, 0), move=False)
-
-    def setGeometry(self, rect: QRect) -> None:
-        """Place everything."""
-        super().setGeometry(rect)
-        self._placed(rect, move=True)
+        return self._placed(width, move=False)
 
     def sizeHint(self) -> QSize:
-        """At least the widest of them."""
-        return self.minimumSize()
+        """All in the lines that the width it has takes."""
+        return QSize(self.minimumSizeHint().width(), self.heightForWidth(max(1, self.width())))
 
-    def minimumSize(self) -> QSize:
+    def minimumSizeHint(self) -> QSize:
         """The widest of them."""
-        size = QSize()
-        for item in self._items:
-            size = size.expandedTo(item.minimumSize())
-        edges = self.contentsMargins()
-        return size + QSize(edges.left() + edges.right(), edges.top() + edges.bottom())
+        wide = max((one.sizeHint().width() for one in self._shown if not one.isHidden()), default=0)
+        return QSize(wide, 0).grownBy(self._edges)
 
-    def _placed(self, rect: QRect, move: bool) -> int:
-        edges = self.contentsMargins()
-        inside = rect.marginsRemoved(edges)
+    def event(self, event: QEvent) -> bool:
+        """One of them came, went or has another size."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._placed(self.width(), move=True)
+            self.updateGeometry()
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other widths have other lines."""
+        super().resizeEvent(event)
+        self._placed(self.width(), move=True)
+
+    def _placed(self, width: int, move: bool) -> int:
+        inside = QRect(0, 0, width, 0).marginsRemoved(self._edges)
         x, y, high = inside.x(), inside.y(), 0
-        for item in self._items:
-            if item.isEmpty():
+        for one in self._shown:
+            if one.isHidden():
                 continue
-            size = item.sizeHint()
+            size = one.sizeHint().expandedTo(one.minimumSize()).boundedTo(one.maximumSize())
             if x > inside.x() and x + size.width() > inside.right() + 1:
-                x, y, high = inside.x(), y + high + self.spacing(), 0
+                x, y, high = inside.x(), y + high + GAP, 0
             if move:
-                size.setWidth(min(size.width(), inside.width()))
-                item.setGeometry(QRect(QPoint(x, y), size))
-            x, high = x + size.width() + self.spacing(), max(high, size.height())
-        return y + high - rect.y() + edges.bottom()
+                size.setWidth(min(size.width(), max(1, inside.width())))
+                one.setGeometry(QRect(QPoint(x, y), size))
+            x, high = x + size.width() + GAP, max(high, size.height())
+        return y + high + self._edges.bottom()

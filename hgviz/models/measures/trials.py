@@ -16,7 +16,7 @@ from torch import Tensor
 from hgviz.core import Floats, HeadId, HgvizError, Integers, Off
 from hgviz.examples import NOTHING, Batch, Examples
 from hgviz.models.blocks import Known, Tokens
-from hgviz.models.measures.variants import Variants, Whole
+from hgviz.models.measures.variants import Whole, variants_of
 from hgviz.models.model import Model
 
 KEEP = 1 << 30  # bytes
@@ -45,7 +45,7 @@ class Trials:
     ) -> None:
         self.model, self.examples = model, examples
         self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        self._variants = Variants(model.module, off)
+        self._variants = variants_of(model.module, off)
         self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
 

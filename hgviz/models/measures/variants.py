@@ -39,11 +39,21 @@ def gates_of(module: Network, texts: int) -> dict[int, Tensor]:
     """Open gates of all heads by layer, (texts, H) each, that slopes can be taken of."""
     kind = next(module.parameters())
     return {
-        one.layer.index: torch.ones(
-            texts, len(one.layer.heads), dtype=kind.dtype, device=kind.device
+        one.index: torch.ones(
+            texts, len(one.heads), dtype=kind.dtype, device=kind.device
         ).requires_grad_()
-        for one in attentions(module)
+        for one in layers_of(module)
     }
+
+
+def layers_of(module: Network) -> tuple[Layer, ...]:
+    """What attends, in order of computation; () of a model that does not."""
+    return tuple(getattr(module.config, "layers", ()))
+
+
+def variants_of(module: Network, off: Off = frozenset()) -> Variants:
+    """A model and any of its heads off, by what of a pass it lets be known."""
+    return Variants(module, off) if attentions(module) else Gated(module, off)
 
 
 class Variants:
@@ -63,8 +73,9 @@ class Variants:
     @property
     def heads(self) -> tuple[HeadId, ...]:
         """Every head of the model, in order of computation."""
-        layers: list[Layer] = [one.layer for one in self._attentions]
-        return tuple(HeadId(one.index, head) for one in layers for head in one.heads)
+        return tuple(
+            HeadId(one.index, head) for one in layers_of(self.module) for head in one.heads
+        )
 
     @torch.inference_mode()
     def whole(self, tokens: Tokens) -> tuple[Whole, Tensor]:
@@ -77,7 +88,7 @@ class Variants:
     def without(self, whole: Whole, off: Collection[HeadId]) -> Tensor:
         """Logits with more heads off, from the first block on that has one of them."""
         wanted = frozenset(off) | self.off
-        first = min(wanted - self.off, default=HeadId(len(self._attentions), 0)).layer
+        first = min(wanted - self.off, default=HeadId(len(layers_of(self.module)), 0)).layer
         known = Known({last: one for last, one in whole.known.outputs.items() if last < first})
         return self._logits(whole.tokens, Pass(wanted, known=known, readout=True))
 
@@ -177,6 +188,44 @@ class Variants:
             torch.cat([one.sum(-1) for one in each], 1),
             torch.cat([one.abs().sum(-1) for one in each], 1),
         )
+
+
+class Gated(Variants):
+    """The same of a model whose layers are not hgviz's own: heads are gated where they give their
+    part, and blocks before the first that has one of them give what they gave (Pass.known)."""
+
+    @torch.inference_mode()
+    def one_by_one(
+        self, whole: Whole, alone: bool = False
+    ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+        """As Variants."""
+        size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
+        kind, texts = next(self.module.parameters()), _texts(whole.tokens)
+        for layer in reversed(layers_of(self.module)):
+            heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
+            outputs = {last: one for last, one in whole.known.outputs.items() if last < layer.index}
+            for start in range(0, len(heads), size):
+                some = heads[start : start + size]
+                gates = torch.full((len(some), len(layer.heads)), 0.0 if alone else 1.0)
+                for row, head in enumerate(some):
+                    gates[row, layer.heads.index(head)] = 1.0 if alone else 0.0
+                each = gates.to(kind).repeat_interleave(texts, 0)
+                known = Known(outputs, times=len(some), copies=whole.known.copies)
+                run = Pass(self.off, gates={layer.index: each}, known=known, readout=True)
+                logits = self._logits(times_of(whole.tokens, len(some)), run)
+                yield (
+                    tuple(HeadId(layer.index, head) for head in some),
+                    logits.unflatten(0, (len(some), -1)),
+                )
+
+    def without_effect(self, tokens: Tokens) -> int | None:
+        """As Variants; of weights that use heads nothing is known here."""
+        whole, logits = self.whole(tokens)
+        for layer in layers_of(self.module):
+            heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
+            if heads and torch.equal(self.without(whole, heads), logits):
+                return layer.index
+        return None
 
 
 class Begun:
