@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
 from hgviz.maps.rule import Factors
-from hgviz.models.config import TransformerConfig
+from hgviz.models.config import TransformerConfig, TransformersConfig
 from hgviz.models.model import Model
 from hgviz.models.past import Past
 from hgviz.models.texts.continuing import continued
@@ -44,6 +44,9 @@ class Writing:
         self.added: list[int] = []
         self.logits: NDArray[Any] = np.empty(0)
         self._past = Past()
+        # models of transformers read the whole text for every token
+        self._whole = isinstance(model.config, TransformersConfig)
+        self._seen: dict[int, Factors] = {}
 
     def read(self) -> Generator[int, None, None]:
         """Read the text that is there; yields the index of each layer when it is done."""
@@ -59,10 +62,23 @@ class Writing:
         self.added.append(token)
 
     def _follow(self, tokens: Prompt) -> Generator[int, None, None]:
+        if self._whole:
+            yield from self._again(tokens)
+            return
         texts = (tokens, None) if self.target is None else (self.prompt, tokens)
         logits = yield from self.model.trace(*texts, off=self.off, past=self._past)
         self._past.length += len(tokens)
         self.logits = logits[-1]
+
+    def _again(self, tokens: Prompt) -> Generator[int, None, None]:
+        ids = (
+            self.given.ids if tokens is self.given else [*self.given.ids, *self.added, *tokens.ids]
+        )
+        text = self.model.from_ids(ids)
+        texts = (text, None) if self.target is None else (self.prompt, text)
+        seen: dict[int, Factors] = {}
+        logits = yield from self.model.trace(*texts, off=self.off, tap=seen.__setitem__)
+        self._seen, self.logits, self._past.length = seen, logits[-1], len(text)
 
     @property
     def room(self) -> int | None:
@@ -83,7 +99,7 @@ class Writing:
 
     def factors(self, layer: int) -> Factors:
         """What a layer attended with so far, as views: rows that come change nothing in them."""
-        return self._past.factors(layer)
+        return self._seen[layer] if self._whole else self._past.factors(layer)
 
 
 def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature: float) -> int:
@@ -108,7 +124,9 @@ def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature
 def require_writer(model: Model) -> None:
     """Errors: HgvizError for a model that does not say the next token."""
     config, goal = model.config, model.spec.goal
-    if not isinstance(config, TransformerConfig):
+    if isinstance(config, TransformersConfig):
+        why = "" if goal == "next" else "it does not give the next token"
+    elif not isinstance(config, TransformerConfig):
         why = "" if config.causal else "it reads both ways, so that no token is the next"
     elif config.slots:
         why = "projected sequences cannot write: every row of theirs mixes later tokens"

@@ -24,22 +24,22 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import Goal, HgvizError, Integers, Layer, Level, ModelSpec, Role, readonly
+from hgviz.core import Goal, HgvizError, Layer, Role
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
-from hgviz.models.blocks import Network, Pass, Steps, Tokens
-from hgviz.models.config.shared import norms_of, spread
+from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
+from hgviz.models.config.huggingface import TransformersConfig
+from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import room
-from hgviz.models.formats.checkpoint import digest_of_tensors
+from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.readers import (
     line_of,
@@ -51,9 +51,10 @@ from hgviz.models.formats.readers import (
     weights_of,
 )
 from hgviz.models.formats.shards import read_weights
+from hgviz.models.formats.source import Source
+from hgviz.models.measures.variants import Projected
 from hgviz.models.positions import Biases
-from hgviz.models.surgery.replacement import named
-from hgviz.models.tap import to_numpy
+from hgviz.models.tap import to_numpy, value_norms
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
@@ -222,6 +223,7 @@ class Running:
     run: Pass = field(default_factory=Pass)
     after: Callable[[int], None] = lambda index: None
     met: list[tuple[nn.Module, Call]] | None = None  # of the short pass
+    given: Tensor | None = None  # what the last layer's heads gave, until it is multiplied
     count: int = 0
 
 
@@ -261,13 +263,18 @@ def attention(
         running.met.append((module, call))
     if running.network is not None:
         call = replace(call, rule=running.network.ruled(index, call.rule))
-    context = _attended(call, index, running.run)
+    projections = () if running.network is None else running.network.projections
+    out = projections[index] if index < len(projections) else None
+    context = _attended(call, index, running.run, out)
     if (gates := running.run.gates.get(index)) is not None:
         context = context * gates[:, :, None, None]
     if running.run.record is not None:
         running.run.record.contexts[index] = context
     running.after(index)
-    return context.transpose(1, 2).contiguous(), None
+    found = context.transpose(1, 2).contiguous()
+    if running.met is not None:
+        running.given = found
+    return found, None
 
 
 def _call(
@@ -345,10 +352,22 @@ def diagonals(bias: Tensor) -> Tensor | None:
     return line
 
 
-def _attended(call: Call, index: int, run: Pass) -> Tensor:
-    """Context (B, H, Q, D) of a call, heads off, its tap told."""
+def _attended(call: Call, index: int, run: Pass, out: nn.Linear | None) -> Tensor:
+    """Context (B, H, Q, D) of a call, heads off, its tap told; out: what it goes through then."""
     off = [one.head for one in run.off if one.layer == index]
-    tap = None if run.tap is None else lambda found: run.tap(index, found)  # type: ignore[misc]
+    each = call.q.shape[1] // call.k.shape[1]
+
+    def told(found: Any) -> None:
+        assert run.tap is not None
+        norms = None
+        if out is not None and out.in_features == call.q.shape[1] * call.v.shape[-1]:
+            norms = to_numpy(value_norms(call.v.repeat_interleave(each, dim=1), out.weight))
+        run.tap(index, replace(found, value_norms=norms))
+
+    tap = None if run.tap is None else told
+    if run.met is not None:
+        k, v = (one.repeat_interleave(each, dim=1) for one in (call.k, call.v))
+        run.met[index] = Met(call.q, k, v, call.keep, call.bias)
     if call.added is None:
         return attend(
             call.q, call.k, call.v, call.rule, keep=call.keep, relative=call.bias, off=off,
@@ -357,7 +376,6 @@ def _attended(call: Call, index: int, run: Pass) -> Tensor:
     weights = dense(call)
     if tap is not None:
         tap(Weights(to_numpy(weights[0]), False, False))
-    each = call.q.shape[1] // call.k.shape[1]
     context = weights @ call.v.repeat_interleave(each, dim=1)
     return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
 
@@ -393,47 +411,10 @@ def dense(call: Call) -> Tensor:
 # --- the model ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TransformersConfig:
-    """What a folder of transformers says, and the layers that its short pass found."""
-
-    family: str
-    width: int
-    vocab_size: int
-    max_positions: int | None
-    goal: Goal
-    labels: tuple[str, ...]
-    form: str
-    layers: tuple[Layer, ...] = ()
-    segments: int = 0
-    norms: Mapping[str, str] = field(default_factory=dict)
-    top_k: int | None = None
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """The text, and the decoder's where there are two."""
-        both = self.form == "encoder-decoder"
-        return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
-
-    def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """Every position stands for itself, in its own text."""
-        sizes = {"source": tokens, "target": target}
-        ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in self.levels]
-        return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
-
-    def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
-        """What such a model is, for people and files."""
-        return ModelSpec(
-            family=self.family, name=name, levels=self.levels, layers=self.layers,
-            width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
-            max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
-        )  # fmt: skip
-
-
 class Transformers(Network):
     """A model of transformers that is read and stopped as hgviz's own are."""
 
-    config: TransformersConfig  # type: ignore[assignment]
+    config: TransformersConfig
 
     def __init__(self, net: nn.Module, config: TransformersConfig) -> None:
         super().__init__(config)
@@ -447,14 +428,26 @@ class Transformers(Network):
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.net.get_input_embeddings())  # type: ignore[operator]
 
-    def exchange(self, activation: str) -> None:
-        """Another activation for all heads, as surgery.replacement.named reads it."""
-        names, norms, top_k = named(activation)
-        layers = tuple(
-            replace(one, activations=spread(names, one.index, len(one.heads)))
-            for one in self.config.layers
-        )
-        self.config = replace(self.config, layers=layers, norms=norms, top_k=top_k)
+    def projected(self) -> list[Projected]:
+        """The layers whose heads go through a product that is known."""
+        found = []
+        for layer, out in zip(self.config.layers, self.projections, strict=True):
+            if out is not None:
+                found.append(Projected(layer, out, out.in_features // len(layer.heads)))
+        return found
+
+    @cached_property
+    def projections(self) -> list[nn.Linear | None]:
+        """By layer, the product that what heads give goes through; None where it is not known."""
+        modules = dict(self.net.named_modules())
+        prefix = f"{getattr(self.net, 'base_model_prefix', '')}."
+        found: list[nn.Linear | None] = []
+        for name in self.config.outputs:
+            own = name.removesuffix(".weight")
+            every = (own, prefix + own, own.removeprefix(prefix))
+            one = next((modules[each] for each in every if own and each in modules), None)
+            found.append(one if isinstance(one, nn.Linear) else None)
+        return found
 
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
@@ -635,8 +628,9 @@ def class_of(data: Mapping[str, Any], kind: str) -> str:
     )
 
 
-def opened(path: Path, device: str, dtype: torch.dtype) -> tuple[Transformers, str]:
-    """The model in a folder that save_pretrained wrote, and a digest of it and its configuration.
+def read(path: Path) -> Checkpoint:
+    """A folder that save_pretrained wrote: its tensors as in its files, and its layers as they
+    attend.
 
     Its files are read by hgviz's own bounded readers. Errors: HgvizError for whatever is missing,
     damaged, not known or does not fit together.
@@ -657,31 +651,51 @@ def opened(path: Path, device: str, dtype: torch.dtype) -> tuple[Transformers, s
     stated = _stated(data, kind, where, weights, held)
     _require_fit(made, stated, where, weights, held)
     try:
-        with _quiet(), room(device, f"the model has {sum(map(Tensor.numel, held.values())):,} "
-                            "parameters"):  # fmt: skip
-            net, told = made.from_pretrained(
-                None, config=stated, state_dict=held, dtype=dtype, attn_implementation=NAME,
-                output_loading_info=True,
-            )  # fmt: skip
-            net = net.to(device).eval().requires_grad_(False)
+        net, missing = _loaded(made, stated, held, torch.float32)
+        if missing:
+            raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
+        config = _config(net, kind, made.__name__, data)
+        network = Transformers(net, config)
+        config = _layers(network, held)
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _unbuilt(where, error) from None
-    if missing := sorted(told["missing_keys"]):
-        raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
-    network = Transformers(net, _config(net, kind, made.__name__))
-    try:
+    config.box[:] = [net, held]
+    sources = {name: Source(name) for name in held}
+    return Checkpoint(config, held, digest_of(config, held), weights, sources)
+
+
+def build(
+    config: TransformersConfig, tensors: Mapping[str, Tensor], device: str, dtype: torch.dtype
+) -> Transformers:
+    """The model of a configuration with these tensors, by the names of its files."""
+    if config.box and config.box[1] is tensors and dtype == torch.float32:
+        net, config = config.box[0], replace(config, box=[])
+        config.box.clear()
+    else:
+        made = getattr(library(), config.made)
         with _quiet():
-            layers = _layers(network)
-    except HgvizError:
-        raise
-    except Exception as error:
-        raise _unbuilt(where, error) from None
-    config = network.config
-    form = config.form or ("decoder" if any(one.causal for one in layers) else "encoder")
-    network.config = replace(config, layers=layers, form=form)
-    return network, digest_of_tensors(data, net.state_dict())
+            stated = made.config_class.from_dict(dict(config.data))
+        net, _ = _loaded(made, stated, tensors, dtype)
+    with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
+        net = net.to(device)
+    return Transformers(net, config)
+
+
+def _loaded(
+    made: Any, stated: Any, tensors: Mapping[str, Tensor], dtype: torch.dtype
+) -> tuple[Any, list[str]]:
+    """A model with these tensors, and the names of those it lacks."""
+    with (
+        _quiet(),
+        room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
+    ):
+        net, told = made.from_pretrained(
+            None, config=stated, state_dict=dict(tensors), dtype=dtype,
+            attn_implementation=NAME, output_loading_info=True,
+        )  # fmt: skip
+    return net.eval().requires_grad_(False), sorted(told["missing_keys"])
 
 
 def _stated(
@@ -758,7 +772,7 @@ def _listed(names: Sequence[str]) -> str:
     return plain(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _config(net: Any, kind: str, name: str) -> TransformersConfig:
+def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
     told = net.config
     text = told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
@@ -766,11 +780,10 @@ def _config(net: Any, kind: str, name: str) -> TransformersConfig:
     both = bool(getattr(told, "is_encoder_decoder", False))
     table = net.get_input_embeddings()
     return TransformersConfig(
-        family=kind, width=int(getattr(text, "hidden_size", table.weight.shape[1])),
+        family=kind, made=name, data=data,
+        width=int(getattr(text, "hidden_size", table.weight.shape[1])),
         vocab_size=int(table.weight.shape[0]), max_positions=_positions(net, text), goal=goal,
-        labels=labels if goal == "classes" else (),
-        form="encoder-decoder" if both else "",
-        segments=int(getattr(told, "type_vocab_size", 0) or 0) if kind == "bert" else 0,
+        labels=labels if goal == "classes" else (), form="encoder-decoder" if both else "",
     )  # fmt: skip
 
 
@@ -787,27 +800,36 @@ def _positions(net: nn.Module, config: Any) -> int | None:
     return min(*tables, stated) if isinstance(stated, int) and stated > 0 else min(tables)
 
 
-def _layers(network: Transformers) -> tuple[Layer, ...]:
-    """What attends, in order, with its heads: told by a pass over a few tokens."""
-    both = network.config.form == "encoder-decoder"
-    running = Running(met=[])
+def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersConfig:
+    """The configuration with what attends, in order, and with the tensors that heads are put
+    together by: told by a pass over a few tokens."""
+    config, running, outputs = network.config, Running(met=[]), dict[int, str]()
+    both = config.form == "encoder-decoder"
     device = network.table.weight.device
+    names = {module: name for name, module in network.net.named_modules()}
 
     def ids(count: int) -> Tensor:
-        return torch.arange(count, device=device)[None] % network.config.vocab_size
+        return torch.arange(count, device=device)[None] % config.vocab_size
 
+    def multiplied(module: nn.Module, given: tuple[Any, ...]) -> None:
+        wanted, running.given = running.given, None
+        if wanted is not None and given and given[0].numel() == wanted.numel():
+            outputs[running.count - 1] = names[module]
+
+    hooks = [one.register_forward_pre_hook(multiplied) for one in network.net.modules()
+             if isinstance(one, nn.Linear)]  # fmt: skip
     given = Tokens(ids(SOURCE))
-    if both:
-        given = Tokens(ids(TARGET), source=given)
-    with torch.inference_mode():
-        network._logits(given, running)
-    names = {module: name for name, module in network.net.named_modules()}
+    try:
+        with torch.inference_mode():
+            network._logits(Tokens(ids(TARGET), source=given) if both else given, running)
+    finally:
+        for hook in hooks:
+            hook.remove()
     found = []
     for index, (module, call) in enumerate(running.met or ()):
         queries, keys = call.q.shape[2], call.k.shape[2]
         role: Role = "cross" if both and queries == TARGET and keys == SOURCE else "self"
-        level = int(both and queries == TARGET)
-        heads = tuple(range(call.q.shape[1]))
+        level, heads = int(both and queries == TARGET), tuple(range(call.q.shape[1]))
         found.append(
             Layer(
                 index, names.get(module, f"layer.{index}"), role, level,
@@ -817,9 +839,21 @@ def _layers(network: Transformers) -> tuple[Layer, ...]:
         )  # fmt: skip
     if not found:
         raise HgvizError(
-            f"hgviz does not see the attention of {network.config.family}",
+            f"hgviz does not see the attention of {config.family}",
             "none of its layers asks transformers for attention",
             "To look at it, run it yourself and write its queries and keys with "
             "hgviz.store.write_capture",
         )
-    return tuple(found)
+    form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
+    prefix = getattr(network.net, "base_model_prefix", "")
+    return replace(
+        config, own=tuple(found), form=form,
+        outputs=tuple(_in_file(outputs.get(at, ""), prefix, held) for at in range(len(found))),
+    )  # fmt: skip
+
+
+def _in_file(module: str, prefix: str, held: Mapping[str, Tensor]) -> str:
+    """What a file calls the matrix of a module: with or without the name of the bare model."""
+    name = f"{module}.weight"
+    every = (name, f"{prefix}.{name}", name.removeprefix(f"{prefix}."))
+    return next((one for one in every if module and one in held), "")

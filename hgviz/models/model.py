@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,12 +24,12 @@ from hgviz.core import (
 )
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
-from hgviz.models.config import Config, DynamicConfig, TransformerConfig
+from hgviz.models.config import Config, DynamicConfig, TransformerConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.families.dynamic import Dynamic
-from hgviz.models.formats.cache import called, settled
+from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import outline
-from hgviz.models.formats.readers import by_transformers, located, plain, read
+from hgviz.models.formats.readers import plain, read
 from hgviz.models.inputs import (
     boundaries_of,
     encoder_states,
@@ -318,8 +317,6 @@ def open_model(
     place, kind = device_of(device), dtype_of(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
-    if by_transformers(path):
-        return _by_transformers(settled(path), place, dtype, kind, activation)
     found, name = read(path), ""
     if activation is not None:
         found, name = replaced(found, activation), f" with {activation}"
@@ -336,30 +333,15 @@ def module_of(
     config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
 ) -> Network:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
+    if isinstance(config, TransformersConfig):
+        from hgviz.models import huggingface
+
+        return huggingface.build(config, tensors, device, dtype)
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
     module.load_state_dict(moved, assign=True)
     return module.requires_grad_(False).eval()
-
-
-def _by_transformers(
-    path: Path, device: str, dtype: str, kind: torch.dtype, activation: str | None
-) -> Model:
-    """A model that the package transformers runs, with another activation where that is asked."""
-    from hgviz.models import huggingface
-
-    folder = located(path)[0].parent
-    module, digest = huggingface.opened(path, device, kind)
-    name = called(folder)
-    if activation is not None:
-        module.exchange(activation)
-        digest = hashlib.sha256(f"{digest} {activation}".encode()).hexdigest()
-        name = f"{name} with {activation}"
-    parameters = sum(one.numel() for one in module.parameters())
-    spec = module.config.spec(plain(name), digest, parameters)
-    tokenizer = tokenizer_of(folder, module.config.vocab_size)
-    return Model(module, spec, tokenizer, device, dtype, ends_of(folder, tokenizer))
 
 
 # --- inside ---------------------------------------------------------------------------------------

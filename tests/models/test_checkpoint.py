@@ -67,6 +67,7 @@ def test_the_readers_are_listed_with_names_for_people():
         "funnel",
         "dynamic-pooling",
         "trax",
+        "transformers",
     ]
     assert all(reader.label for reader in READERS)
 

@@ -10,6 +10,7 @@ from hgviz.errors import no_attention
 from hgviz.models.config.dynamic import DynamicConfig, DynamicKeys
 from hgviz.models.config.funnel import FunnelConfig, FunnelKeys
 from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
+from hgviz.models.config.huggingface import TransformersConfig
 from hgviz.models.config.shared import Sizes, head_width, norms_of, spread
 from hgviz.models.config.transformer import PRESETS, TransformerConfig, TransformerKeys
 from hgviz.models.config.unattending import (
@@ -20,7 +21,7 @@ from hgviz.models.config.unattending import (
     WindowKeys,
 )
 
-Attending = HourglassConfig | TransformerConfig | DynamicConfig | FunnelConfig
+Attending = HourglassConfig | TransformerConfig | DynamicConfig | FunnelConfig | TransformersConfig
 Config = Attending | LSTMConfig | WindowConfig
 
 
@@ -54,6 +55,7 @@ FAMILIES: dict[str, Family] = {
 
 __all__ = [
     "FAMILIES", "PRESETS", "Attending", "Config", "DynamicConfig", "Family", "FunnelConfig",
-    "HourglassConfig", "LSTMConfig", "TransformerConfig", "Unattending", "WindowConfig",
+    "HourglassConfig", "LSTMConfig", "TransformerConfig", "TransformersConfig", "Unattending",
+    "WindowConfig",
     "attending", "head_width", "norms_of", "spread",
 ]  # fmt: skip

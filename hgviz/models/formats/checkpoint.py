@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
 from hgviz.models.blocks import Network
-from hgviz.models.config import Config, HourglassConfig
+from hgviz.models.config import Config, HourglassConfig, TransformersConfig
 from hgviz.models.families import build
 from hgviz.models.formats import package
 from hgviz.models.formats.files import require_finite, require_fit
@@ -165,7 +165,16 @@ class _Undrawn(TorchFunctionMode):
 
 
 def outline(config: Config) -> Network:
-    """The module that a configuration describes, its tensors without room for a number."""
+    """The module that a configuration describes, its tensors without room for a number.
+
+    Errors: HgvizError for a model of transformers, whose modules are not hgviz's.
+    """
+    if isinstance(config, TransformersConfig):
+        raise HgvizError(
+            f"this is not done with {config.family} so far",
+            "it asks for modules of hgviz's own, and this model runs through transformers",
+            "Look at it, score it, switch heads off, and prune it with --form zeroed",
+        )
     with torch.device("meta"), _Undrawn():
         return build(config)
 
@@ -185,6 +194,8 @@ def checked(
 
 def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     """sha256 of a configuration and its tensors, by their neutral names."""
+    if isinstance(config, TransformersConfig):
+        return digest_of_tensors(config.keys(), tensors)
     # keys that came later are left out where they say nothing: captures made before them still fit
     later: dict[str, Any] = {
         "norms": {}, "top_k": None, "content": True, "slots_sharing": "tokens",

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from hgviz.core import HgvizError, ModelSpec
+from hgviz.models.config import TransformersConfig
 from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import Checkpoint, save
 from hgviz.models.formats.readers import CONFIG, path_errors, shown
@@ -41,6 +42,12 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
     Opened from there, the model gives the same logits, bit for bit. Errors: HgvizError where the
     folder cannot be written, or is the model's own.
     """
+    if isinstance(found.config, TransformersConfig):
+        raise HgvizError(
+            f"{found.config.family} is a model of transformers, and stays one",
+            "hgviz's own folder has no such layers",
+            "Open it as it is; hgviz prune --form zeroed writes it with heads off",
+        )
     with path_errors(out, "could not be written"):
         if out.exists() and out.samefile(found.folder):
             raise HgvizError(

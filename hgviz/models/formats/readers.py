@@ -98,6 +98,12 @@ def _gpt2(path: Path) -> Checkpoint:
     return huggingface.read(path, gpt2)
 
 
+def _transformers(path: Path) -> Checkpoint:
+    from hgviz.models import huggingface
+
+    return huggingface.read(path)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
@@ -106,7 +112,11 @@ READERS: tuple[Reader, ...] = (
     Reader("funnel", "Funnel (Hugging Face)", lambda path: _model_type(path) == "funnel", _funnel),
     Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
     Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
-)
+    Reader(
+        "transformers", "Hugging Face (any that transformers knows)",
+        lambda path: isinstance(_model_type(path), str), _transformers, stated=False,
+    ),
+)  # fmt: skip
 
 
 def recognises(path: str | Path) -> bool:
@@ -130,26 +140,11 @@ def read(path: str | Path) -> Checkpoint:
             return reader.read(path)
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
-    if by_transformers(path):
-        raise HgvizError(
-            f"hgviz only looks at {quoted(stated)} so far",
-            "it runs such a model through the package transformers, and does not change its file",
-            "Capture it, look at its maps, or score it with heads off",
-        )
     raise HgvizError(
         f"{shown(located(path)[0])} is of a model that hgviz cannot run",
         f"its model_type is {quoted(stated)}, and hgviz runs {known}",
         BRING,
     )
-
-
-def by_transformers(path: str | Path) -> bool:
-    """Whether a folder is for the package transformers to read: its config.json says a model_type
-    that no reader here has, as a word."""
-    path = settled(path)
-    if any(reader.recognises(path) for reader in READERS):
-        return False
-    return isinstance(_model_type(path), str)
 
 
 # --- where things lie -----------------------------------------------------------------------------

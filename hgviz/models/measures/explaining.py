@@ -10,7 +10,7 @@ path, n tokens, d width, H heads, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, Prompt, Step
 from hgviz.models.blocks import Attention, Network, Pass, Tokens, finish_steps
-from hgviz.models.measures.variants import attentions, times_of
+from hgviz.models.measures.variants import Projected, projections, times_of
 from hgviz.models.model import Model
 
 BASELINES = ("mean", "blank", "zero")
@@ -94,7 +94,7 @@ class Path:
             _saying_nothing(model, end, text, baseline)
             for end, text in zip(self.ends, texts, strict=True)
         )
-        self.layers = [one for one in attentions(model.module) if one.layer.heads]
+        self.layers = projections(model.module)
 
     @property
     def most(self) -> int:
@@ -137,7 +137,8 @@ class Path:
         _require_steps(steps)
         found = np.zeros(len(self.layers))
         for at, layer in enumerate(self.layers):
-            method = LayerIntegratedGradients(self.passes, layer)
+            whole = layer if isinstance(layer, Attention) else layer.o  # it gives the same
+            method = LayerIntegratedGradients(self.passes, whole)
             one = method.attribute(
                 self.ends, self.starts, n_steps=steps, method=METHOD, internal_batch_size=self.most
             )
@@ -169,7 +170,7 @@ class Path:
 class Conductance:
     """Sums slope times step of what heads give, over points that come a few at a time."""
 
-    def __init__(self, layers: list[Attention]) -> None:
+    def __init__(self, layers: Sequence[Attention | Projected]) -> None:
         self._layers = layers
         self._sums = [torch.zeros(len(one.layer.heads), dtype=torch.float64) for one in layers]
         self._last: list[tuple[Tensor, Tensor]] = []

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from hgviz.core import HeadId, Layer, Off
+from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, finish_steps, repeated
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
@@ -49,6 +49,30 @@ def gates_of(module: Network, texts: int) -> dict[int, Tensor]:
 def layers_of(module: Network) -> tuple[Layer, ...]:
     """What attends, in order of computation; () of a model that does not."""
     return tuple(getattr(module.config, "layers", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A layer of a model that is not hgviz's own: what heads give goes through o, d_head each."""
+
+    layer: Layer
+    o: nn.Linear
+    d_head: int
+
+
+def projections(module: Network) -> Sequence[Attention | Projected]:
+    """Every layer that has heads, with the product behind them. Errors: HgvizError for a model
+    whose products hgviz did not see."""
+    own = attentions(module) or getattr(module, "projected", list)()
+    known = {one.layer.index for one in own}
+    for layer in layers_of(module):
+        if layer.heads and layer.index not in known:
+            raise HgvizError(
+                f"layer {layer.index} of this model cannot be followed back",
+                "hgviz did not see what its heads are put together by",
+                "Choose another model",
+            )
+    return [one for one in own if one.layer.heads]
 
 
 def variants_of(module: Network, off: Off = frozenset()) -> Variants:

@@ -9,35 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Attention
-from hgviz.models.config import Config, attending
+from hgviz.models.config import Config, TransformersConfig, attending
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
 
-OUT, BIAS = "o.weight", "o.bias"
+OUT, BIAS = "weight", "bias"
 
 
 def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     """The checkpoint without these heads: fewer numbers, in hgviz's own form.
 
     The heads that stay keep their numbers, and so do layers, even those without heads. Biases of
-    relative attention that all layers share stay whole. Errors: HgvizError for unknown heads.
+    relative attention that all layers share stay whole. Errors: HgvizError for unknown heads, and
+    for models of transformers.
     """
+    if isinstance(found.config, TransformersConfig):
+        raise HgvizError(
+            f"{found.config.family} is not written without heads so far",
+            "its class in transformers has the same number of heads in every layer",
+            "Choose --form zeroed",
+        )
     tensors, kept = dict(found.tensors), []
     for layer, name, of_all in _layers(found.config, off):
         places = [i for i, head in enumerate(layer.heads) if HeadId(layer.index, head) not in off]
         kept.append(tuple(layer.heads[i] for i in places))
         for part in found.tensors:
-            within = part.removeprefix(f"{name}.")
+            within = part.removeprefix(name.removesuffix("o."))
             if within != part and within.split(".")[0] not in of_all:
                 tensors[part] = _of_heads(tensors[part], len(layer.heads), places)
-        output = tensors[f"{name}.{OUT}"]
-        tensors[f"{name}.{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()
-    config = replace(attending(found.config), kept=tuple(kept))
+        output = tensors[f"{name}{OUT}"]
+        tensors[f"{name}{OUT}"] = _of_heads(output.T, len(layer.heads), places).T.contiguous()
+    whole: Any = attending(found.config)
+    config: Config = replace(whole, kept=tuple(kept))
     return _made(found, config, tensors)
 
 
@@ -56,10 +65,10 @@ def scaled(found: Checkpoint, gates: Mapping[HeadId, float]) -> Checkpoint:
         factors = [gates.get(HeadId(layer.index, head), 1.0) for head in layer.heads]
         if set(factors) <= {1.0}:
             continue
-        weight = tensors[f"{name}.{OUT}"]
+        weight = tensors[f"{name}{OUT}"]
         blocks = weight.double().unflatten(1, (len(factors), -1))  # (d, H, D)
         new = blocks * torch.tensor(factors, dtype=torch.float64)[:, None]
-        tensors[f"{name}.{OUT}"] = new.flatten(1).to(weight.dtype)
+        tensors[f"{name}{OUT}"] = new.flatten(1).to(weight.dtype)
     return _made(found, found.config, tensors)
 
 
@@ -68,7 +77,13 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
     gives on the mean, which it then says for ever once it is off."""
     tensors = dict(found.tensors)
     for layer, name, _ in _layers(found.config, frozenset(means)):
-        weight, bias = tensors[f"{name}.{OUT}"], tensors[f"{name}.{BIAS}"]
+        weight, bias = tensors[f"{name}{OUT}"], tensors.get(f"{name}{BIAS}")
+        if bias is None:
+            raise HgvizError(
+                "what heads give on the mean cannot be kept",
+                f"layer {layer.index} has no bias behind its heads that could say it",
+                "Choose --compensate lsq, or none",
+            )
         blocks = weight.double().unflatten(1, (len(layer.heads), -1)) if layer.heads else weight
         more = [
             blocks[:, place] @ means[HeadId(layer.index, head)].double()
@@ -76,7 +91,7 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
             if HeadId(layer.index, head) in means
         ]
         if more:
-            tensors[f"{name}.{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
+            tensors[f"{name}{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
     return _made(found, found.config, tensors)
 
 
@@ -84,15 +99,27 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
 
 
 def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]]:
-    """Every layer with the name of its attention and what in there does not go by heads.
+    """Every layer with what the names of its output's matrix and bias begin with, such as
+    middle.0.attention.o., and what in there does not go by heads.
 
     Errors: HgvizError for heads it lacks.
     """
-    parts = {
-        part.layer.index: (name, part.of_all)
-        for name, part in outline(config).named_modules()
-        if isinstance(part, Attention)
-    }
+    parts: dict[int, tuple[str, tuple[str, ...]]]
+    if isinstance(config, TransformersConfig):
+        unseen = sorted({one.layer for one in off if not config.outputs[one.layer]})
+        if unseen:
+            raise HgvizError(
+                f"layer {unseen[0]} of this model is not changed",
+                "hgviz did not see what its heads are put together by",
+                "Leave its heads on",
+            )
+        parts = {at: (name.removesuffix(OUT), ()) for at, name in enumerate(config.outputs)}
+    else:
+        parts = {
+            part.layer.index: (f"{name}.o.", part.of_all)
+            for name, part in outline(config).named_modules()
+            if isinstance(part, Attention)
+        }
     layers = config.layers
     known = {HeadId(layer.index, head) for layer in layers for head in layer.heads}
     if unknown := sorted(off - known):
