@@ -139,6 +139,7 @@ def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
     yield "an answer is attributed", _attributed
     yield "a report is written as html and pdf", partial(_report, folder)
+    yield "a model of transformers is opened", partial(_transformers, folder)
     yield "the window is drawn", partial(_window, file)
     yield "a chart is drawn", partial(_window, file, look="heads")
 
@@ -198,6 +199,19 @@ def _attributed() -> str:
     if not abs(found.total - found.change) < 0.05 * abs(found.change):
         raise ValueError(f"attributions add up to {found.total:.3g}, not to {found.change:.3g}")
     return f"{counted(len(prompt), 'token')} say {found.total:.2f} of {found.change:.2f}"
+
+
+def _transformers(folder: Path) -> str:
+    """A tiny one of random weights, with a window in every second layer."""
+    from hgviz.models import huggingface
+
+    path = huggingface.random_model(folder / "gemma2")
+    model = finish(tasks.load(path, "cpu"))
+    seen = finish(tasks.capture(model, tasks.prompt_from(model, "a fine film")[0]))
+    rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]
+    if rules != [(3, 0), None]:
+        raise ValueError(f"its layers see {rules}")
+    return f"{counted(len(seen.spec.heads), 'head')} of {model.spec.family}"
 
 
 def _report(folder: Path) -> str:

@@ -94,13 +94,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a layer attended with: q (B, H, Q, D), k and v (B, H, K, D), keep (B, K)."""
+    """What a layer attended with: q (B, H, Q, D), k and v (B, H, K, D), keep (B, K), the rule."""
 
     q: Tensor
     k: Tensor
     v: Tensor
     keep: Tensor | None
     relative: Bias | None
+    rule: Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ class Attention(nn.Module):
             q, k = self._longer(q, k, rel)
         relative = self._distances(rel)
         if run.met is not None:
-            run.met[layer.index] = Met(q, k, v, keep, relative)
+            run.met[layer.index] = Met(q, k, v, keep, relative, self.rule)
         if few:
             out = self._met(q, context, keep, off)
         elif past is not None:

@@ -58,6 +58,7 @@ from hgviz.models.tap import to_numpy, value_norms
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
+THREAD = "hgviz: layers of a pass"
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
@@ -367,7 +368,7 @@ def _attended(call: Call, index: int, run: Pass, out: nn.Linear | None) -> Tenso
     tap = None if run.tap is None else told
     if run.met is not None:
         k, v = (one.repeat_interleave(each, dim=1) for one in (call.k, call.v))
-        run.met[index] = Met(call.q, k, v, call.keep, call.bias)
+        run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
     if call.added is None:
         return attend(
             call.q, call.k, call.v, call.rule, keep=call.keep, relative=call.bias, off=off,
@@ -537,7 +538,7 @@ def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:
         except BaseException as error:  # it is raised again where the layers are waited for
             told.put(("failed", error))
 
-    thread = threading.Thread(target=copy_context().run, args=(whole,), daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(whole,), name=THREAD, daemon=True)
     thread.start()
     try:
         while True:
@@ -561,14 +562,35 @@ def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:
 def library() -> Any:
     """transformers, with our functions registered and every hub out of reach."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    import transformers
-    from transformers.masking_utils import AttentionMaskInterface
+    try:
+        import transformers
+        from transformers.masking_utils import AttentionMaskInterface
+    except ImportError as error:
+        raise HgvizError(
+            "this model needs the package transformers, version 5 or later",
+            line_of(error),
+            "Install it: pip install 'transformers>=5'",
+        ) from None
 
     transformers.utils.logging.disable_progress_bar()
     transformers.AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
     return transformers
+
+
+def random_model(folder: Path) -> Path:
+    """Write a Gemma 2 of two layers and random weights, which reads bytes, into a folder; gives
+    that folder. It is there to see whether transformers works."""
+    made = library()
+    torch.manual_seed(0)
+    sizes = made.Gemma2Config(
+        vocab_size=256, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention"],
+    )  # fmt: skip
+    with _quiet():
+        made.Gemma2ForCausalLM(sizes).save_pretrained(folder)
+    return folder
 
 
 def known_types() -> dict[str, str]:

@@ -22,9 +22,9 @@ from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
 from hgviz.examples import NOTHING
 from hgviz.maps.rule import Rule
 from hgviz.models.blocks import Known, Met, Network, Pass, Tokens, finish_steps
-from hgviz.models.measures.variants import attentions, gates_of
+from hgviz.models.measures.variants import attentions, gates_of, layers_of
 from hgviz.models.model import Model
-from hgviz.models.weighing import Alike, alike, row_blocks, scored, weigh
+from hgviz.models.weighing import Alike, alike, row_blocks, scored
 
 Quantity = Callable[[Tensor], Tensor]  # logits (1, ...) -> one number
 Array = NDArray[Any]
@@ -129,7 +129,8 @@ class Gradients:
         self.value = float(value.detach())
         self._rules: dict[int, tuple[Layer, Rule]] = {
             one.layer.index: (one.layer, one.rule) for one in attentions(module)
-        }
+        } or {one.index: (one, met[one.index].rule) for one in layers_of(module)
+              if one.index in met}  # fmt: skip
         self._met = met
         self._given = {
             index: torch.zeros_like(context) if slope is None else slope
@@ -213,7 +214,7 @@ class Gradients:
             at_weights = torch.where(seen, reached, 0.0)
         with torch.enable_grad():
             leaf = scores.detach().clone().requires_grad_()
-            weights = weigh(leaf, seen, one.activation, one.norm, one.rule.top_k_of(0))
+            weights = one.weigh(leaf, seen)
             (at_scores,) = torch.autograd.grad(weights, leaf, at_weights)
         at_scores = torch.where(seen & ~empty, at_scores, 0.0)
         heads = self._rules[layer][0].heads
