@@ -86,10 +86,13 @@ def expanded(line: str) -> list[str]:
 
 def given(folder: Path) -> None:
     """Models and texts, good and bad, of fixed seeds."""
+    from tests.models import zoo
     from tests.soak import models
     from tests.soak.sweeps import TINY
 
     models.make(folder)
+    for kind, name in (("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM")):
+        zoo.write(folder / kind, kind, name, vocab_size=256)
     words = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
     rows = [f"{'np'[at % 2]}\t{at} {words[at:]}" for at in range(24)]
     files = {

@@ -63,6 +63,9 @@ def model_of(kind, name, **changes):
 
 def write(folder, kind, name, **changes):
     """The folder of such a model."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model_of(kind, name, **changes).save_pretrained(folder)
