@@ -29,9 +29,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from hgviz.core import Goal, HgvizError, Layer, Role
+from hgviz.core import Goal, HeadId, HgvizError, Layer, Role
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
@@ -59,6 +61,7 @@ from hgviz.models.tap import to_numpy, value_norms
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
 THREAD = "hgviz: layers of a pass"
+SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
@@ -216,6 +219,16 @@ class Call:
     added: Tensor | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A layer that the short pass met: how many heads it has, of so many queries and keys."""
+
+    heads: int
+    queries: int
+    keys: int
+    causal: bool
+
+
 @dataclass(slots=True)
 class Running:
     """One pass: what is asked of it, and what is told of each layer when it is done."""
@@ -223,8 +236,8 @@ class Running:
     network: Transformers | None = None
     run: Pass = field(default_factory=Pass)
     after: Callable[[int], None] = lambda index: None
-    met: list[tuple[nn.Module, Call]] | None = None  # of the short pass
-    given: Tensor | None = None  # what the last layer's heads gave, until it is multiplied
+    met: list[Found] | None = None  # of the short pass
+    given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0
 
 
@@ -261,7 +274,8 @@ def attention(
     running = _running.get() or Running()
     index, running.count = running.count, running.count + 1
     if running.met is not None:
-        running.met.append((module, call))
+        heads, queries = call.q.shape[1:3]
+        running.met.append(Found(heads, queries, call.k.shape[2], call.rule.causal))
     if running.network is not None:
         call = replace(call, rule=running.network.ruled(index, call.rule))
     projections = () if running.network is None else running.network.projections
@@ -273,8 +287,7 @@ def attention(
         running.run.record.contexts[index] = context
     running.after(index)
     found = context.transpose(1, 2).contiguous()
-    if running.met is not None:
-        running.given = found
+    running.given = found.numel()
     return found, None
 
 
@@ -409,6 +422,42 @@ def dense(call: Call) -> Tensor:
     return scores.softmax(-1).to(call.q.dtype)
 
 
+class Softmaxes(TorchFunctionMode):
+    """Sees the softmaxes (B, H, Q, K) of a model that has attention code of its own: keeps their
+    weights, and switches heads off where they weigh."""
+
+    def __init__(self, running: Running) -> None:
+        super().__init__()
+        self.running = running
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        along = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
+        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.dim() != 4:
+            return found
+        return self._seen(found) if along in (-1, 3) and found.shape[-1] > 1 else found
+
+    def _seen(self, weights: Tensor) -> Tensor:
+        running, run = self.running, self.running.run
+        index, running.count = running.count, running.count + 1
+        queries, keys = weights.shape[2:]
+        causal = queries == keys and not bool(weights.detach().triu(1).any())
+        if running.met is not None:
+            running.met.append(Found(weights.shape[1], queries, keys, causal))
+        running.given = -weights.shape[1]  # how wide they are is not known here
+        if run.tap is not None:
+            run.tap(index, Weights(to_numpy(weights[0]), False, causal))
+        off = [one.head for one in run.off if one.layer == index]
+        if off:
+            weights = weights.index_fill(1, torch.tensor(off, device=weights.device), 0.0)
+        if (gates := run.gates.get(index)) is not None:
+            weights = weights * gates[:, :, None, None]
+        running.after(index)
+        return weights
+
+
 # --- the model ------------------------------------------------------------------------------------
 
 
@@ -479,7 +528,8 @@ class Transformers(Network):
             }
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
-        with _pass(running):
+        watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
+        with _pass(running), watched, _quiet():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
         logits = getattr(out, "logits", None)
         found: Tensor = out.last_hidden_state if logits is None else logits
@@ -673,17 +723,17 @@ def read(path: Path) -> Checkpoint:
     stated = _stated(data, kind, where, weights, held)
     _require_fit(made, stated, where, weights, held)
     try:
-        net, missing = _loaded(made, stated, held, torch.float32)
+        asks = _asks(made)
+        net, missing = _loaded(made, stated, held, torch.float32, asks)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
-        config = _config(net, kind, made.__name__, data)
-        network = Transformers(net, config)
-        config = _layers(network, held)
+        network = Transformers(net, replace(_config(net, kind, made.__name__, data), asks=asks))
+        config = network.config = _layers(network, held)
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _unbuilt(where, error) from None
-    config.box[:] = [net, held]
+    config.box[:] = [network, held]
     sources = {name: Source(name) for name in held}
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
 
@@ -693,20 +743,27 @@ def build(
 ) -> Transformers:
     """The model of a configuration with these tensors, by the names of its files."""
     if config.box and config.box[1] is tensors and dtype == torch.float32:
-        net, config = config.box[0], replace(config, box=[])
+        network = cast(Transformers, config.box[0])
         config.box.clear()
+        network.config = config
     else:
         made = getattr(library(), config.made)
         with _quiet():
             stated = made.config_class.from_dict(dict(config.data))
-        net, _ = _loaded(made, stated, tensors, dtype)
+        net, _ = _loaded(made, stated, tensors, dtype, config.asks)
+        network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
-        net = net.to(device)
-    return Transformers(net, config)
+        return network.to(device)
+
+
+def _asks(made: Any) -> bool:
+    """Whether a class asks transformers for attention, by what it says of itself."""
+    told = getattr(made, "_can_set_attn_implementation", None)
+    return bool(told()) if told is not None else True
 
 
 def _loaded(
-    made: Any, stated: Any, tensors: Mapping[str, Tensor], dtype: torch.dtype
+    made: Any, stated: Any, tensors: Mapping[str, Tensor], dtype: torch.dtype, asks: bool
 ) -> tuple[Any, list[str]]:
     """A model with these tensors, and the names of those it lacks."""
     with (
@@ -715,7 +772,7 @@ def _loaded(
     ):
         net, told = made.from_pretrained(
             None, config=stated, state_dict=dict(tensors), dtype=dtype,
-            attn_implementation=NAME, output_loading_info=True,
+            attn_implementation=NAME if asks else "eager", output_loading_info=True,
         )  # fmt: skip
     return net.eval().requires_grad_(False), sorted(told["missing_keys"])
 
@@ -828,49 +885,97 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
     both = config.form == "encoder-decoder"
     device = network.table.weight.device
-    names = {module: name for name, module in network.net.named_modules()}
+    names, at, stack = {}, dict[int, str](), list[str]()
+    for name, module in network.net.named_modules():
+        names[module] = name
 
     def ids(count: int) -> Tensor:
         return torch.arange(count, device=device)[None] % config.vocab_size
 
-    def multiplied(module: nn.Module, given: tuple[Any, ...]) -> None:
-        wanted, running.given = running.given, None
-        if wanted is not None and given and given[0].numel() == wanted.numel():
+    def before(module: nn.Module, given: tuple[Any, ...]) -> None:
+        stack.append(names[module])
+        if not isinstance(module, nn.Linear) or not running.given:
+            return
+        wanted, running.given = running.given, 0
+        first = given[0] if given else None
+        # of a softmax only the number of heads is known, as a negative one
+        fits = isinstance(first, Tensor) and (
+            first.numel() == wanted or (wanted < 0 and not module.in_features % -wanted)
+        )
+        if fits:
             outputs[running.count - 1] = names[module]
 
-    hooks = [one.register_forward_pre_hook(multiplied) for one in network.net.modules()
-             if isinstance(one, nn.Linear)]  # fmt: skip
+    def after(*_: Any) -> None:
+        stack.pop()
+
+    running.after = lambda index: at.__setitem__(index, stack[-1] if stack else "")
+    hooks = [one.register_forward_pre_hook(before) for one in names]
+    hooks += [one.register_forward_hook(after, always_call=True) for one in names]
     given = Tokens(ids(SOURCE))
+    given = Tokens(ids(TARGET), source=given) if both else given
     try:
         with torch.inference_mode():
-            network._logits(Tokens(ids(TARGET), source=given) if both else given, running)
+            network._logits(given, running)
     finally:
         for hook in hooks:
             hook.remove()
+    outputs = _proved(network, given, running.met or [], outputs)
     found = []
-    for index, (module, call) in enumerate(running.met or ()):
-        queries, keys = call.q.shape[2], call.k.shape[2]
-        role: Role = "cross" if both and queries == TARGET and keys == SOURCE else "self"
-        level, heads = int(both and queries == TARGET), tuple(range(call.q.shape[1]))
+    for index, one in enumerate(running.met or ()):
+        role: Role = "self"
+        if both and one.queries == TARGET and one.keys == SOURCE:
+            role = "cross"
+        elif one.queries != one.keys:
+            raise _unseen(config.family, f"{at[index]} weighs other keys than those of its text")
+        level, heads = int(both and one.queries == TARGET), tuple(range(one.heads))
         found.append(
             Layer(
-                index, names.get(module, f"layer.{index}"), role, level,
-                0 if role == "cross" else level, heads, ("softmax",) * len(heads),
-                call.rule.causal,
+                index, at[index] or f"layer.{index}", role, level, 0 if role == "cross" else level,
+                heads, ("softmax",) * len(heads), one.causal,
             )
         )  # fmt: skip
     if not found:
-        raise HgvizError(
-            f"hgviz does not see the attention of {config.family}",
-            "none of its layers asks transformers for attention",
-            "To look at it, run it yourself and write its queries and keys with "
-            "hgviz.store.write_capture",
-        )
+        raise _unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
+    if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
+        config = replace(config, goal="states")
     prefix = getattr(network.net, "base_model_prefix", "")
     return replace(
         config, own=tuple(found), form=form,
         outputs=tuple(_in_file(outputs.get(at, ""), prefix, held) for at in range(len(found))),
+    )  # fmt: skip
+
+
+def _proved(
+    network: Transformers, given: Tokens, met: Sequence[Found], outputs: Mapping[int, str]
+) -> dict[int, str]:
+    """Of the products that seemed to come after heads, those that are given zeros where the first
+    head of their layer is off."""
+    zeros: dict[int, bool] = {}
+
+    def looked(index: int, module: nn.Module, given: tuple[Any, ...]) -> None:
+        width = given[0].shape[-1] // met[index].heads
+        zeros[index] = zeros.get(index, True) and not bool(given[0][..., :width].any())
+
+    hooks = [
+        network.net.get_submodule(name).register_forward_pre_hook(partial(looked, index))
+        for index, name in outputs.items()
+    ]
+    off = frozenset(HeadId(index, 0) for index in outputs)
+    try:
+        with torch.inference_mode():
+            network._logits(given, Running(run=Pass(off)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {index: name for index, name in outputs.items() if zeros.get(index)}
+
+
+def _unseen(family: str, why: str) -> HgvizError:
+    return HgvizError(
+        f"hgviz does not see the attention of {family}", why,
+        "To look at it, run it yourself and write its queries and keys with "
+        "hgviz.store.write_capture",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.maps import Grouped, LazyMap
+from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.huggingface import THREAD
@@ -40,6 +40,11 @@ LAZY = [
     ("modernbert", "ModernBertForMaskedLM"), ("xlm-roberta", "XLMRobertaForMaskedLM"),
     ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
     ("marian", "MarianMTModel"), ("pegasus", "PegasusForConditionalGeneration"),
+]  # fmt: skip
+DENSE = [  # with attention code of their own: their softmaxes are seen on their way
+    ("gptj", "GPTJForCausalLM"), ("bloom", "BloomForCausalLM"), ("falcon", "FalconForCausalLM"),
+    ("deberta-v2", "DebertaV2ForSequenceClassification"), ("mpnet", "MPNetForMaskedLM"),
+    ("xlnet", "XLNetLMHeadModel"),
 ]  # fmt: skip
 TOKENS, WRITTEN = 23, 17  # of a text, longer than every window, and of what a decoder writes
 
@@ -104,6 +109,27 @@ def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
         assert isinstance(one, LazyMap) and one.verify_max_abs < 1e-5
         found = np.stack([one.read(head) for head in one.heads])
         assert np.abs(found - theirs_).max() < 1e-5
+
+
+@pytest.mark.parametrize(("kind", "name"), DENSE, ids=lambda one: one)
+def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path, kind, name):
+    path, ids = folder(kind, name), ids_of(TOKENS)
+    model = open_model(path)
+    logits, maps = theirs(path, name, ids)
+    capture = captured(model, ids)
+    assert np.abs(capture.logits - logits).max() < 1e-6
+    for one, theirs_ in zip(capture.maps, maps, strict=True):
+        assert isinstance(one, DenseMap)
+        found = np.stack([one.read(head) for head in one.heads])
+        assert np.abs(found - theirs_).max() < 1e-6
+    off = frozenset({HeadId(0, 1), HeadId(1, 2)})
+    masked = model.run(ids, off=off).logits
+    assert np.abs(masked - model.run(ids).logits).max() > 1e-3
+    if all(model.config.outputs):
+        finish(_written(path, off, tmp_path / "out"))
+        assert np.abs(open_model(tmp_path / "out").run(ids).logits - masked).max() < 1e-5
+    finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
+    assert open_capture(tmp_path / "a.h5").complete
 
 
 @pytest.mark.parametrize("kind, name", [

@@ -16,6 +16,7 @@ from hgviz.models.config.shared import spread
 class TransformersConfig:
     """A model of transformers, whose class `made` reads `data`, a config.json.
 
+    asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
     own: its layers as they attend by themselves; outputs: by layer, the tensor in its file that
     what heads give is multiplied with, "" where none was seen. box: the model that the layers were
     found in, with the tensors it has, until somebody takes it.
@@ -31,6 +32,7 @@ class TransformersConfig:
     labels: tuple[str, ...]
     form: str
     segments: int = 0
+    asks: bool = True
     own: tuple[Layer, ...] = ()
     outputs: tuple[str, ...] = ()
     activations: tuple[str, ...] = ("softmax",)
