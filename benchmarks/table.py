@@ -28,7 +28,7 @@ SHORT = (
 )  # fmt: skip
 LONG = (
     "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
-    "hourglass", "sample", "classifiers", "sst2", "curves", "removal", "cluster",
+    "hourglass", "sample", "classifiers", "sst2", "curves", "removal", "cluster", "zoo",
 )  # fmt: skip
 MINUTES = 15  # a script that takes longer is stopped, and said to be; 40 with --all
 KEPT = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
