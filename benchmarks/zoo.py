@@ -126,9 +126,12 @@ def child(kind, queue):
     queue.put(tried(kind))
 
 
+context = multiprocessing.get_context("forkserver")  # which has no threads that hold a lock
+context.set_forkserver_preload(["torch", "transformers", "hgviz.models.huggingface"])
+
+
 def patiently(kind):
     """The same in a process of its own, which is ended where it takes too long."""
-    context = multiprocessing.get_context("fork")
     queue = context.Queue()
     process = context.Process(target=child, args=(kind, queue))
     process.start()
@@ -149,7 +152,6 @@ def main():
     options = parser.parse_args()
     from concurrent.futures import ThreadPoolExecutor
 
-    import torch  # noqa: F401  before the processes part
     import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
