@@ -44,6 +44,7 @@ from hgviz.models.devices import room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.readers import (
+    BRING,
     line_of,
     located,
     plain,
@@ -664,17 +665,12 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     if isinstance(kind, str) and kind in known:
         return kind
     near = difflib.get_close_matches(str(kind), known, 3, 0.6)
-    also = f"; the nearest it knows are {', '.join(near)}" if near else ""
-    raise HgvizError(
-        f"{where} is of a model that hgviz cannot run",
-        f"its model_type is {quoted(kind)}, which transformers {_version()} does not know{also}",
-        "To look at its attention, run it yourself and write its queries and keys with "
-        "hgviz.store.write_capture",
-    )
-
-
-def _version() -> str:
-    return str(library().__version__)
+    stated, version = quoted(kind), library().__version__
+    why = f"its model_type is {stated}, which transformers {version} does not know"
+    if near:
+        names = ", ".join(near)
+        why = f"transformers {version} does not know {stated}; the nearest it knows are {names}"
+    raise HgvizError(f"{where} is of a model that hgviz cannot run", why, BRING)
 
 
 def class_of(data: Mapping[str, Any], kind: str) -> str:
@@ -973,9 +969,7 @@ def _proved(
 
 def _unseen(family: str, why: str) -> HgvizError:
     return HgvizError(
-        f"hgviz does not see the attention of {family}", why,
-        "To look at it, run it yourself and write its queries and keys with "
-        "hgviz.store.write_capture",
+        f"hgviz does not see the attention of {family}", why, BRING,
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ READERS: tuple[Reader, ...] = (
     Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
     Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
     Reader(
-        "transformers", "Hugging Face (any that transformers knows)",
+        "transformers", "Transformers (Hugging Face)",
         lambda path: isinstance(_model_type(path), str), _transformers, stated=False,
     ),
 )  # fmt: skip

@@ -70,7 +70,7 @@ def projections(module: Network) -> Sequence[Attention | Projected]:
             raise HgvizError(
                 f"layer {layer.index} of this model cannot be followed back",
                 "hgviz did not see what its heads are put together by",
-                "Choose another model",
+                "Choose another",
             )
     return [one for one in own if one.layer.heads]
 
