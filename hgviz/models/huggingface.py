@@ -63,6 +63,7 @@ NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
 THREAD = "hgviz: layers of a pass"
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
+PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
@@ -725,6 +726,7 @@ def read(path: Path) -> Checkpoint:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
         network = Transformers(net, replace(_config(net, kind, made.__name__, data), asks=asks))
         config = network.config = _layers(network, held)
+        _require_same(network)
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
@@ -965,6 +967,31 @@ def _proved(
         for hook in hooks:
             hook.remove()
     return {index: name for index, name in outputs.items() if zeros.get(index)}
+
+
+def _require_same(network: Transformers) -> None:
+    """Errors: HgvizError where a model gives something else by our attention than by its own, so
+    that its maps would not be what it does."""
+    config, device = network.config, network.table.weight.device
+    if not config.asks:
+        return
+    length = min(PROVED, config.max_positions or PROVED)
+    ids = torch.arange(length, device=device)[None] % config.vocab_size
+    given = Tokens(ids)
+    if config.form == "encoder-decoder":
+        given = Tokens(ids[:, : length // 2], source=given)
+    net: Any = network.net
+    with torch.inference_mode(), _quiet():
+        ours = network._logits(given, Running())
+        net.set_attn_implementation("eager")
+        theirs = network._logits(given, Running())
+        net.set_attn_implementation(NAME)
+    apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())
+    if not apart <= SAME * max(1.0, largest):
+        raise _unseen(
+            config.family, f"by hgviz's attention its outputs are {apart:.1e} off, so it has more "
+            "to it than hgviz knows",
+        )  # fmt: skip
 
 
 def _unseen(family: str, why: str) -> HgvizError:

@@ -38,8 +38,9 @@ ARROWS = "Left|Right|Up|Down"
 # formats, models, activations and methods are called the same in every language
 NAMES = (
     "hgviz|[Hh]ourglass|BERT|GPT|Funnel|Hugging Face|bertology|TextPruner|Dynamic pooling|trax"
-    "|Transformers|LaTeX|Word|TikZ|PGF|JSON|CPU|GPU|CUDA|Apple|float32|NeurIPS|ICML|ACL|IEEE|MIT|CC BY-SA"
-    "|WikiText|softmax|tanh|selu|SELU|elu|ELU|leaky ReLU|leaky_relu|swish|ymish|rbf|log-sum"
+    "|LaTeX|Word|TikZ|PGF|JSON|CPU|GPU|CUDA|Apple|float32|NeurIPS|ICML|ACL|IEEE|MIT|CC BY-SA"
+    "|Transformers|WikiText"
+    "|softmax|tanh|selu|SELU|elu|ELU|leaky ReLU|leaky_relu|swish|ymish|rbf|log-sum"
     "|Integrated Gradients|Hard concrete|positive|negative"
 )
 # what is no English of the window: quotations, paths and commands, who a formula is of, names, keys
