@@ -9,7 +9,10 @@ import pytest
 from hgviz.gui import app
 from hgviz.gui.program import parameters
 
-HEAVY = ("numpy", "torch", "h5py", "matplotlib", "tokenizers", "psygnal", "hgviz.core")
+HEAVY = (
+    "numpy", "torch", "h5py", "matplotlib", "tokenizers", "psygnal", "pyqtgraph", "transformers",
+    "hgviz.core",
+)  # fmt: skip
 
 FIRST_PAINT = f"""
 import sys
