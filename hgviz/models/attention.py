@@ -24,6 +24,7 @@ from hgviz.models.weighing import (
     Alike,
     alike,
     in_order,
+    per_head,
     row_blocks,
     scored,
     visible,
@@ -58,8 +59,7 @@ def attend(
     """
     sums: Sums | None = None if tap is None else {}
     groups = k.shape[1] if k.shape[1] < q.shape[1] else 0
-    if groups:
-        k, v = (one.repeat_interleave(q.shape[1] // groups, dim=1) for one in (k, v))
+    k, v = per_head(k, q.shape[1]), per_head(v, q.shape[1])
     if maps is not None:
         context, found = attend_by_maps(q, k, v, rule, keep, relative)
         maps(found)

@@ -21,7 +21,7 @@ import queue
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -58,6 +58,7 @@ from hgviz.models.formats.source import Source
 from hgviz.models.measures.variants import Projected
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
+from hgviz.models.weighing import alike, per_head, scored, weigh
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
@@ -78,7 +79,7 @@ GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, a
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class MaskRule:
     """Which keys a query sees: the fields of a Rule, and keep (B, K), False for padded keys."""
 
     causal: bool = False
@@ -86,7 +87,7 @@ class Sight:
     chunk: int | None = None
     keep: Tensor | None = None
 
-    def both(self, other: Sight) -> Sight | None:
+    def both(self, other: MaskRule) -> MaskRule | None:
         """What two see in common; None where one number cannot say it."""
         bands = [one.band for one in (self, other) if one.band is not None]
         chunks = {one.chunk for one in (self, other) if one.chunk is not None}
@@ -97,13 +98,13 @@ class Sight:
         band = None
         if bands:
             band = min(one[0] for one in bands), min(one[1] for one in bands)
-        return Sight(self.causal or other.causal, band, next(iter(chunks), None), keep)
+        return MaskRule(self.causal or other.causal, band, next(iter(chunks), None), keep)
 
 
 FAR = 1 << 30  # of a band that is open on one side
 
 
-def sight_of(function: Any) -> Sight | None:
+def rule_of(function: Any) -> MaskRule | None:
     """What a function of transformers.masking_utils lets be seen; None for what is not known here.
 
     They are closures: their names say which, their cells of how many tokens.
@@ -113,21 +114,21 @@ def sight_of(function: Any) -> Sight | None:
     names = function.__code__.co_freevars if closure else ()
     cells = {key: cell.cell_contents for key, cell in zip(names, closure, strict=True)}
     if name == "causal_mask_function":
-        return Sight(causal=True)
+        return MaskRule(causal=True)
     if name == "bidirectional_mask_function":
-        return Sight()
+        return MaskRule()
     if name == "sliding_window_overlay":
-        return Sight(band=(int(cells["sliding_window"]) - 1, FAR))
+        return MaskRule(band=(int(cells["sliding_window"]) - 1, FAR))
     if name == "sliding_window_bidirectional_overlay":
-        return Sight(band=(int(cells["sliding_window"]),) * 2)
+        return MaskRule(band=(int(cells["sliding_window"]),) * 2)
     if name == "chunked_overlay" and not bool(torch.as_tensor(cells["left_padding"]).any()):
-        return Sight(chunk=int(cells["chunk_size"]))
+        return MaskRule(chunk=int(cells["chunk_size"]))
     if name == "padding_mask_function":
-        return Sight(keep=cells["padding_mask"].bool())
+        return MaskRule(keep=cells["padding_mask"].bool())
     if name != "and_masks":
         return None
-    found: Sight | None = Sight()
-    for one in map(sight_of, cells["mask_functions"]):
+    found: MaskRule | None = MaskRule()
+    for one in map(rule_of, cells["mask_functions"]):
         found = None if found is None or one is None else found.both(one)
     return found
 
@@ -147,11 +148,11 @@ class Mask(torch.Tensor):
         return made
 
     @property
-    def sight(self) -> Sight | None:
+    def rule(self) -> MaskRule | None:
         """What it lets be seen, None where a Rule cannot say it."""
-        found = sight_of(self.given["mask_function"])
+        found = rule_of(self.given["mask_function"])
         keep = self.given["attention_mask"]
-        return found if found is None or keep is None else found.both(Sight(keep=keep.bool()))
+        return found if found is None or keep is None else found.both(MaskRule(keep=keep.bool()))
 
     def numbers(self) -> Tensor:
         """0 where a key is seen, else the lowest number."""
@@ -270,9 +271,8 @@ def attention(
     **more: Any,
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
-    call = _call(
-        query, key, value, attention_mask, scaling, softcap, position_bias, s_aux, more, module
-    )
+    sinks = more.get("sinks") if s_aux is None else s_aux
+    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     running = _running.get() or Running()
     index, running.count = running.count, running.count + 1
     if running.met is not None:
@@ -301,25 +301,22 @@ def _call(
     scaling: float | None,
     softcap: float | None,
     position_bias: Tensor | None,
-    s_aux: Tensor | None,
-    more: Mapping[str, Any],
-    module: nn.Module,
+    sinks: Tensor | None,
 ) -> Call:
     heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    sinks = more.get("sinks") if s_aux is None else s_aux
-    found: Sight | None = Sight()
+    found: MaskRule | None = MaskRule()
     if isinstance(mask, Mask):
-        found = mask.sight
+        found = mask.rule
     elif mask is not None:
         found = _seen(mask)
     added = None
     if found is None or (queries != keys and (found.band or found.chunk)):
         assert mask is not None
-        found, added = Sight(), mask.numbers() if isinstance(mask, Mask) else mask
+        found, added = MaskRule(), mask.numbers() if isinstance(mask, Mask) else mask
     bias = None
     if position_bias is not None:
-        line = diagonals(position_bias)
+        line = diagonals(position_bias) if added is None else None
         if line is None:
             added = position_bias if added is None else added + position_bias
         elif line.any():
@@ -337,7 +334,7 @@ def _call(
     return Call(q, k, v, rule, keep, bias, added)
 
 
-def _seen(mask: Tensor) -> Sight | None:
+def _seen(mask: Tensor) -> MaskRule | None:
     """What a mask of numbers lets be seen, where all rows see the same keys, or those up to their
     own too; None for any other."""
     seen = mask if mask.dtype == torch.bool else mask > -1e4
@@ -351,7 +348,7 @@ def _seen(mask: Tensor) -> Sight | None:
     wanted = keep[:, None, None].expand(seen.shape[0], 1, queries, keys)
     if causal:
         wanted = wanted.tril()
-    return Sight(causal=causal, keep=keep) if torch.equal(wanted, seen[:, :1]) else None
+    return MaskRule(causal=causal, keep=keep) if torch.equal(wanted, seen[:, :1]) else None
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -370,19 +367,18 @@ def diagonals(bias: Tensor) -> Tensor | None:
 
 def _attended(call: Call, index: int, run: Pass, out: nn.Linear | None) -> Tensor:
     """Context (B, H, Q, D) of a call, heads off, its tap told; out: what it goes through then."""
-    off = [one.head for one in run.off if one.layer == index]
-    each = call.q.shape[1] // call.k.shape[1]
+    heads, off = call.q.shape[1], [one.head for one in run.off if one.layer == index]
 
     def told(found: Any) -> None:
         assert run.tap is not None
         norms = None
-        if out is not None and out.in_features == call.q.shape[1] * call.v.shape[-1]:
-            norms = to_numpy(value_norms(call.v.repeat_interleave(each, dim=1), out.weight))
+        if out is not None and out.in_features == heads * call.v.shape[-1]:
+            norms = to_numpy(value_norms(per_head(call.v, heads), out.weight))
         run.tap(index, replace(found, value_norms=norms))
 
     tap = None if run.tap is None else told
     if run.met is not None:
-        k, v = (one.repeat_interleave(each, dim=1) for one in (call.k, call.v))
+        k, v = per_head(call.k, heads), per_head(call.v, heads)
         run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
     if call.added is None:
         return attend(
@@ -392,36 +388,30 @@ def _attended(call: Call, index: int, run: Pass, out: nn.Linear | None) -> Tenso
     weights = dense(call)
     if tap is not None:
         tap(Weights(to_numpy(weights[0]), False, False))
-    context = weights @ call.v.repeat_interleave(each, dim=1)
+    context = weights @ per_head(call.v, heads)
     return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
 
 
 def dense(call: Call) -> Tensor:
     """The weights (B, H, Q, K) of a softmax whose scores have something added that no rule says."""
     if any(name != "softmax" for name in call.rule.activations):
-        raise HgvizError(
-            "the activation of this layer cannot be exchanged",
-            "its model adds numbers to every score that no other activation knows",
-            "Exchange that of another model",
-        )
-    exact = torch.promote_types(call.q.dtype, torch.float32)
-    each = call.q.shape[1] // call.k.shape[1]
-    k = call.k.repeat_interleave(each, dim=1)
-    scores = (call.q.to(exact) @ k.to(exact).transpose(-1, -2)) * call.rule.scale
-    if (cap := call.rule.softcap) is not None:
-        scores = (scores / cap).tanh() * cap
+        raise unexchanged("its model adds numbers to every score that no other activation knows")
+    (one,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
+    scores, _ = scored(one, torch.arange(call.q.shape[2], device=call.q.device), None)
+    exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
     assert call.added is not None
-    lowest = torch.finfo(exact).min
     if call.added.dtype == torch.bool:
-        scores = scores.masked_fill(~call.added, lowest)
+        exact = exact.masked_fill(~call.added, lowest)
     else:
-        scores = (scores + call.added.to(exact)).clamp(min=lowest)
-    if call.rule.sinks is not None:
-        sinks = torch.as_tensor(call.rule.sinks, device=scores.device, dtype=exact)
-        column = sinks[:, None, None].expand(*scores.shape[:-1], 1)
-        scores = torch.cat([scores, column], -1)
-        return scores.softmax(-1)[..., :-1].to(call.q.dtype)
-    return scores.softmax(-1).to(call.q.dtype)
+        exact = (exact + call.added.to(exact.dtype)).clamp(min=lowest)
+    return weigh(exact, None, "softmax", sinks=one.sinks).to(call.q.dtype)
+
+
+def unexchanged(why: str) -> HgvizError:
+    """Why a layer keeps its softmax."""
+    return HgvizError(
+        "the activation of this layer cannot be exchanged", why, "Exchange that of another model"
+    )
 
 
 class Softmaxes(TorchFunctionMode):
@@ -491,15 +481,9 @@ class Transformers(Network):
     @cached_property
     def projections(self) -> list[nn.Linear | None]:
         """By layer, the product that what heads give goes through; None where it is not known."""
-        modules = dict(self.net.named_modules())
-        prefix = f"{getattr(self.net, 'base_model_prefix', '')}."
-        found: list[nn.Linear | None] = []
-        for name in self.config.outputs:
-            own = name.removesuffix(".weight")
-            every = (own, prefix + own, own.removeprefix(prefix))
-            one = next((modules[each] for each in every if own and each in modules), None)
-            found.append(one if isinstance(one, nn.Linear) else None)
-        return found
+        modules = {f"{name}.weight": one for name, one in self.net.named_modules()}
+        found = [modules.get(_same(self.net, name, modules)) for name in self.config.outputs]
+        return [one if isinstance(one, nn.Linear) else None for one in found]
 
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
@@ -531,7 +515,7 @@ class Transformers(Network):
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
-        with _pass(running), watched, _quiet():
+        with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
         logits = getattr(out, "logits", None)
         found: Tensor = out.last_hidden_state if logits is None else logits
@@ -739,7 +723,12 @@ def read(path: Path) -> Checkpoint:
 def build(
     config: TransformersConfig, tensors: Mapping[str, Tensor], device: str, dtype: torch.dtype
 ) -> Transformers:
-    """The model of a configuration with these tensors, by the names of its files."""
+    """The model of a configuration with these tensors, by the names of its files.
+
+    Errors: HgvizError for another activation where its softmaxes are its own.
+    """
+    if not config.asks and config.activations != ("softmax",):
+        raise unexchanged("its model has attention code of its own")
     if config.box and config.box[1] is tensors and dtype == torch.float32:
         network = cast(Transformers, config.box[0])
         config.box.clear()
@@ -821,17 +810,24 @@ def _require_fit(
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """What transformers has to say while it builds a model is said by errors here, or to nobody."""
+def _unlogged() -> Iterator[None]:
+    """What transformers logs is said by errors here, or to nobody."""
     told = library().utils.logging
     before = told.get_verbosity()
     told.set_verbosity(CRITICAL)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
         told.set_verbosity(before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The same, and no warning; not in passes, which have threads of their own: filters of warnings
+    are those of all threads."""
+    with _unlogged(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
@@ -883,9 +879,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
     both = config.form == "encoder-decoder"
     device = network.table.weight.device
-    names, at, stack = {}, dict[int, str](), list[str]()
-    for name, module in network.net.named_modules():
-        names[module] = name
+    names = {module: name for name, module in network.net.named_modules()}
+    path, stack = dict[int, str](), list[str]()
 
     def ids(count: int) -> Tensor:
         return torch.arange(count, device=device)[None] % config.vocab_size
@@ -906,7 +901,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     def after(*_: Any) -> None:
         stack.pop()
 
-    running.after = lambda index: at.__setitem__(index, stack[-1] if stack else "")
+    running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
     hooks += [one.register_forward_hook(after, always_call=True) for one in names]
     given = Tokens(ids(SOURCE))
@@ -924,12 +919,12 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         if both and one.queries == TARGET and one.keys == SOURCE:
             role = "cross"
         elif one.queries != one.keys:
-            raise _unseen(config.family, f"{at[index]} weighs other keys than those of its text")
+            raise _unseen(config.family, f"{path[index]} weighs other keys than those of its text")
         level, heads = int(both and one.queries == TARGET), tuple(range(one.heads))
         found.append(
             Layer(
-                index, at[index] or f"layer.{index}", role, level, 0 if role == "cross" else level,
-                heads, ("softmax",) * len(heads), one.causal,
+                index, path[index] or f"layer.{index}", role, level,
+                0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
             )
         )  # fmt: skip
     if not found:
@@ -937,11 +932,9 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
     if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
         config = replace(config, goal="states")
-    prefix = getattr(network.net, "base_model_prefix", "")
-    return replace(
-        config, own=tuple(found), form=form,
-        outputs=tuple(_in_file(outputs.get(at, ""), prefix, held) for at in range(len(found))),
-    )  # fmt: skip
+    tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in range(len(found))]
+    files = tuple(_same(network.net, one, held) for one in tensors)
+    return replace(config, own=tuple(found), form=form, outputs=files)
 
 
 def _proved(
@@ -1000,8 +993,9 @@ def _unseen(family: str, why: str) -> HgvizError:
     )  # fmt: skip
 
 
-def _in_file(module: str, prefix: str, held: Mapping[str, Tensor]) -> str:
-    """What a file calls the matrix of a module: with or without the name of the bare model."""
-    name = f"{module}.weight"
-    every = (name, f"{prefix}.{name}", name.removeprefix(f"{prefix}."))
-    return next((one for one in every if module and one in held), "")
+def _same(net: nn.Module, tensor: str, known: Collection[str]) -> str:
+    """What a tensor is called among others: with or without the name of the bare model before it;
+    "" where it is not there. So files and modules name one and the same."""
+    prefix = f"{getattr(net, 'base_model_prefix', '')}."
+    every = (tensor, prefix + tensor, tensor.removeprefix(prefix))
+    return next((one for one in every if tensor and one in known), "")

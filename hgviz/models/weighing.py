@@ -170,6 +170,11 @@ def alike(q: Tensor, k: Tensor, rule: Rule, relative: Bias | None = None) -> Ite
         yield Alike(places, rule.only(places), terms, their_q, their_k)
 
 
+def per_head(x: Tensor, heads: int) -> Tensor:
+    """Keys or values (B, G, K, D) of groups of heads, as every head has them (B, H, K, D)."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], dim=1)
+
+
 def in_order(rule: Rule, parts: list[Tensor]) -> Tensor:
     """What was made for each kind of heads (B, h, ...), as (B, H, ...) in the layer's order."""
     order = [place for places in rule.alike() for place in places]

@@ -42,6 +42,13 @@ def test_a_uniform_map_spreads_over_all_keys_with_one_pattern():
     assert found["sum"] == pytest.approx(1) and found["focus"] == pytest.approx(1 / 16)
 
 
+def test_of_many_rows_blocks_are_taken_from_the_first_to_the_last():
+    rows = np.arange(50 * module.ROWS + 7)
+    found = module._spread(rows, module.CELLS // (4 * module.ROWS))
+    assert found[0] == 0 and found[-1] == rows[-1] and len(found) == 3 * module.ROWS + 7
+    assert np.array_equal(module._spread(rows[:5], 1), rows[:5])
+
+
 def test_an_identity_looks_at_one_key_and_has_full_rank():
     found = measured(of_map(np.eye(12))).values
     assert found["entropy"] == 0 and found["focus"] == 1

@@ -84,41 +84,7 @@ def expanded(line: str) -> list[str]:
     return lines
 
 
-def given(folder: Path) -> None:
-    """Models and texts, good and bad, of fixed seeds."""
-    from tests.models import zoo
-    from tests.soak import models
-    from tests.soak.sweeps import TINY
-
-    models.make(folder)
-    for kind, name in (("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM")):
-        zoo.write(folder / kind, kind, name, vocab_size=256)
-    words = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
-    rows = [f"{'np'[at % 2]}\t{at} {words[at:]}" for at in range(24)]
-    files = {
-        "text.txt": " ".join(f"{at} {words}" for at in range(20)), "none.txt": "",
-        "rows.tsv": "\n".join(["label\ttext", *rows]), "nothing.tsv": "label\ttext\n",
-        "ids.json": '{"input_ids": [5, 6, 7, 8, 9, 10]}', "wrong.json": '{"input_ids": [1000000]}',
-        "none.h5": "", "words.h5": "no capture", "none.safetensors": "", "odd.txt": "a\0b",
-        "wrong.toml": "steps = 'many'\n",
-        "train.toml": TRAIN, "study.toml": TINY,
-    }  # fmt: skip
-    for name, text in files.items():
-        (folder / name).write_text(text, "utf-8")
-    whole = (Path(__file__).parents[2] / "resources/sample/first.h5").read_bytes()
-    (folder / "cut.h5").write_bytes(whole[: len(whole) // 2])
-    (folder / "empty").mkdir()
-
-
-TRAIN = """
-[model]
-family = "bert"
-goal = "classes"
-d_model = 16
-n_heads = 2
-n_layers = 2
-max_positions = 32
-segments = 0
+TRAINED = """
 [tokenizer]
 kind = "wordpiece"
 size = 200
@@ -129,6 +95,33 @@ valid = "rows.tsv"
 steps = 6
 batch = 8
 """
+
+
+def given(folder: Path) -> None:
+    """Models and texts, good and bad, of fixed seeds."""
+    from tests.models import zoo
+    from tests.soak import models
+    from tests.soak.sweeps import MODEL, TINY
+
+    models.make(folder)
+    for kind, name in (("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM")):
+        zoo.write(folder / kind, kind, name, vocab_size=256)
+    train = MODEL.replace('[[models]]\nname = "tiny"', "[model]") + TRAINED
+    words = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
+    rows = [f"{'np'[at % 2]}\t{at} {words[at:]}" for at in range(24)]
+    files = {
+        "text.txt": " ".join(f"{at} {words}" for at in range(20)), "none.txt": "",
+        "rows.tsv": "\n".join(["label\ttext", *rows]), "nothing.tsv": "label\ttext\n",
+        "ids.json": '{"input_ids": [5, 6, 7, 8, 9, 10]}', "wrong.json": '{"input_ids": [1000000]}',
+        "none.h5": "", "words.h5": "no capture", "none.safetensors": "", "odd.txt": "a\0b",
+        "wrong.toml": "steps = 'many'\n",
+        "train.toml": train, "study.toml": TINY,
+    }  # fmt: skip
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    whole = (Path(__file__).parents[2] / "resources/sample/first.h5").read_bytes()
+    (folder / "cut.h5").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty").mkdir()
 
 
 def ran(block: tuple[str, float, list[str]]) -> list[dict[str, Any]]:

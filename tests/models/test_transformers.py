@@ -20,7 +20,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.huggingface import THREAD
+from hgviz.models.huggingface import THREAD, attention
 from hgviz.models.measures.variants import variants_of
 from hgviz.store import open_capture
 from tests.models.zoo import write
@@ -130,6 +130,28 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
         assert np.abs(open_model(tmp_path / "out").run(ids).logits - masked).max() < 1e-5
     finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
     assert open_capture(tmp_path / "a.h5").complete
+    with pytest.raises(HgvizError, match="cannot be exchanged"):
+        open_model(path, activation="ymish")
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_numbers_that_no_rule_can_say_are_added_to_scores(biased):
+    draw = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(2, heads, 7, 8, generator=draw) for heads in (4, 2, 2))
+    added = torch.randn(2, 4, 7, 7, generator=draw)
+    added[:, :, :, 2] = torch.finfo(torch.float32).min
+    added[0, :, 5] = torch.finfo(torch.float32).min  # a row that sees nothing
+    bias = torch.randn(1, 4, 7, 7, generator=draw) if biased else None
+    sinks = torch.randn(4, generator=draw)
+    found, none = attention(
+        None, q, k, v, added, scaling=0.3, softcap=2.0, position_bias=bias, s_aux=sinks
+    )
+    scores = (0.3 * q.double() @ k.double().repeat_interleave(2, 1).mT / 2).tanh() * 2
+    scores = (scores + added + (0 if bias is None else bias)).clamp(min=-1e30)
+    column = sinks.double()[:, None, None].expand(2, 4, 7, 1)
+    weights = torch.cat([scores, column], -1).softmax(-1)[..., :-1]
+    wanted = (weights @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
+    assert none is None and (found - wanted).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from hgviz.core import Goal, Integers, Layer, Level, ModelSpec, readonly
-from hgviz.models.config.shared import spread
+from hgviz.core import Goal, Integers, Layer, Level, ModelSpec
+from hgviz.models.config.shared import own_spans, spread
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,7 @@ class TransformersConfig:
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
         """Every position stands for itself, in its own text."""
-        sizes = {"source": tokens, "target": target}
-        ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in self.levels]
-        return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
+        return own_spans(self.levels, source=tokens, target=target)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
         """What such a model is, for people and files."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import HgvizError
+from hgviz.core import HgvizError, Integers, Level, readonly
 from hgviz.maps.rule import Norm
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
@@ -65,6 +66,12 @@ def spread(activations: tuple[Any, ...], layer: int, heads: int) -> tuple[str, .
     if given and not isinstance(given[0], str):
         given = given[layer]
     return tuple(given[head * len(given) // heads] for head in range(heads))
+
+
+def own_spans(levels: Iterable[Level], **sizes: int) -> tuple[Integers, ...]:
+    """(positions, 2) of each level, whose sequence has so many: each stands for itself."""
+    ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in levels]
+    return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
 
 
 def norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:

@@ -8,10 +8,9 @@ from itertools import cycle
 from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Goal, HgvizError, Integers, Layer, Level, ModelSpec, readonly
+from hgviz.core import Goal, HgvizError, Integers, Layer, Level, ModelSpec
 from hgviz.maps.rule import Rule
 from hgviz.models.config.shared import (
     Chosen,
@@ -20,6 +19,7 @@ from hgviz.models.config.shared import (
     Keys,
     head_width,
     norms_of,
+    own_spans,
     require_even,
     require_kept,
     spread,
@@ -278,9 +278,7 @@ class TransformerConfig:
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
         """Every position stands for itself, in its own sequence."""
-        sizes = {"source": tokens, "target": target, "slots": self.slots}
-        ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in self.levels]
-        return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
+        return own_spans(self.levels, source=tokens, target=target, slots=self.slots)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
         """What such a model is, for people and files."""

@@ -148,13 +148,17 @@ class Variants:
     def without_effect(self, tokens: Tokens) -> int | None:
         """The first layer with heads, and weights that use them, whose absence changes no logit."""
         whole, logits = self.whole(tokens)
-        for attention in self._attentions:
-            layer = attention.layer
+        for layer in layers_of(self.module):
             heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
-            used = bool(attention.o.weight.any()) and bool(attention.v.weight.any())
-            if heads and used and torch.equal(self.without(whole, heads), logits):
+            used = heads and self._uses(layer)
+            if used and torch.equal(self.without(whole, heads), logits):
                 return layer.index
         return None
+
+    def _uses(self, layer: Layer) -> bool:
+        """Whether the weights of a layer use its heads."""
+        one = next(one for one in self._attentions if one.layer.index == layer.index)
+        return bool(one.o.weight.any()) and bool(one.v.weight.any())
 
     def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
         return finish_steps(self.module.steps(tokens, run))
@@ -242,14 +246,8 @@ class Gated(Variants):
                     logits.unflatten(0, (len(some), -1)),
                 )
 
-    def without_effect(self, tokens: Tokens) -> int | None:
-        """As Variants; of weights that use heads nothing is known here."""
-        whole, logits = self.whole(tokens)
-        for layer in layers_of(self.module):
-            heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
-            if heads and torch.equal(self.without(whole, heads), logits):
-                return layer.index
-        return None
+    def _uses(self, layer: Layer) -> bool:
+        return True
 
 
 class Begun:
