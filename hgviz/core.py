@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.errors import HgvizError, no_attention
-from hgviz.prompt import Floats, Integers, Prompt, readonly, slots
+from hgviz.prompt import Floats, Integers, Modality, Prompt, Signal, pictured, readonly, slots
 
 Role = Literal["self", "down", "up", "cross"]
 Side = Literal["source", "target", "slots"]
-Goal = Literal["next", "masked", "classes", "states"]
+Goal = Literal["next", "masked", "classes", "tags", "ends", "states"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
 
@@ -76,7 +76,9 @@ class ModelSpec:
 
     upsampling "none": going up, attention alone brings the inner level back (models.md A.4).
     goal: what it gives: logits of the next token or of masked tokens (positions, vocabulary), of
-    classes (classes,) named by labels, or its last hidden states (positions, width).
+    classes (classes,) named by labels, of the class of each token, its tag (positions, classes), of
+    where an answer begins and ends (2, positions), or its last hidden states (positions, width).
+    modality: what it reads; of an encoder-decoder, its encoder.
     """
 
     family: str
@@ -92,6 +94,7 @@ class ModelSpec:
     upsampling: str = ""
     goal: Goal = "next"
     labels: tuple[str, ...] = ()
+    modality: Modality = "text"
 
     @property
     def two_texts(self) -> bool:
@@ -395,6 +398,7 @@ def _newest(spans: Integers, position: int) -> int | None:
 
 __all__ = [
     "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Item",
-    "Layer", "Level", "Map", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce", "Role", "Score",
-    "Selection", "Step", "Task", "finish", "heads_named", "readonly", "replace", "slots",
+    "Layer", "Level", "Map", "Modality", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce",
+    "Role", "Score", "Selection", "Signal", "Step", "Task", "finish", "heads_named", "pictured",
+    "readonly", "replace", "slots",
 ]  # fmt: skip

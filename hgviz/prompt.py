@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Modality = Literal["text", "image", "audio"]
 
 SLOT = "slot {}"
 _BYTE = re.compile("<[0-9A-F]{2}>")  # the name of a byte that is no character
@@ -25,6 +26,21 @@ def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """A picture or a sound as a model reads it, in place of ids.
+
+    values: pixels (channels, height, width), frames (mel bins, frames) or samples (samples,), as
+    its processor makes them. picture (height, width, 3) uint8: what is seen of them. grid: rows and
+    columns of the patches, which are the model's last positions. seconds: how long a sound is.
+    """
+
+    values: Floats
+    picture: NDArray[np.uint8] | None = None
+    grid: tuple[int, int] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A text as the model reads it.
 
@@ -32,7 +48,8 @@ class Prompt:
     label by offsets, never by token strings. attention_mask: True where a token is real.
     states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
     boundaries: True where a token closes a segment, whatever a model that reads segments thinks;
-    None: it finds them itself.
+    None: it finds them itself. signal: a picture or a sound, whose patches or frames stand for
+    tokens; ids are then 0.
     """
 
     text: str
@@ -43,6 +60,7 @@ class Prompt:
     token_type_ids: Integers | None = None
     states: Floats | None = None
     boundaries: NDArray[np.bool_] | None = None
+    signal: Signal | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -55,6 +73,8 @@ class Prompt:
         """
         if self.states is not None:
             return "state"
+        if self.signal is not None:
+            return "patch" if self.signal.grid else "frame"
         plain = self.spans[:, 0] >= 0
         if not len(plain) or not plain.any():
             # ids alone have no text either, but nobody calls those slots
@@ -72,6 +92,8 @@ class Prompt:
             parts.append(np.asarray(self.states, np.float32).tobytes())
         if self.boundaries is not None:
             parts.append(b"boundaries" + np.asarray(self.boundaries, np.uint8).tobytes())
+        if self.signal is not None:
+            parts.append(np.asarray(self.signal.values, np.float32).tobytes())
         return hashlib.sha256(b"|".join(parts)).hexdigest()
 
     def continues(self, other: Prompt) -> bool:
@@ -79,7 +101,8 @@ class Prompt:
         given = len(other)
         if len(self) <= given:
             return self.digest == other.digest
-        return self.states is None and bool((self.ids[:given] == other.ids).all())
+        text = self.states is None and self.signal is None
+        return text and bool((self.ids[:given] == other.ids).all())
 
     def label(self, token: int) -> str:
         """The characters a token stands for; for special tokens its own name."""
@@ -95,9 +118,27 @@ class Prompt:
 
 def slots(count: int) -> Prompt:
     """What stands in place of a text for the rows of a projected sequence."""
-    nowhere = np.full((count, 2), -1, np.int64)
-    pieces = tuple(map(SLOT.format, range(count)))
-    return Prompt("", readonly(np.zeros(count, np.int64)), pieces, readonly(nowhere))
+    return unread(tuple(map(SLOT.format, range(count))))
+
+
+def unread(pieces: tuple[str, ...]) -> Prompt:
+    """Positions by name that no text stands behind."""
+    nowhere = np.full((len(pieces), 2), -1, np.int64)
+    return Prompt("", readonly(np.zeros(len(pieces), np.int64)), pieces, readonly(nowhere))
+
+
+def pictured(signal: Signal, positions: int) -> Prompt:
+    """A picture or a sound of so many positions: patches by row and column, from 0, after those
+    that the model adds; frames by the second that they begin at."""
+    rows, columns = signal.grid or (0, 0)
+    if not signal.grid:
+        step = signal.seconds / positions
+        names = (f"{at * step:.3g} s" if step else str(at) for at in range(positions))
+        return replace(unread(tuple(names)), signal=signal)
+    added = positions - rows * columns
+    pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]
+    pieces += [f"{row},{column}" for row in range(rows) for column in range(columns)]
+    return replace(unread(tuple(pieces)), signal=signal)
 
 
 def _is_letter(piece: str) -> bool:

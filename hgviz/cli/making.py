@@ -13,9 +13,11 @@ from hgviz import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
+    Audio,
     Checkpoint,
     Data,
     Device,
+    Image,
     LabelColumn,
     Off,
     Scheduler,
@@ -23,6 +25,7 @@ from hgviz.cli.options import (
     TextColumn,
     TextPair,
     no_other,
+    require_read,
 )
 from hgviz.resources import bundled
 
@@ -50,6 +53,8 @@ def capture(
             '"encoder_attention_mask", "boundaries".',
         ),
     ] = None,
+    image: Image = None,
+    audio: Audio = None,
     corpus: Annotated[
         Path | None,
         typer.Option(
@@ -98,14 +103,19 @@ def capture(
 ) -> None:
     """Run a model on one text, a pair or a source and its target; keep what every head attends.
 
-    Give the text by --text, --text-file or --ids, or many by --corpus. An interrupted capture
+    Give the text by --text, --text-file or --ids, an --image or --audio to models that read these,
+    or many texts by --corpus. An interrupted capture
     leaves OUT.h5.part; the same command goes on from there. With --generate the model writes first,
     and what is kept is of the whole text.
     """
     from hgviz import tasks
 
-    if sum(one is not None for one in (text, text_file, ids, corpus)) != 1:
-        raise typer.BadParameter("Give exactly one of --text, --text-file, --ids and --corpus.")
+    signal = image or audio
+    inputs = (text, text_file, None if signal else ids, image, audio, corpus)
+    if sum(one is not None for one in inputs) != 1:
+        raise typer.BadParameter(
+            "Give exactly one of --text, --text-file, --ids, --image, --audio and --corpus."
+        )
     if corpus is not None and (text_pair, target, generate) != (None, None, None):
         raise typer.BadParameter(
             "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
@@ -120,7 +130,9 @@ def capture(
         raise typer.BadParameter("--seed and --temperature go with --generate.")
     if temperature is not None and (seed is None or not 0 < temperature < inf):
         raise typer.BadParameter("--temperature is a number above 0, and goes with --seed.")
-    read = [one for one in (text_file, ids, corpus) if one is not None and one.exists()]
+    read = [
+        one for one in (text_file, ids, image, audio, corpus) if one is not None and one.exists()
+    ]
     if out.exists() and any(one.samefile(out) for one in read):
         raise typer.BadParameter("-o names the file that is read; --force would replace it.")
     loaded = terminal.run(
@@ -135,13 +147,16 @@ def capture(
         many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
-    if ids is None:
+    require_read(loaded.spec, image, audio)
+    if ids is None and signal is None and loaded.spec.modality == "text":
         said = text if text is not None else tasks.words_of(None, text_file)
         told = terminal.run(tasks.estimate(loaded, said, into_file=True), "Reading")
         if told.seconds > LONG:
             layers = terminal.counted(len(loaded.spec.layers), "layer")
             terminal.complain(f"{layers}, {told.tokens:,} tokens: {told.words}.")
-    prompt, second = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target, boundaries)
+    prompt, second = tasks.prompt_from(
+        loaded, text, text_file, ids, text_pair, target, boundaries, signal, generate is not None
+    )
     if generate is None:
         task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)
         terminal.say(_closing(out, terminal.run(task, "Capturing", kept, part)))
@@ -164,6 +179,7 @@ def _closing(out: Path, made: Capture) -> str:
         texts = terminal.counted(len(made.items), "text")
         return f"{out}: {heads} in {layers} on {texts}, {tokens} together."
     noun, whose = ("state", "an encoder") if made.prompt.states is not None else ("token", "source")
+    noun = "position" if made.prompt.signal is not None else noun
     read = terminal.counted(len(made.prompt), noun)
     if made.target is not None:
         read += f" of {whose} and {terminal.counted(len(made.target), 'token')} of target"

@@ -13,7 +13,7 @@ from hgviz.errors import HgvizError
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture
+    from hgviz.core import Capture, ModelSpec
     from hgviz.recipe import Recipe
 
 
@@ -178,6 +178,14 @@ TextPair = Annotated[
 Target = Annotated[
     str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
 ]
+Image = Annotated[
+    Path | None,
+    typer.Option(metavar="F.png|.npy", help="An image, for models that read these."),
+]
+Audio = Annotated[
+    Path | None,
+    typer.Option(metavar="F.wav|.npy", help="A sound, for models that read these."),
+]
 Rows = Annotated[
     range | None,
     typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
@@ -204,6 +212,17 @@ Signed = Annotated[
     bool,
     typer.Option("--signed", help="Weights below zero stay so: the product of A + I, undivided."),
 ]
+
+
+def require_read(spec: ModelSpec, image: Path | None, audio: Path | None) -> None:
+    """Errors: HgvizError for an image or a sound that is not what a model reads."""
+    for name, noun, given in (("image", "images", image), ("audio", "sound", audio)):
+        if given is not None and spec.modality != name:
+            raise HgvizError(
+                f"this model reads no {noun}",
+                f"its family is {spec.family}",
+                f"Give what it reads: --{spec.modality}",
+            )
 
 
 def recipe_of(

@@ -52,6 +52,7 @@ class Tokens:
     types; or an encoder's states (B, n, d) in place of ids. source: the texts a decoder looks at.
     embedded (B, n, d): token embeddings in place of those of ids, which then only count.
     boundaries (B, n): what closes a segment, in place of what a model of segments finds itself.
+    signal (B, ...): pictures or sounds in place of ids, which then only count.
     """
 
     ids: Tensor | None = None
@@ -61,6 +62,7 @@ class Tokens:
     source: Tokens | None = None
     embedded: Tensor | None = None
     boundaries: Tensor | None = None
+    signal: Tensor | None = None
 
 
 @dataclass(slots=True)

@@ -25,15 +25,25 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hgviz.core import Goal, HeadId, HgvizError, Layer, Role
+from hgviz.core import (
+    Floats,
+    Goal,
+    HeadId,
+    HgvizError,
+    Layer,
+    Modality,
+    Role,
+)
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
@@ -62,6 +72,7 @@ from hgviz.models.weighing import alike, per_head, scored, weigh
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
+SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
@@ -72,7 +83,13 @@ GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, a
     ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
     ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
     ("ForSequenceClassification", "classes"), ("ForImageClassification", "classes"),
+    ("ForAudioClassification", "classes"),
+    ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
 )  # fmt: skip
+NAMED = ("classes", "tags")  # goals whose answers have names
+MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
+    "pixel_values": "image", "input_values": "audio", "input_features": "audio",
+}  # fmt: skip
 
 
 # --- masks that are rules -------------------------------------------------------------------------
@@ -224,8 +241,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A layer that the short pass met: how many heads it has, of so many queries and keys."""
+    """A layer that the short pass met: how many heads it has, of so many queries and keys, for
+    each of so many inputs."""
 
+    batch: int
     heads: int
     queries: int
     keys: int
@@ -276,8 +295,8 @@ def attention(
     running = _running.get() or Running()
     index, running.count = running.count, running.count + 1
     if running.met is not None:
-        heads, queries = call.q.shape[1:3]
-        running.met.append(Found(heads, queries, call.k.shape[2], call.rule.causal))
+        batch, heads, queries = call.q.shape[:3]
+        running.met.append(Found(batch, heads, queries, call.k.shape[2], call.rule.causal))
     if running.network is not None:
         call = replace(call, rule=running.network.ruled(index, call.rule))
     projections = () if running.network is None else running.network.projections
@@ -434,10 +453,10 @@ class Softmaxes(TorchFunctionMode):
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
         index, running.count = running.count, running.count + 1
-        queries, keys = weights.shape[2:]
+        batch, heads, queries, keys = weights.shape
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
-            running.met.append(Found(weights.shape[1], queries, keys, causal))
+            running.met.append(Found(batch, heads, queries, keys, causal))
         running.given = -weights.shape[1]  # how wide they are is not known here
         if run.tap is not None:
             run.tap(index, Weights(to_numpy(weights[0]), False, causal))
@@ -470,6 +489,52 @@ class Transformers(Network):
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.net.get_input_embeddings())  # type: ignore[operator]
 
+    @property
+    def weight(self) -> Tensor:
+        """Any of its weights, which all lie on one device."""
+        return next(self.net.parameters())
+
+    def example(self, source: int, target: int) -> Tokens:
+        """What it reads, at random: so many tokens, or a picture or sound of a size that it takes;
+        so many of its decoder."""
+        config, device = self.config, self.weight.device
+
+        def ids(count: int) -> Tokens:
+            return Tokens(torch.arange(count, device=device)[None] % config.vocab_size)
+
+        given = ids(source) if config.modality == "text" else self._sample
+        return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
+
+    @cached_property
+    def _sample(self) -> Tokens:
+        failed: Exception | None = None
+        for one in map(torch.from_numpy, _examples(self.net)):
+            try:
+                self.positions(one[None])
+            except Exception as error:  # of another shape, as their parts say it
+                failed = failed or error
+            else:
+                return Tokens(signal=one[None].to(self.weight))
+        why = "no picture or sound was known that it takes" if failed is None else line_of(failed)
+        raise _unseen(self.config.family, why)
+
+    def positions(self, signal: Tensor) -> int:
+        """How many positions the first layer that attends makes of a picture or sound (1, ...)."""
+        running = Running(met=[])
+
+        def enough(index: int) -> None:
+            raise _Met
+
+        running.after = enough
+        target = None
+        if self.config.form == "encoder-decoder":
+            target = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
+        source = Tokens(signal=signal.to(self.weight))
+        given = source if target is None else Tokens(target, source=source)
+        with contextlib.suppress(_Met), torch.inference_mode():
+            self._logits(given, running)
+        return (running.met or [])[0].queries
+
     def projected(self) -> list[Projected]:
         """The layers whose heads go through a product that is known."""
         found = []
@@ -481,8 +546,7 @@ class Transformers(Network):
     @cached_property
     def projections(self) -> list[nn.Linear | None]:
         """By layer, the product that what heads give goes through; None where it is not known."""
-        modules = {f"{name}.weight": one for name, one in self.net.named_modules()}
-        found = [modules.get(_same(self.net, name, modules)) for name in self.config.outputs]
+        found = [self.net.get_submodule(one) if one else None for one in self.config.products]
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
     def ruled(self, index: int, rule: Rule) -> Rule:
@@ -507,6 +571,9 @@ class Transformers(Network):
         given: dict[str, Any] = {"use_cache": False, "return_dict": True}
         texts = {"": tokens} if tokens.source is None else {"": tokens.source, "decoder_": tokens}
         for prefix, one in texts.items():
+            if one.signal is not None:
+                given[str(self.net.main_input_name)] = one.signal
+                continue
             given |= {
                 f"{prefix}input_ids": one.ids if one.embedded is None else None,
                 f"{prefix}attention_mask": None if one.keep is None else one.keep.long(),
@@ -517,9 +584,15 @@ class Transformers(Network):
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
+        if (begins := getattr(out, "start_logits", None)) is not None:
+            return torch.stack([begins, out.end_logits], 1)
         logits = getattr(out, "logits", None)
         found: Tensor = out.last_hidden_state if logits is None else logits
         return found
+
+
+class _Met(Exception):
+    """A layer was met, and no more is wanted of the pass."""
 
 
 def _blocks(net: nn.Module) -> Iterator[nn.Module]:
@@ -624,7 +697,7 @@ def random_model(folder: Path) -> Path:
         num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
         layer_types=["sliding_attention", "full_attention"],
     )  # fmt: skip
-    with _quiet():
+    with quiet():
         made.Gemma2ForCausalLM(sizes).save_pretrained(folder)
     return folder
 
@@ -735,7 +808,7 @@ def build(
         network.config = config
     else:
         made = getattr(library(), config.made)
-        with _quiet():
+        with quiet():
             stated = made.config_class.from_dict(dict(config.data))
         net, _ = _loaded(made, stated, tensors, dtype, config.asks)
         network = Transformers(net, config)
@@ -754,7 +827,7 @@ def _loaded(
 ) -> tuple[Any, list[str]]:
     """A model with these tensors, and the names of those it lacks."""
     with (
-        _quiet(),
+        quiet(),
         room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
     ):
         net, told = made.from_pretrained(
@@ -776,7 +849,7 @@ def _stated(
         if value > max(MOST_PARTS, len(held)):
             raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
     try:
-        with _quiet():
+        with quiet():
             return CONFIG_MAPPING[kind].from_dict(data)
     except Exception as error:
         raise _unbuilt(where, error) from None
@@ -796,7 +869,7 @@ def _require_fit(
 ) -> None:
     """Errors: HgvizError for tensors of another size than the model's, of which none is made."""
     try:
-        with _quiet(), torch.device("meta"):
+        with quiet(), torch.device("meta"):
             wanted = {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
     except Exception as error:
         raise _unbuilt(where, error) from None
@@ -822,7 +895,7 @@ def _unlogged() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """The same, and no warning; not in passes, which have threads of their own: filters of warnings
     are those of all threads."""
     with _unlogged(), warnings.catch_warnings():
@@ -851,13 +924,48 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
     both = bool(getattr(told, "is_encoder_decoder", False))
-    table = net.get_input_embeddings()
+    modality = MODALITIES.get(net.main_input_name, "text")
+    table = net.get_input_embeddings() if both or modality == "text" else None
+    stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
+    width = next((one for one in stated if isinstance(one, int)), 0)
+    if not width and table is not None:
+        width = table.weight.shape[1]
+    types = int(getattr(told, "type_vocab_size", 0) or 0)
     return TransformersConfig(
-        family=kind, made=name, data=data,
-        width=int(getattr(text, "hidden_size", table.weight.shape[1])),
-        vocab_size=int(table.weight.shape[0]), max_positions=_positions(net, text), goal=goal,
-        labels=labels if goal == "classes" else (), form="encoder-decoder" if both else "",
+        family=kind, made=name, data=data, width=width,
+        vocab_size=0 if table is None else int(table.weight.shape[0]),
+        max_positions=None if table is None else _positions(net, text), goal=goal,
+        labels=labels if goal in NAMED else (), form="encoder-decoder" if both else "",
+        segments=types if types > 1 and "token_type_ids" in signature(net.forward).parameters
+        else 0, modality=modality,
     )  # fmt: skip
+
+
+def stated_of(config: Any, *names: str) -> Any:
+    """What a configuration, or that of its part for pictures or sounds, says under one of these
+    names; None where it says nothing."""
+    parts = [config, *(getattr(config, f"{name}_config", None) for name in ("vision", "audio"))]
+    found = (getattr(part, name, None) for part in parts for name in names)
+    return next((one for one in found if one is not None), None)
+
+
+def _examples(net: Any) -> Iterator[Floats]:
+    """Pictures or sounds at random, of the shapes that a model may read."""
+    random, stated = np.random.default_rng(0), partial(stated_of, net.config)
+    shapes: list[tuple[int, ...]]
+    size = stated("image_size") or 224
+    size = list(size.values()) if isinstance(size, dict) else size
+    height, width = (size, size) if isinstance(size, int) else size[-2:]
+    bins, frames = stated("num_mel_bins", "input_feat_per_channel"), stated("max_length")
+    if net.main_input_name == "pixel_values":
+        shapes = [(stated("num_channels") or 3, height, width)]
+    elif bins:
+        longest = stated("max_source_positions") or 50
+        shapes = [(bins, 2 * longest), (2 * longest, bins), (frames or 100, bins)]
+    else:
+        shapes = [(SAMPLES,), (100, stated("feature_projection_input_dim") or 160)]
+    for shape in shapes:
+        yield random.normal(size=shape).astype(np.float32)
 
 
 def _positions(net: nn.Module, config: Any) -> int | None:
@@ -878,12 +986,9 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     together by: told by a pass over a few tokens."""
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
     both = config.form == "encoder-decoder"
-    device = network.table.weight.device
     names = {module: name for name, module in network.net.named_modules()}
     path, stack = dict[int, str](), list[str]()
-
-    def ids(count: int) -> Tensor:
-        return torch.arange(count, device=device)[None] % config.vocab_size
+    given = network.example(SOURCE, TARGET)
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         stack.append(names[module])
@@ -904,8 +1009,6 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
     hooks += [one.register_forward_hook(after, always_call=True) for one in names]
-    given = Tokens(ids(SOURCE))
-    given = Tokens(ids(TARGET), source=given) if both else given
     try:
         with torch.inference_mode():
             network._logits(given, running)
@@ -914,12 +1017,15 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
             hook.remove()
     outputs = _proved(network, given, running.met or [], outputs)
     found = []
+    source = running.met[0].queries if running.met else SOURCE
     for index, one in enumerate(running.met or ()):
         role: Role = "self"
-        if both and one.queries == TARGET and one.keys == SOURCE:
+        if both and one.queries == TARGET and one.keys == source:
             role = "cross"
         elif one.queries != one.keys:
             raise _unseen(config.family, f"{path[index]} weighs other keys than those of its text")
+        elif one.batch > 1:
+            raise _unseen(config.family, f"{path[index]} attends within parts of what it reads")
         level, heads = int(both and one.queries == TARGET), tuple(range(one.heads))
         found.append(
             Layer(
@@ -932,9 +1038,9 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
     if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
         config = replace(config, goal="states")
-    tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in range(len(found))]
-    files = tuple(_same(network.net, one, held) for one in tensors)
-    return replace(config, own=tuple(found), form=form, outputs=files)
+    products = tuple(outputs.get(at, "") for at in range(len(found)))
+    files = tuple(_filed(network.net, one, held) for one in products)
+    return replace(config, own=tuple(found), form=form, products=products, outputs=files)
 
 
 def _proved(
@@ -965,16 +1071,13 @@ def _proved(
 def _require_same(network: Transformers) -> None:
     """Errors: HgvizError where a model gives something else by our attention than by its own, so
     that its maps would not be what it does."""
-    config, device = network.config, network.table.weight.device
+    config = network.config
     if not config.asks:
         return
     length = min(PROVED, config.max_positions or PROVED)
-    ids = torch.arange(length, device=device)[None] % config.vocab_size
-    given = Tokens(ids)
-    if config.form == "encoder-decoder":
-        given = Tokens(ids[:, : length // 2], source=given)
+    given = network.example(length, max(1, length // 2))
     net: Any = network.net
-    with torch.inference_mode(), _quiet():
+    with torch.inference_mode(), quiet():
         ours = network._logits(given, Running())
         net.set_attn_implementation("eager")
         theirs = network._logits(given, Running())
@@ -991,6 +1094,19 @@ def _unseen(family: str, why: str) -> HgvizError:
     return HgvizError(
         f"hgviz does not see the attention of {family}", why, BRING,
     )  # fmt: skip
+
+
+def _filed(net: nn.Module, product: str, held: Mapping[str, Tensor]) -> str:
+    """What the file calls the weights of a product; "" where they are not in it as they are."""
+    if not product:
+        return ""
+    name, weight = f"{product}.weight", cast(Tensor, net.get_submodule(product).weight)
+    if found := _same(net, name, held):
+        return found
+    # transformers gives tensors of older files other names
+    alike = [key for key, one in held.items() if one.shape == weight.shape
+             and torch.equal(one.to(weight), weight)]  # fmt: skip
+    return alike[0] if len(alike) == 1 else ""
 
 
 def _same(net: nn.Module, tensor: str, known: Collection[str]) -> str:

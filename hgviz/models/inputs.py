@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from hgviz.core import HgvizError, Integers, ModelSpec, readonly
 from hgviz.models.texts.text import require_room
 
+READS = {"text": "text", "image": "images", "audio": "sound"}
+
 
 def ids_and_mask(
     spec: ModelSpec, ids: Any, attention_mask: Any
@@ -17,6 +19,12 @@ def ids_and_mask(
     """Ids and mask as arrays of the same shape, (n,) or (batch, n)."""
     found = _integers(ids, "ids")
     require_room(found.shape[-1] if found.size else 0, spec.max_positions)
+    if not spec.vocabulary:
+        raise HgvizError(
+            f"this model reads {READS[spec.modality]} and no token ids",
+            f"its family is {spec.family}",
+            f"Give it with --{spec.modality} FILE",
+        )
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= spec.vocabulary:
         raise HgvizError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +31,7 @@ from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import outline
 from hgviz.models.formats.readers import plain, read
 from hgviz.models.inputs import (
+    READS,
     boundaries_of,
     encoder_states,
     ids_and_mask,
@@ -41,7 +42,7 @@ from hgviz.models.inputs import (
 from hgviz.models.past import Past
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.texts.continuing import ends_of
-from hgviz.models.texts.text import Tokenizer, require_room, tokenizer_of
+from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
 MASKINGS = ("compat", "strict")
 
@@ -67,9 +68,10 @@ class Model:
         device: str,
         dtype: str,
         ends: frozenset[int] = frozenset(),
+        processor: Callable[[Path], Prompt] | None = None,
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
-        self.device, self.dtype, self.ends = device, dtype, ends
+        self.device, self.dtype, self.ends, self.processor = device, dtype, ends, processor
 
     @property
     def config(self) -> Config:
@@ -146,6 +148,25 @@ class Model:
         with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
             found = module.boundaries(self.tokens(prompt), Pass(self._off(off)))
         return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
+
+    def from_signal(self, path: str | Path) -> Prompt:
+        """The prompt of a picture or a sound: an image file, a .wav, or a .npy of what the model's
+        processor makes. Errors: HgvizError, also for a model that reads text."""
+        if self.processor is None:
+            raise HgvizError("this model reads text", "it takes no image or sound", "Give --text T")
+        return self.processor(Path(path))
+
+    def beginning(self) -> Prompt:
+        """The token that the decoder of an encoder-decoder begins with, by its configuration.
+        Errors: HgvizError where that does not say it."""
+        stated = getattr(self.config, "data", {}).get("decoder_start_token_id")
+        if type(stated) is not int:
+            raise HgvizError(
+                "this model needs a beginning for its decoder",
+                "its config.json has no decoder_start_token_id",
+                "Give it with --target",
+            )
+        return self.from_ids([stated])
 
     def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
         """What stands for the text behind an encoder's states (n, width). Errors as run."""
@@ -250,12 +271,21 @@ class Model:
         if self.spec.two_texts != (target is not None):
             what = "needs a second text for its decoder" if target is None else "reads one text"
             raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")
-        given = self._of(prompt)
+        given = self._of(prompt, self.processor is not None)
         return given if target is None else replace(self._of(target), source=given)
 
-    def _of(self, prompt: Prompt) -> Tokens:
+    def _of(self, prompt: Prompt, signal: bool = False) -> Tokens:
         if prompt.states is not None:
             return self._given_states(prompt.states, prompt.attention_mask)
+        if (prompt.signal is not None) != signal:
+            raise HgvizError(
+                f"this model reads {READS[self.spec.modality]}",
+                f"and it was given {'a text' if prompt.signal is None else 'something else'}",
+                "Give what it reads: --text, --image or --audio",
+            )
+        if prompt.signal is not None:
+            values = torch.tensor(prompt.signal.values, device=self.device, dtype=self._float)
+            return Tokens(self._tensor(prompt.ids), signal=values[None])
         ends = prompt.boundaries if self.shortens else None  # those of a text of another model
         return self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
 
@@ -325,8 +355,17 @@ def open_model(
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
     spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
     spec = replace(spec, labels=tuple(map(plain, spec.labels)))
-    tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
-    return Model(module, spec, tokenizer, place, dtype, ends_of(found.folder, tokenizer))
+    if config.vocab_size:
+        tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
+    else:  # a model of images or sounds
+        tokenizer = Bare()
+    ends, reads = ends_of(found.folder, tokenizer), None
+    if spec.modality != "text":
+        from hgviz.models.huggingface import Transformers
+        from hgviz.models.signals import Processor
+
+        reads = Processor(found.folder, cast(Transformers, module))
+    return Model(module, spec, tokenizer, place, dtype, ends, reads)
 
 
 def module_of(

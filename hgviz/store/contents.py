@@ -73,6 +73,13 @@ def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
     for name, dtype in optional.items():
         if (values := getattr(prompt, name)) is not None:
             store(group, name, np.asarray(values, dtype), axis=0)
+    if (signal := prompt.signal) is not None:
+        store(group, "signal", np.asarray(signal.values, "<f4"), axis=0)
+        store(group, "seconds", np.array([signal.seconds], "<f8"))
+        if signal.picture is not None:
+            store(group, "picture", np.asarray(signal.picture, "u1"), axis=0)
+        if signal.grid is not None:
+            store(group, "grid", np.array(signal.grid, "<i8"))
 
 
 def write_layer(

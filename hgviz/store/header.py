@@ -17,16 +17,18 @@ from hgviz.core import (
     Integers,
     Layer,
     Level,
+    Modality,
     ModelSpec,
     Off,
     Prompt,
     Provenance,
     Role,
     Side,
+    Signal,
     readonly,
 )
 from hgviz.store import schema
-from hgviz.store.guard import Refused, dataset, has, numbers, parsed, subgroup, text
+from hgviz.store.guard import Refused, dataset, has, numbers, parsed, plain_dataset, subgroup, text
 
 Built = TypeVar("Built")
 MOST_NAME = 200  # characters of what a model, a layer, a class or a version is called
@@ -41,6 +43,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "Role": (str,),
     "Goal": (str,),
     "Side": (str,),
+    "Modality": (str,),
 }
 
 
@@ -118,6 +121,8 @@ def _check_levels(data: dict[str, Any]) -> None:
 def _check_goal(data: dict[str, Any]) -> None:
     goal, labels = data.get("goal", "next"), data.get("labels", [])
     require(goal in get_args(Goal), f"its spec has a goal {goal!r:.40}")
+    modality = data.get("modality", "text")
+    require(modality in get_args(Modality), f"its spec reads {modality!r:.40}")
     good = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
     require(good, "the labels of its spec are no names")
 
@@ -181,7 +186,27 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
         token_type_ids=None if types is None else readonly(types),
         states=None if states is None else readonly(states),
         boundaries=None if ends is None else readonly(ends, bool),
+        signal=_signal(group, sizes["tokens"]),
     )
+
+
+def _signal(group: h5py.Group, tokens: int) -> Signal | None:
+    """A picture or a sound, None where the prompt is a text."""
+    if not has(group, "signal"):
+        return None
+    held, sizes = plain_dataset(group, "signal", ("f4",)), {"two": 2, "three": 3, "one": 1}
+    require(1 <= len(held.shape) <= 3, "its picture or sound has other axes than one can have")
+    found = {name: dataset(group, name, row, sizes) for name, row in schema.SIGNAL.items()}
+    values = {name: None if one is None else numbers(one) for name, one in found.items()}
+    signal, grid, picture = numbers(held), values["grid"], values["picture"]
+    seconds = float(numbers(found["seconds"])[0])
+    require(bool(np.isfinite(signal).all()), "its picture or sound is no numbers")
+    require(0 <= seconds < 1e6, f"its sound is {seconds} s long")
+    rows, columns = (0, 0) if grid is None else map(int, grid)
+    good = grid is None or (0 < rows <= tokens and columns > 0 and rows * columns <= tokens)
+    require(good, "the patches of its picture are not its tokens")
+    shown = None if picture is None else readonly(picture)
+    return Signal(readonly(signal), shown, (rows, columns) if rows else None, seconds)
 
 
 def read_target(file: h5py.File, spec: ModelSpec) -> Prompt | None:
@@ -210,8 +235,11 @@ def read_logits(file: h5py.File, spec: ModelSpec) -> NDArray[Any] | None:
     """What the model gave, None where it was not kept."""
     if not has(file, "output/logits"):
         return None
-    shape = ("classes",) if spec.goal == "classes" else ("positions", "vocabulary")
-    sizes = {"classes": len(spec.labels)} if spec.labels else {}
+    shapes = {
+        "classes": ("classes",), "tags": ("positions", "classes"), "ends": ("two", "positions"),
+    }  # fmt: skip
+    shape = shapes.get(spec.goal, ("positions", "vocabulary"))
+    sizes = {"two": 2} | ({"classes": len(spec.labels)} if spec.labels else {})
     found = dataset(file, "output/logits", (shape, ("f4", "f8"), True), sizes)
     return None if found is None else readonly(numbers(found))
 

@@ -18,13 +18,18 @@ refuses a higher major version and ignores names it does not know.
     /prompt/token_type_ids   (tokens,) int64, optional
     /prompt/states    (tokens, width) float32, optional: an encoder's states in place of a text
     /prompt/boundaries       (tokens,) uint8, since 1.5, optional: 1 where a token closes a segment
+    /prompt/signal    float32, since 1.6, optional: a picture (channels, height, width) or a sound,
+                      (mel bins, frames) or (samples,), as the model read it in place of a text;
+                      with it, /prompt/picture (height, width, 3) uint8, what is seen of a picture,
+                      /prompt/grid (2,) int64, the rows and columns of its patches, the last of the
+                      tokens, and /prompt/seconds (1,) float64, how long a sound is
     /target           the decoder's text, with the same names, where there are two texts
     /levels/0/spans   (positions, 2) int64: the tokens behind each position; /levels/1, ...; of the
                       prompt, of the target, or slots, as the level's sequence in the spec says
     /layers/000       one group per layer, in order of computation; what it holds is below
     /output/logits    float32, float64 of a float64 model; optional. As the spec's goal says: "next"
-                      and "masked" (positions, vocabulary), "classes" (classes,), "states"
-                      (positions, width)
+                      and "masked" (positions, vocabulary), "classes" (classes,), "tags"
+                      (positions, classes), "ends" (2, positions), "states" (positions, width)
 
 Many texts in one file, a corpus (since 1.3): spec, off and made stand at the root, and with them
 
@@ -142,6 +147,11 @@ PROMPT: dict[str, Row] = {
     "token_type_ids": (("tokens",), ("i8",), False),
     "states": (("tokens", "width"), ("f4",), False),
     "boundaries": (("tokens",), ("u1",), False),
+}
+SIGNAL: dict[str, Row] = {
+    "picture": (("height", "width", "three"), ("u1",), False),
+    "grid": (("two",), ("i8",), False),
+    "seconds": (("one",), ("f8",), True),
 }
 # by head, in the order in which their checksum is taken
 SUMMED = ("q", "k", "stat", "norm", "threshold")

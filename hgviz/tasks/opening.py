@@ -134,7 +134,8 @@ def info(path: Path_) -> dict[str, Any]:
     spec = model.spec
     return {
         "kind": "checkpoint", **_of_spec(spec),
-        "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
+        "reads": spec.modality, "width": spec.width, "vocabulary": spec.vocabulary,
+        "parameters": spec.parameters,
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},
     }  # fmt: skip
@@ -216,17 +217,21 @@ def prompt_from(
     pair: str | None = None,
     target: str | None = None,
     boundaries: str = "",
+    signal_file: Path_ | None = None,
+    writes: bool = False,
 ) -> tuple[Prompt, Prompt | None]:
     """What a model is to read: the text and, where there is a decoder with a second, its text.
 
-    One of text, text_file and ids_file is given; pair is a second text for the same input. For a
-    decoder over given states the first is what stands for these. boundaries: where segments end,
-    see models.boundaries.cut. Errors: HgvizError naming what is wrong, and what a model of this
-    form needs.
+    One of text, text_file, ids_file and signal_file (an image or a sound) is given; pair is a
+    second text for the same input. For a decoder over given states the first is what stands for
+    these. boundaries: where segments end, see models.boundaries.cut. Errors: HgvizError naming what
+    is wrong, and what a model of this form needs.
     """
     from hgviz.models.texts import prompts
 
-    return prompts.given(model, text, text_file, ids_file, pair, target, boundaries)
+    return prompts.given(
+        model, text, text_file, ids_file, pair, target, boundaries, signal_file, writes
+    )
 
 
 def heads_from(text: str, spec: ModelSpec) -> Off:

@@ -19,7 +19,7 @@ def test_the_document_says_what_the_schema_says():
 
 
 def test_every_name_of_the_schema_is_in_its_document():
-    for table in (schema.PROMPT, schema.LAZY, schema.RELATIVE, schema.DENSE):
+    for table in (schema.PROMPT, schema.SIGNAL, schema.LAZY, schema.RELATIVE, schema.DENSE):
         for name in table:
             assert name.split("/")[-1] in schema.__doc__
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hgviz.core import Goal, Integers, Layer, Level, ModelSpec
+from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec
 from hgviz.models.config.shared import own_spans, spread
 
 
@@ -15,9 +15,9 @@ class TransformersConfig:
     """A model of transformers, whose class `made` reads `data`, a config.json.
 
     asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
-    own: its layers as they attend by themselves; outputs: by layer, the tensor in its file that
-    what heads give is multiplied with, "" where none was seen. box: the model that the layers were
-    found in, with the tensors it has, until somebody takes it.
+    own: its layers as they attend by themselves; products: by layer, the module that what heads
+    give goes through, outputs: its weights in the file, "" where none was seen. box: the model that
+    the layers were found in, with the tensors it has, until somebody takes it.
     """
 
     family: str
@@ -30,8 +30,10 @@ class TransformersConfig:
     labels: tuple[str, ...]
     form: str
     segments: int = 0
+    modality: Modality = "text"
     asks: bool = True
     own: tuple[Layer, ...] = ()
+    products: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
@@ -79,4 +81,5 @@ class TransformersConfig:
             family=self.family, name=name, levels=self.levels, layers=self.layers,
             width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
             max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
+            modality=self.modality,
         )  # fmt: skip

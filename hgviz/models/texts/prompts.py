@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz.core import HgvizError, Prompt
-from hgviz.models.inputs import require_none
+from hgviz.models.inputs import READS, require_none
 from hgviz.models.model import Model
 from hgviz.models.texts.boundaries import cut
 from hgviz.models.texts.text import Ids, read_ids, read_text
@@ -25,6 +25,12 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
 
     Errors: HgvizError where the model takes others, naming the option that it needs.
     """
+    if model.spec.modality != "text":
+        raise HgvizError(
+            f"this model reads {READS[model.spec.modality]} and no text",
+            f"its family is {model.spec.family}",
+            f"Give it with --{model.spec.modality} FILE",
+        )  # fmt: skip
     if model.takes_states:
         raise HgvizError(
             "this model cannot start from a text alone",
@@ -46,6 +52,32 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
             "Leave --target out",
         )
     return model.tokenize(text, pair), _named("the target: ", model, target)
+
+
+def _of_signal(
+    model: Model,
+    signal: str | Path,
+    target: str | None,
+    ids: str | Path | None,
+    writes: bool,
+) -> Given:
+    """The prompts of a picture or a sound, and of what a decoder writes about it."""
+    own = model.from_signal(signal)
+    if not model.spec.two_texts:
+        require_none({"target": target, "input_ids": ids}, model.spec.family)
+        return own, None
+    if ids is not None:
+        given = read_ids(ids)
+        return own, model.from_ids(given.input_ids, given.attention_mask)
+    if target is not None:
+        return own, _named("the target: ", model, target)
+    if writes:
+        return own, model.beginning()
+    raise HgvizError(
+        "this model needs a text for its decoder",
+        f"its encoder reads {READS[model.spec.modality]}, and its decoder writes",
+        "Give it with --target or --ids, or let the model write it: --generate N",
+    )
 
 
 def _named(name: str, model: Model, text: str) -> Prompt:
@@ -102,16 +134,29 @@ def given(
     pair: str | None = None,
     target: str | None = None,
     boundaries: str = "",
+    signal_file: str | Path | None = None,
+    writes: bool = False,
 ) -> Given:
-    """The prompts of whichever of the three is given; pair and target belong to a text.
+    """The prompts of whichever of the four is given; pair and target belong to a text.
+
+    signal_file: a picture or a sound, for a model that reads these; a target, or the input_ids of
+    ids_file, are then its decoder's. writes: the model goes on with its target, which may be left
+    out: it begins with the token that its decoder begins with.
 
     boundaries: as boundaries.given reads them, "" for the model's own.
     """
+    if signal_file is not None:
+        require_none({"a second text": pair}, model.spec.family)
+        return _of_signal(model, signal_file, target, ids_file, writes)
     if ids_file is not None:
         own, other = from_file(model, ids_file)
     else:
         found = read_text(text_file) if text_file is not None else text or ""
-        own, other = from_text(model, found, pair, target)
+        begins = writes and target is None and model.spec.form == "encoder-decoder"
+        if begins and model.spec.modality == "text":
+            own, other = model.tokenize(found, pair), model.beginning()
+        else:
+            own, other = from_text(model, found, pair, target)
     return (cut(model, own, boundaries) if boundaries else own), other
 
 

@@ -1,0 +1,277 @@
+"""Pictures and sounds: from their files to what a model of transformers reads.
+
+Its processor makes pixels and frames, as preprocessor_config.json says. Files come from strangers:
+what they declare is looked at before anything of that size is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import wave
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hgviz.core import Floats, HgvizError, Prompt, Signal, pictured
+from hgviz.models.formats.cache import called
+from hgviz.models.formats.readers import line_of, path_errors, plain, read_config, shown
+from hgviz.models.huggingface import Transformers, library, quiet, stated_of
+
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+SOUNDS = (".wav",)
+VALUES = ".npy"  # what a processor made elsewhere
+MOST_PIXELS = 100_000_000
+MOST_SECONDS = 3600
+MOST_VALUES = 1 << 28  # bytes of a .npy
+MOST_ADDED = 64  # positions before the patches of a picture
+SIDES = ("size", "crop_size", "height", "width", "shortest_edge", "longest_edge")
+MOST_SIDE, MOST_COUNT = 1 << 14, 1 << 27  # of what a processor makes
+LEVELS = {1: 128.0, 2: 32768.0, 3: 8388608.0, 4: 2147483648.0}  # full scale, by bytes of a sample
+
+
+class Processor:
+    """From the file of a picture or a sound to what a model reads, as the preprocessor_config.json
+    in its folder says."""
+
+    def __init__(self, folder: Path, network: Transformers) -> None:
+        self.folder, self.network = folder, network
+
+    def __call__(self, path: Path) -> Prompt:
+        """The prompt of an image file, a .wav, or a .npy of what a processor gave elsewhere.
+
+        Errors: HgvizError for files that cannot be read, and a folder without a processor.
+        """
+        modality, file = self.network.config.modality, path.suffix.lower()
+        if file == VALUES:
+            signal = self._seen(values_at(path))
+        elif modality == "image":
+            signal = self._seen(self._of(images=picture_at(path)))
+        else:
+            rate = int(getattr(self._made, "sampling_rate", 16000))
+            sound = samples_at(path, rate)
+            values = self._of(raw_speech=sound, sampling_rate=rate)
+            hop = 1 if values.ndim == 1 else int(getattr(self._made, "hop_length", 160))
+            bins = getattr(self._made, "feature_size", None)
+            frames = next((one for one in values.shape[::-1] if one != bins), values.shape[-1])
+            signal = Signal(values, seconds=frames * hop / rate)
+        with _fits(path, self.network.config.family):
+            positions = self.network.positions(torch.tensor(signal.values)[None])
+        return pictured(replace(signal, grid=self._grid(signal.values, positions)), positions)
+
+    @cached_property
+    def _made(self) -> Any:
+        names = ("preprocessor_config.json", "processor_config.json")
+        file = next((self.folder / one for one in names if (self.folder / one).exists()), None)
+        image = self.network.config.modality == "image"
+        if file is None:
+            raise HgvizError(
+                f"{called(self.folder)} has no {names[0]}",
+                f"so nothing says how {'an image' if image else 'a sound'} becomes numbers",
+                "Save the model's processor into its folder, or give a .npy of what it makes",
+            )
+        _require_bounded(read_config(file), shown(file))
+        made = library()
+        auto = made.AutoImageProcessor if image else made.AutoFeatureExtractor
+        try:
+            with quiet():
+                return auto.from_pretrained(str(self.folder), local_files_only=True)
+        except Exception as error:  # transformers raises whatever its parts do
+            raise _unprocessed(file, error) from None
+
+    def _of(self, **given: Any) -> Floats:
+        try:
+            with quiet():
+                found = self._made(**given, return_tensors="np")[self.network.net.main_input_name]
+        except HgvizError:
+            raise
+        except Exception as error:
+            raise _unprocessed(self.folder / "preprocessor_config.json", error) from None
+        return np.asarray(found[0], np.float32)
+
+    def _seen(self, values: Floats) -> Signal:
+        """A picture with what is to be seen of it: normalised pixels as they were before."""
+        if self.network.config.modality != "image":
+            return Signal(values)
+        normal, mean, std = False, 0.0, 1.0
+        with contextlib.suppress(HgvizError):
+            normal = bool(getattr(self._made, "do_normalize", False))
+            mean, std = self._made.image_mean, self._made.image_std
+        if normal:
+            whole = values * np.reshape(std, (-1, 1, 1)) + np.reshape(mean, (-1, 1, 1))
+        else:
+            low, high = float(values.min()), float(values.max())
+            whole = (values - low) / ((high - low) or 1.0)
+        coloured = whole[:3] if len(whole) >= 3 else np.repeat(whole[:1], 3, 0)
+        picture = np.clip(255 * coloured + 0.5, 0, 255).astype(np.uint8)
+        return Signal(values, np.ascontiguousarray(picture.transpose(1, 2, 0)))
+
+    def _grid(self, values: Floats, positions: int) -> tuple[int, int] | None:
+        """Rows and columns of the patches that are the last positions; None for any others."""
+        side = stated_of(self.network.net.config, "patch_size")
+        if self.network.config.modality != "image" or side is None:
+            return None
+        tall, wide = (side, side) if isinstance(side, int) else tuple(side)[-2:]
+        rows, columns = values.shape[1] // int(tall), values.shape[2] // int(wide)
+        return (rows, columns) if 0 <= positions - rows * columns <= MOST_ADDED else None
+
+
+def _require_bounded(data: Mapping[str, Any], where: str) -> None:
+    """Errors: HgvizError for a processor that would make something enormous."""
+    for key, value in data.items():
+        if isinstance(value, dict):
+            _require_bounded(value, where)
+        elif isinstance(value, int) and abs(value) > (MOST_SIDE if key in SIDES else MOST_COUNT):
+            raise HgvizError(
+                f"{where} does not describe a processor", f"{plain(key)} is {value:,}",
+                "Copy or download it again",
+            )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _fits(path: Path, family: str) -> Iterator[None]:
+    """Turn what a model says of a picture or sound of another shape into one error."""
+    try:
+        yield
+    except HgvizError:
+        raise
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise HgvizError(
+            f"{shown(path)} does not fit this model",
+            f"{family} says: {line_of(error)}",
+            "Give what its own processor makes",
+        ) from None
+
+
+def _unprocessed(file: Path, error: Exception) -> HgvizError:
+    return HgvizError(
+        f"{shown(file)} cannot be used", f"transformers says: {line_of(error)}",
+        "Save the model's processor again, or give a .npy of what it makes",
+    )  # fmt: skip
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def picture_at(path: Path) -> NDArray[np.uint8]:
+    """(height, width, 3) An image file, on white where it is transparent, turned as its EXIF says.
+
+    Errors: HgvizError for a file that is no image, is damaged or has over 100 million pixels.
+    """
+    from PIL import Image, ImageOps
+
+    with path_errors(path), warnings.catch_warnings():
+        warnings.simplefilter("error")  # Pillow only warns of images that explode
+        try:
+            with Image.open(path) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    raise HgvizError(
+                        f"{shown(path)} is too large",
+                        f"it has {image.width:,} x {image.height:,} pixels",
+                        "Make it smaller first",
+                    )
+                turned = ImageOps.exif_transpose(image)
+                if turned.has_transparency_data:
+                    turned = turned.convert("RGBA")
+                    white = Image.new("RGBA", turned.size, "white")
+                    turned = Image.alpha_composite(white, turned)
+                return np.asarray(turned.convert("RGB"))
+        except (OSError, HgvizError) as error:
+            if isinstance(error, HgvizError) or error.errno is not None:
+                raise
+            raise _no_image(path, error) from None
+        except Exception as error:  # Pillow raises whatever its decoders do
+            raise _no_image(path, error) from None
+
+
+def _no_image(path: Path, error: Exception) -> HgvizError:
+    return HgvizError(
+        f"{shown(path)} cannot be read as an image", line_of(error),
+        f"Choose a file of {', '.join(one[1:].upper() for one in IMAGES[:4])}",
+    )  # fmt: skip
+
+
+def samples_at(path: Path, rate: int) -> Floats:
+    """(samples,) between -1 and 1 of a WAV file, its channels mixed, at another rate (Hz) if its
+    own is different: by a windowed sinc, as of scipy.signal.resample_poly.
+
+    Errors: HgvizError for a file that is no PCM, is empty, damaged or over an hour long.
+    """
+    with path_errors(path):
+        try:
+            with wave.open(str(path), "rb") as file:
+                width, channels, own = (
+                    file.getsampwidth(), file.getnchannels(), file.getframerate(),
+                )  # fmt: skip
+                count = file.getnframes()
+                if own <= 0 or channels <= 0 or width not in LEVELS:
+                    raise wave.Error(f"{channels} channels of {8 * width} bits at {own} Hz")
+                if count / own > MOST_SECONDS:
+                    raise HgvizError(
+                        f"{shown(path)} is too long", f"it lasts {count / own:,.0f} seconds",
+                        f"Cut it to {MOST_SECONDS:,} seconds",
+                    )  # fmt: skip
+                data = file.readframes(count)
+        except (wave.Error, EOFError) as error:
+            raise HgvizError(
+                f"{shown(path)} cannot be read as a sound",
+                line_of(error) if str(error) else "it ends too early",
+                "Save it as a WAV file of 8 to 32 bits PCM",
+            ) from None
+    mono = _samples(data[: len(data) // (width * channels) * width * channels], width, channels)
+    if not len(mono):
+        raise HgvizError(f"{shown(path)} is empty", "it has no samples", "Choose another sound")
+    return mono if own == rate else _resampled(mono, own, rate)
+
+
+def _samples(data: bytes, width: int, channels: int) -> Floats:
+    raw = np.frombuffer(data, np.uint8)
+    if width == 1:
+        whole = raw.astype(np.float64) - 128
+    else:  # the bytes of a sample become the highest of four
+        wide = np.zeros((len(raw) // width, 4), np.uint8)
+        wide[:, 4 - width :] = raw.reshape(-1, width)
+        whole = (wide.view("<i4")[:, 0] >> 8 * (4 - width)).astype(np.float64)
+    mixed = whole.reshape(-1, channels).mean(1) / LEVELS[width]
+    return mixed.astype(np.float32)
+
+
+def _resampled(samples: Floats, own: int, rate: int) -> Floats:
+    from scipy.signal import resample_poly
+
+    shared = gcd(own, rate)
+    return np.asarray(resample_poly(samples, rate // shared, own // shared), np.float32)
+
+
+def values_at(path: Path) -> Floats:
+    """An array (.npy) of what a processor gave elsewhere, with 1 to 3 axes, or one more of 1.
+
+    Errors: HgvizError for anything else, and for numbers that are not finite.
+    """
+    with path_errors(path):
+        if path.stat().st_size > MOST_VALUES:
+            raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_VALUES:,} bytes")
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise HgvizError(
+                f"{shown(path)} cannot be read as an array", line_of(error), "Save it by numpy.save"
+            ) from None
+    good = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.size > 0
+    if good and found.ndim > 1 and found.shape[0] == 1:
+        found = found[0]
+    if not good or not 1 <= found.ndim <= 3 or not np.isfinite(found).all():
+        raise HgvizError(
+            f"{shown(path)} is not what a model reads",
+            "it needs finite numbers: pixels (channels, height, width), frames (mel bins, frames) "
+            "or samples (samples,)",
+            "Save what the model's processor gives",
+        )
+    return np.array(found, np.float32)
