@@ -1,7 +1,8 @@
 """What a model is scored on: texts, or windows of one, and what is wanted at their places.
 
-numpy only. A place is where something is asked of the model: the class of a text, the token after
-a token, or a masked token.
+numpy only. A place is where something is asked of the model: the class of a text, of a picture or
+of a token, the token after a token, a masked token, where an answer begins or ends, or what a model
+without answers makes of a text.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.errors import HgvizError
-from hgviz.prompt import Integers, Prompt
+from hgviz.prompt import Floats, Integers, Prompt
 
-Asked = Literal["classes", "next", "masked"]
+Asked = Literal["classes", "tags", "ends", "next", "masked", "states"]
+EACH: tuple[Asked, ...] = ("classes", "tags", "ends", "states")  # asked of examples, not of windows
 
 NOTHING = -100  # wanted at a place where nothing is asked
 SEED = 0
@@ -33,10 +35,12 @@ MASK_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text as a model is given it: ids (n,) and wanted, (1,) its class or (n,) tokens.
+    """A text as a model is given it: ids (n,) and wanted, (1,) its class, (n,) tokens or classes of
+    them, or (2,) the tokens where its answer begins and ends.
 
     text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it. source:
-    the number of the text that a window is of.
+    the number of the text that a window is of. kinds (n,): token types. signal: a picture or a
+    sound, of which ids only count the positions.
     """
 
     ids: Integers
@@ -45,16 +49,21 @@ class Example:
     spans: Integers
     size: float = 0.0
     source: int = 0
+    kinds: Integers | None = None
+    signal: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Examples by number, side by side: ids, mask (B, n), wanted (B,) classes or (B, n) tokens."""
+    """Examples by number, side by side: ids, mask (B, n), wanted (B,) classes, (B, n) tokens or
+    (B, 2) ends; kinds (B, n) and signals (B, ...) where examples have them."""
 
     rows: Integers
     ids: Integers
     mask: NDArray[np.bool_]
     wanted: Integers
+    kinds: Integers | None = None
+    signals: Floats | None = None
 
     @property
     def asked(self) -> NDArray[np.bool_]:
@@ -109,6 +118,8 @@ class Examples:
         found = hashlib.sha256(self.asked.encode())
         for row in self.rows:
             found.update(row.ids.tobytes() + b"|" + row.wanted.tobytes() + b"|")
+            if row.signal is not None:
+                found.update(row.signal.tobytes())
         return found.hexdigest()
 
     def part(self, rows: Sequence[int] | Integers) -> Examples:
@@ -147,10 +158,11 @@ class Examples:
             some = self.order[start : start + size]
             start += len(some)
             by_length = some[np.argsort(self.lengths[some], kind="stable")]
-            if windows:  # of one length each, so that nothing is padding
+            parts = [by_length]
+            if windows or self.rows[0].signal is not None:  # of one length: nothing is padding
                 parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
-            else:  # texts of much the same length together, so that little is padding
-                parts = [by_length[i : i + TEXTS] for i in range(0, len(some), TEXTS)]
+            if not windows:  # texts of much the same length together, so that little is padding
+                parts = [one[i : i + TEXTS] for one in parts for i in range(0, len(one), TEXTS)]
             yield [self.batch(part) for part in parts]
 
     def batch(self, rows: Sequence[int] | Integers) -> Batch:
@@ -163,8 +175,16 @@ class Examples:
         for i, one in enumerate(some):
             ids[i, : len(one.ids)], mask[i, : len(one.ids)] = one.ids, True
             wanted[i, : len(one.wanted)] = one.wanted
-        numbers = np.asarray(rows, np.int64)
-        return Batch(numbers, ids, mask, wanted[:, 0] if self.asked == "classes" else wanted)
+        numbers, kinds, signals = np.asarray(rows, np.int64), None, None
+        if some[0].kinds is not None:
+            kinds = np.zeros_like(ids)
+            for i, one in enumerate(some):
+                kinds[i, : len(one.ids)] = 0 if one.kinds is None else one.kinds
+        if some[0].signal is not None:
+            signals = np.stack([one.signal for one in some if one.signal is not None])
+        one_each = self.asked in ("classes", "states")
+        wanted = wanted[:, 0] if one_each else wanted[:, :2] if self.asked == "ends" else wanted
+        return Batch(numbers, ids, mask, wanted, kinds, signals)
 
     def where(self, batch: Batch) -> Integers:
         """The numbers of a batch's places among all, in the order of batch.wanted[batch.asked]."""
@@ -175,13 +195,68 @@ class Examples:
 def labelled(
     prompts: Sequence[Prompt], wanted: Sequence[int], labels: Sequence[str], limit: int | None
 ) -> Examples:
-    """Texts and the numbers of their classes; limit: how many tokens the model reads."""
-    rows = tuple(
-        Example(_cut(one, limit), np.array([number], np.int64), one.text, one.spans)
-        for one, number in zip(prompts, wanted, strict=True)
-    )
-    cut = sum(limit is not None and len(one) > limit for one in prompts)
-    return Examples("classes", rows, _shuffled(len(rows)), tuple(labels), cut)
+    """Texts, pictures or sounds and the numbers of their classes; limit: how many tokens the model
+    reads. labels: their names."""
+    return _of_prompts("classes", prompts, [[one] for one in wanted], labels, limit)
+
+
+def tagged(
+    prompts: Sequence[Prompt],
+    wanted: Sequence[Sequence[int]],
+    labels: Sequence[str],
+    limit: int | None,
+) -> Examples:
+    """Texts and the numbers of the classes of their tokens, NOTHING for tokens without one."""
+    return _of_prompts("tags", prompts, wanted, labels, limit)
+
+
+def answering(
+    prompts: Sequence[Prompt], wanted: Sequence[tuple[int, int]], limit: int | None
+) -> Examples:
+    """Questions with the texts that they are asked about, and the first and the last token of each
+    answer. Those whose answer lies beyond the model's limit are left out, and counted as cut.
+
+    Errors: HgvizError where none is left.
+    """
+    within = [limit is None or max(ends) < limit - 1 for ends in wanted]
+    some = [at for at, one in enumerate(within) if one]
+    if not some:
+        raise HgvizError(
+            "no answer lies within what the model reads",
+            f"it reads {limit:,} tokens, and all {len(prompts):,} lie beyond them",
+            "Take shorter texts",
+        )
+    kept = [prompts[at] for at in some]
+    found = _of_prompts("ends", kept, [wanted[at] for at in some], (), limit)
+    return replace(found, cut=found.cut + len(prompts) - len(some))
+
+
+def moved(prompts: Sequence[Prompt], limit: int | None) -> Examples:
+    """Texts, pictures or sounds whose states are compared with those of the whole model; each is
+    wanted to be known again by its own number."""
+    return _of_prompts("states", prompts, [[at] for at in range(len(prompts))], (), limit)
+
+
+def _of_prompts(
+    asked: Asked,
+    prompts: Sequence[Prompt],
+    wanted: Sequence[Sequence[int]],
+    labels: Sequence[str],
+    limit: int | None,
+) -> Examples:
+    rows = []
+    for one, places in zip(prompts, wanted, strict=True):
+        ids = one.ids if one.signal is not None else _cut(one, limit)
+        kinds = one.token_type_ids
+        at = np.array(places, np.int64)
+        at = at[: len(ids)] if asked == "tags" else at
+        rows.append(Example(
+            ids, at, one.text, one.spans[: len(ids)],
+            kinds=None if kinds is None else kinds[: len(ids)],
+            signal=None if one.signal is None else one.signal.values,
+        ))  # fmt: skip
+    cut = sum(len(one) > len(row.ids) for one, row in zip(prompts, rows, strict=True))
+    return Examples(asked, tuple(rows), _shuffled(len(rows)), tuple(labels), cut)
 
 
 def following(texts: Sequence[Prompt], limit: int | None = None, length: int = WINDOW) -> Examples:
@@ -261,8 +336,8 @@ def amount(asked: Asked, examples: int, texts: int, some: int | None = None) -> 
         return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
     part = "" if some in (None, examples) else f"{some:,} of "
-    words = part + counted(examples, "example" if asked == "classes" else "window")
-    return f"{words} of {counted(texts, 'text')}" if texts and asked != "classes" else words
+    words = part + counted(examples, "example" if asked in EACH else "window")
+    return f"{words} of {counted(texts, 'text')}" if texts and asked not in EACH else words
 
 
 def _shuffled(count: int) -> Integers:

@@ -18,7 +18,10 @@ from hgviz.analysis import scores
 from hgviz.core import Floats, Integers, Off, Score, Step, Task
 from hgviz.examples import Batch, Examples, amount
 
-METRIC_OF = {"classes": "accuracy", "next": "bits_per_byte", "masked": "masked_accuracy"}
+METRIC_OF = {
+    "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
+    "masked": "masked_accuracy", "states": "cosine_distance",
+}  # fmt: skip
 
 Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and given (places,), as in Answers
 
@@ -86,7 +89,8 @@ class Answers:
 
 
 def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task[Evaluation]:
-    """Accuracy of a classifier, bits per byte of a language model, masked accuracy.
+    """Accuracy of a classifier, of classes of tokens, of where answers begin and end, bits per byte
+    of a language model, masked accuracy, and 1 - cosine of states to those of the whole model.
 
     Each Step carries the Score so far.
     """
@@ -116,6 +120,11 @@ def scored(
         low, high = scores.ratio_interval(list(sums / np.log(2)), list(sizes))
         value = scores.bits_per_byte(float(sums.sum()), 1) / size
         return Score(metric, value, max(low, 0.0), high, seen, total, off)
+    if examples.asked == "states":
+        (value,), (low,), (high,) = scores.ratios(
+            answers.loss[places, None].astype(float), np.ones((seen, 1))
+        )
+        return Score(metric, value, max(low, 0.0), high, seen, total, off)
     right = int((answers.given[places] == examples.wanted[places]).sum())
     return Score(metric, right / max(seen, 1), *scores.wilson(right, seen), seen, total, off)
 
@@ -124,6 +133,8 @@ def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> E
     """What answers to all examples come to."""
     score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
+    if examples.asked in ("tags", "ends", "states"):
+        return Evaluation(score, loss, cut=examples.cut)
     if examples.asked != "classes":
         found = Evaluation(score, loss, windows=len(examples), texts=examples.texts)
         if examples.asked == "masked":
@@ -143,5 +154,8 @@ def told(score: Score) -> str:
         around = f" ({score.low:.3f} to {score.high:.3f})" if np.isfinite(score.high) else ""
         return f"{score.value:.3f} bits per byte{around}{part}"
     count = f"{score.seen:,} of {score.total:,}" if score.seen < score.total else f"{score.total:,}"
+    if score.metric == "cosine_distance":
+        around = f" ({score.low:.4f} to {score.high:.4f})" if np.isfinite(score.high) else ""
+        return f"1 - cosine to the whole model's states {score.value:.4f}{around} on {count}"
     around = f"{100 * score.low:.1f} to {100 * score.high:.1f} %"
     return f"{score.metric.replace('_', ' ')} {100 * score.value:.1f} % ({around}) on {count}"

@@ -9,7 +9,7 @@ E examples, H heads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,8 @@ def importance(
         length = norms(score, groups(study.spec, normalise))
         score, low, high = score / length, low / length, high / length
     found = changes(study, some)
+    if study.asked == "states" and one.unit == "nats":
+        one = replace(one, unit="1 - cosine")
     return Importance(
         one, study.heads, score, low, high, _ranks(score * one.needed), found.p, found.adjusted,
         len(some),

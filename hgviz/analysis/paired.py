@@ -14,7 +14,10 @@ from hgviz.analysis.slices import Part, Slice, table
 from hgviz.core import Off, Score, Step, Task
 from hgviz.examples import Batch, Examples
 
-SHARES = {"classes": "accuracy", "next": "next_token_accuracy", "masked": "masked_accuracy"}
+SHARES = {
+    "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy",
+    "next": "next_token_accuracy", "masked": "masked_accuracy", "states": "retrieval_accuracy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import Importance
 from hgviz.analysis.orders import groups
 from hgviz.core import HeadId, Integers, ModelSpec
-from hgviz.examples import NOTHING, Asked, Example, Examples
+from hgviz.examples import EACH, NOTHING, Asked, Example, Examples
 from hgviz.study import UNASKED, Study
 
 By = Literal["all", "label", "length", "token", "context", "level"]
@@ -72,7 +72,7 @@ def of_examples(examples: Examples, spec: ModelSpec) -> tuple[Slice, ...]:
     Texts have classes and lengths; tokens what they are, what comes before them, and their place
     in a group of the coarsest level.
     """
-    if examples.asked == "classes":
+    if examples.asked in EACH:
         found = list(slices(examples))
     else:
         at = np.concatenate([np.flatnonzero(one.wanted != NOTHING) for one in examples.rows])

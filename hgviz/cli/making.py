@@ -19,6 +19,7 @@ from hgviz.cli.options import (
     Device,
     Image,
     LabelColumn,
+    Labels,
     Off,
     Scheduler,
     Target,
@@ -252,6 +253,7 @@ def evaluate(
     data: Data,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
+    labels: Labels = None,
     off: Off = "",
     activation: Activation = None,
     device: Device = "auto",
@@ -259,9 +261,12 @@ def evaluate(
 ) -> None:
     """Score a model with an interval of 95 %.
 
-    A classifier: accuracy, F1 and Matthews correlation on labelled rows. A language model: bits
-    per byte; a masked one: how many of the masked tokens it guesses; on a text, or on each text
-    of a table (.tsv, .csv, .jsonl) by itself.
+    A classifier: accuracy, F1 and Matthews correlation on labelled rows, of images or sounds on
+    rows with the names of their files. A language model: bits per byte; a masked one: how many of
+    the masked tokens it guesses; on a text, or on each text of a table (.tsv, .csv, .jsonl) by
+    itself. A model of tokens' classes: the share that is right, on lists of words and tags
+    (.jsonl); one that answers questions: of where answers begin and end, on rows as SQuAD's. A
+    model of hidden states: how far they move when heads go off, as 1 - cosine.
     """
     from hgviz import tasks
     from hgviz.analysis.evaluation import told
@@ -269,7 +274,7 @@ def evaluate(
     opening = tasks.load(model, device, activation=activation)
     loaded = terminal.run(opening, f"Opening {model.name}")
     heads = tasks.heads_from(off, loaded.spec)
-    task = tasks.evaluate(loaded, data, text_column, label_column, heads)
+    task = tasks.evaluate(loaded, data, text_column, label_column, heads, labels)
     found = terminal.run(task, "Scoring")
     facts = found.facts()
     if as_json:

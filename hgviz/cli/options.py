@@ -123,6 +123,27 @@ Data = Annotated[
         "a text; sample/reviews.tsv comes with hgviz.",
     ),
 ]
+
+
+def renamed(text: str) -> dict[str, str]:
+    found = {}
+    for item in filter(None, text.split(",")):
+        one, sign, other = item.partition("=")
+        if not (sign and one.strip() and other.strip()):
+            raise typer.BadParameter(f"{item!r} does not say DATA=MODEL, as positive=LABEL_1 does.")
+        found[one.strip()] = other.strip()
+    return found
+
+
+Labels = Annotated[
+    dict[str, str] | None,
+    typer.Option(
+        "--labels",
+        metavar="A=B,...",
+        parser=renamed,
+        help="What the model calls the labels of the data: positive=LABEL_1,negative=LABEL_0.",
+    ),
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),

@@ -17,6 +17,7 @@ from hgviz.cli.options import (
     Data,
     Device,
     LabelColumn,
+    Labels,
     Off,
     Scheduler,
     TextColumn,
@@ -60,6 +61,7 @@ def importance(
     ] = None,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
+    labels: Labels = None,
     off: Off = "",
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
@@ -82,14 +84,16 @@ def importance(
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scored
-    from hgviz.study import SCORE
 
-    name = method or SCORE
+    if scheduler and labels:
+        raise typer.BadParameter("--labels goes with what is measured here, without --scheduler.")
     loaded = _load(model, device, activation)
+    name = method or _score(loaded)
     learned = tasks.learned(gates or [], loaded.spec)
     if name in LEARNED and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{name} is what trainings learned: name them by --gates.")
-    trials = _trials(loaded, data, text_column, label_column, _heads(off, loaded), limit)
+    columns = text_column, label_column, labels
+    trials = _trials(loaded, data, columns, _heads(off, loaded), limit)
     needs = METHODS[name].needs
     wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
     task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
@@ -145,6 +149,7 @@ def curve(
     ] = False,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
+    labels: Labels = None,
     activation: Activation = None,
     device: Device = "auto",
     scheduler: Scheduler = "",
@@ -157,12 +162,14 @@ def curve(
     from hgviz import tasks
     from hgviz.core import HgvizError
     from hgviz.store import open_study
-    from hgviz.study import SCORE
 
-    method = method or SCORE
+    if scheduler and labels:
+        raise typer.BadParameter("--labels goes with what is measured here, without --scheduler.")
     known = open_study(source)
     loaded = _load(model, device, activation)
-    trials = _trials(loaded, data, text_column, label_column, known.off, len(known))
+    method = method or _score(loaded)
+    columns = text_column, label_column, labels
+    trials = _trials(loaded, data, columns, known.off, len(known))
     measure = f"Measure this one first: hgviz importance {model} --data {data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
@@ -208,6 +215,13 @@ def _load(model: Path, device: Any, activation: str | None) -> Model:
     return terminal.run(opening, f"Opening {model.name}")
 
 
+def _score(model: Model) -> str:
+    """What heads are measured by where nobody says; hidden states have no slopes."""
+    from hgviz.study import SCORE
+
+    return "loo" if model.spec.goal == "states" else SCORE
+
+
 def _heads(names: str, model: Model) -> Heads:
     from hgviz import tasks
 
@@ -215,11 +229,17 @@ def _heads(names: str, model: Model) -> Heads:
 
 
 def _trials(
-    model: Model, data: Path, text: str, label: str, off: Heads, limit: int | None
+    model: Model,
+    data: Path,
+    columns: tuple[str, str, dict[str, str] | None],
+    off: Heads,
+    limit: int | None,
 ) -> Trials:
     from hgviz import tasks
 
-    return terminal.run(tasks.trials_of(model, data, text, label, off, limit), "Reading")
+    text, label, labels = columns
+    task = tasks.trials_of(model, data, text, label, off, limit, labels)
+    return terminal.run(task, "Reading")
 
 
 def _table(study: Study, found: Importance) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz import terminal
-from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Off, TextColumn
+from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Labels, Off, TextColumn
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def prune(
     ] = None,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
+    labels: Labels = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a model without some of its heads, and prove that it is the model with them off.
@@ -74,7 +75,8 @@ def prune(
     heads = (
         terminal.run(tasks.heads_of_study(study, model, keep, method), "Choosing") if study else off
     )
-    task = tasks.prune(model, heads, out, form, compensate, data, text_column, label_column)
+    columns = text_column, label_column, labels
+    task = tasks.prune(model, heads, out, form, compensate, data, *columns)
     found = terminal.run(task, "Pruning", f"Nothing was left in {out}")
     if as_json:
         print(json.dumps(found.facts()))

@@ -505,6 +505,18 @@ class Transformers(Network):
         given = ids(source) if config.modality == "text" else self._sample
         return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
 
+    def drawn(self, count: int) -> Tokens:
+        """So many pictures or sounds of numbers drawn at random, with a token of its decoder."""
+        given = self.example(1, 1)
+        one = given if given.source is None else given.source
+        assert one.signal is not None
+        made = torch.Generator().manual_seed(0)
+        signal = torch.randn((count, *one.signal.shape[1:]), generator=made).to(one.signal)
+        ids = torch.zeros(count, self.positions(one.signal), dtype=torch.long)
+        some = Tokens(ids.to(signal.device), signal=signal)
+        return some if given.ids is None else replace(given, ids=given.ids.repeat(count, 1),
+                                                      source=some)  # fmt: skip
+
     @cached_property
     def _sample(self) -> Tokens:
         failed: Exception | None = None

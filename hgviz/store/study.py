@@ -278,7 +278,11 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
     require(good, "its places do not belong to its examples")
     require(bool((found["lengths"] >= 0).all()), "an example of it has less than no tokens")
     labels = len(about["labels"]) or None
-    limit = labels if about["asked"] == "classes" else spec.vocabulary
+    limits = {
+        "classes": labels, "tags": labels, "states": len(places) - 1,
+        "ends": max(found["lengths"].max(), 1),
+    }  # fmt: skip
+    limit = limits.get(about["asked"], spec.vocabulary)
     known = bool((wanted >= 0).all() and (given >= UNASKED).all())
     if limit is not None:
         known = known and bool((wanted < limit).all() and (given < limit).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,16 +37,18 @@ def trials_of(
     label_column: str = "",
     off: Off = frozenset(),
     limit: int | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Task[Trials]:
     """A model ready to be tried on some data.
 
-    limit: on so many of its examples at most, drawn at random, the same ones each time. Errors:
-    HgvizError, as examples_from, and where switching off a whole layer changes nothing.
+    labels: what the model calls the labels of the data; limit: on so many of its examples at most,
+    drawn at random, the same ones each time. Errors: HgvizError, as examples_from, and where
+    switching off a whole layer changes nothing.
     """
     from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
-    examples = examples_from(model, data, text_column, label_column)
+    examples = examples_from(model, data, text_column, label_column, labels)
     trials = Trials(model, examples if limit is None else examples.sample(limit), off)
     trials.require_effect()
     return trials

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
 from hgviz.resources import resource
@@ -39,6 +39,7 @@ def prune(
     data: Path_ | None = None,
     text_column: str = "",
     label_column: str = "",
+    labels: Mapping[str, str] | None = None,
 ) -> Task[Proof]:
     """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
 
@@ -58,7 +59,7 @@ def prune(
         found = readers.read(path)
         export.require_some(found, heads)
         yield Step(0, 1, "reading texts")
-        read = proof_texts(model, data, text_column, label_column)
+        read = proof_texts(model, data, text_column, label_column, labels)
         changed = yield from _compensated(found, model, heads, read.batches, compensate)
         yield Step(0, 1, f"writing {Path(out).name}")
         weights = export.written(changed, heads, form, fresh)
@@ -128,16 +129,30 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
     return round(value)
 
 
-def proof_texts(model: Model, data: Path_ | None, text: str = "", label: str = "") -> Read:
+def proof_texts(
+    model: Model,
+    data: Path_ | None,
+    text: str = "",
+    label: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Read:
     """What a changed model is compared on: data, or texts of the sample where none is given; text
-    and label name its columns."""
+    and label name its columns, labels what the model calls its labels. Models of images and sounds
+    are compared on random ones where no data is given."""
     from hgviz import examples
     from hgviz.models.texts.labelled import read_rows
 
     spec = model.spec
     if data is not None:
-        found = examples_from(model, data, text, label)
+        found = examples_from(model, data, text, label, labels)
         return _read(found, spec, Path(data).name)
+    if spec.modality != "text":
+        from hgviz.models.huggingface import Transformers
+        from hgviz.models.inputs import READS
+        from hgviz.models.surgery.proof import DRAWN, Read
+
+        some = cast(Transformers, model.module).drawn(DRAWN)
+        return Read((some,), f"random {READS[spec.modality]}", "classes", DRAWN)
     if not spec.two_texts:
         rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.core import HgvizError, Off, Prompt, Step, Task
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from hgviz.examples import Examples
     from hgviz.models.model import Model
     from hgviz.models.training import Report
+
+MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that are scored on
 
 
 def train(config: Path_, out: Path_) -> Task[Report]:
@@ -29,8 +32,10 @@ def evaluate(
     text_column: str = "",
     label_column: str = "",
     off: Off = frozenset(),
+    labels: Mapping[str, str] | None = None,
 ) -> Task[Evaluation]:
-    """Score a model: a classifier on labelled rows, a language model on a text or a column of them.
+    """Score a model: a classifier on labelled rows, a language model on a text or a column of them,
+    others as examples_from says. labels: what the model calls the labels of the data.
 
     Each Step carries the Score so far: texts come in one random order, so it is unbiased and its
     interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
@@ -39,42 +44,87 @@ def evaluate(
     from hgviz.models.measures.trials import Trials
 
     yield Step(0, 1, f"reading {Path(data).name}")
-    examples = examples_from(model, data, text_column, label_column)
+    examples = examples_from(model, data, text_column, label_column, labels)
+    if model.spec.goal == "states":  # from what it gives with all heads on
+        trials = Trials(model, examples)
+        return (
+            yield from evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
+        )
     trials = Trials(model, examples, off, keep=0)
     return (yield from evaluation.evaluate(trials.whole, examples, off))
 
 
 def examples_from(
-    model: Model, data: Path_, text_column: str = "", label_column: str = ""
+    model: Model,
+    data: Path_,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
 ) -> Examples:
-    """What a model is scored on: labelled rows for a classifier, else the tokens of a text, or of
-    each text of a table by itself.
+    """What a model is scored on: labelled rows for a classifier, tokens with their tags for one of
+    tokens, questions for one that answers from a text, the texts of a table or lines of a file for
+    one that gives hidden states; else the tokens of a text, or of each text of a table by itself.
 
-    Errors: HgvizError for data that cannot be used, and for a model that gives no answers.
+    Of models of images and sounds a table names their files, from its own folder on. labels: what
+    the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
+    a model that needs a second text.
     """
     from hgviz import examples
+    from hgviz.models.texts import labelled
     from hgviz.models.texts import text as texts
     from hgviz.models.texts.labelled import is_table, read_rows, read_texts
 
-    spec, encode = model.spec, model.tokenizer.encode
-    if spec.two_texts or spec.goal == "states":
+    spec, limit = model.spec, model.spec.max_positions
+    if spec.two_texts:
         raise HgvizError(
-            "this model cannot be scored",
-            "it needs a second text" if spec.two_texts else "it gives hidden states, no answers",
+            "this model cannot be scored", "it needs a second text",
             "Choose a classifier, a language model or a masked language model",
-        )
-    limit = spec.max_positions
+        )  # fmt: skip
+
+    def encode(text: str) -> Prompt:
+        if spec.modality == "text":
+            return model.tokenizer.encode(text)
+        return model.from_signal(Path(data).parent / text)
+
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
-        wanted = rows.numbers(spec.labels)
-        return examples.labelled([encode(one) for one in rows.texts], wanted, spec.labels, limit)
+        wanted = rows.numbers(spec.labels, labels)
+        return examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
+    if spec.goal == "tags":
+        tagged = labelled.read_tagged(data, text_column, label_column)
+        prompts, marked = labelled.tags_of(tagged, spec.labels, encode, labels)
+        return examples.tagged(prompts, marked, spec.labels, limit)
+    if spec.goal == "ends":
+        questions = labelled.read_questions(data)
+        return examples.answering(*labelled.ends_of(questions, model.tokenizer.encode), limit)
+    if spec.goal == "states":
+        found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
+        return examples.moved(_all(found, encode), limit)
     found = read_texts(data, text_column) if is_table(data) else (texts.read_text(data),)
     prompts = [encode(one) for one in found]
     if spec.goal == "next":
         return examples.following(prompts, limit)
-    named = encode("[MASK]")  # what stands for a hidden token, by the tokenizer's own name
+    named = model.tokenizer.encode(
+        "[MASK]"
+    )  # what stands for a hidden token, by the tokenizer's own name
     masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
              if piece in ("[MASK]", "<mask>")]  # fmt: skip
     if not masks:
         raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
     return examples.masked(prompts, masks[0], limit)
+
+
+def _all(names: Sequence[str], read: Callable[[str], Prompt]) -> list[Prompt]:
+    """The prompts of some texts, or of some files. Errors: HgvizError where there is no room."""
+    found: list[Prompt] = []
+    held = 0
+    for name in names:
+        found.append(read(name))
+        held += 0 if (signal := found[-1].signal) is None else signal.values.nbytes
+        if held > MOST_SIGNALS:
+            raise HgvizError(
+                f"{len(names):,} images or sounds do not fit",
+                f"the first {len(found):,} take {held / 1e9:.1f} GB as the model reads them",
+                "Take fewer",
+            )
+    return found

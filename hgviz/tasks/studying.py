@@ -124,6 +124,7 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
     """A study in which nothing is measured yet."""
     from hgviz.analysis.evaluation import METRIC_OF
     from hgviz.analysis.orders import costs
+    from hgviz.examples import EACH
 
     spec, examples = trials.model.spec, trials.examples
     lengths = np.array([len(row.ids) for row in examples.rows], np.int64)
@@ -141,7 +142,7 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
         data=data,
         data_digest=examples.digest,
         labels=examples.labels,
-        texts=0 if examples.asked == "classes" else examples.texts,
+        texts=0 if examples.asked in EACH else examples.texts,
         seed=seed,
         off=trials.off,
         sizes=np.array([row.size for row in examples.rows]),

@@ -22,6 +22,7 @@ from hgviz.models.model import Model
 KEEP = 1 << 30  # bytes
 PIECE = 64  # tokens
 CELLS = 1 << 24  # places x vocabulary whose probabilities are held at once
+SAME = 1e-9  # between cosines that are equal
 
 
 Answer = tuple[Floats, Integers]  # (places,) each: nats of surprise, the likeliest class or token
@@ -48,6 +49,7 @@ class Trials:
         self._variants = variants_of(model.module, off)
         self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
+        self._states: Tensor | None = None  # (examples, d) of the whole model, of unit length
 
     @property
     def off(self) -> Off:
@@ -67,7 +69,7 @@ class Trials:
         """What it answers with these heads off."""
         if not frozenset(off) - self.off:
             return self.whole(batch)
-        return answered(self._variants.without(self._known(batch)[0], off), batch)
+        return self._answered(self._variants.without(self._known(batch)[0], off), batch)
 
     def one_by_one(self, batch: Batch, alone: bool = False) -> Iterator[tuple[HeadId, Answer]]:
         """What it answers without each head, the last layers first.
@@ -77,11 +79,18 @@ class Trials:
         whole, _ = self._variants.whole(self._tokens(batch))
         for heads, logits in self._variants.one_by_one(whole, alone):
             for head, one in zip(heads, logits, strict=True):
-                yield head, answered(one, batch)
+                yield head, self._answered(one, batch)
 
     def slopes(self, batch: Batch) -> tuple[Floats, Floats]:
         """G (B, heads), dL / dx of the summed loss of each text with each gate; and the sums over
         tokens of the sizes of its parts."""
+        if self.examples.asked == "states":
+            raise HgvizError(
+                "this model has no slopes to score heads by",
+                "it gives hidden states, which move from the whole model's by nothing where all "
+                "heads are on, and by as little around there",
+                "Choose --method loo, all-but-one or shapley",
+            )
         wanted = torch.tensor(batch.wanted, device=self.model.device)
 
         def losses(logits: Tensor) -> Tensor:
@@ -119,20 +128,69 @@ class Trials:
             if size > self._room:
                 outputs, size = {}, 0
             self._room -= size
-            self._kept[rows] = Whole(whole.tokens, Known(outputs)), answered(logits, batch)
+            self._kept[rows] = Whole(whole.tokens, Known(outputs)), self._answered(logits, batch)
         return self._kept[rows]
 
+    def _answered(self, found: Tensor, batch: Batch) -> Answer:
+        if self.examples.asked == "states":
+            moved, nearest = known_again(pooled(found, batch), self._all_states(), batch)
+            return moved, self.examples.wanted[nearest]
+        if self.examples.asked == "ends":  # no answer begins or ends in padding
+            keep = torch.tensor(batch.mask, device=found.device)[:, None]
+            found = found.masked_fill(~keep, torch.finfo(found.dtype).min)
+        return answered(found, batch)
+
+    @torch.inference_mode()
+    def _all_states(self) -> Tensor:
+        """(examples, d) What the whole model makes of each example."""
+        if self._states is None:
+            parts: dict[int, Tensor] = {}
+            for batch in (one for block in self.blocks for one in block):
+                _, found = self._variants.whole(self._tokens(batch))
+                parts |= dict(zip(batch.rows.tolist(), pooled(found, batch), strict=True))
+            self._states = torch.stack([parts[row] for row in range(len(self.examples))])
+        return self._states
+
     def _tokens(self, batch: Batch) -> Tokens:
-        ids = torch.tensor(batch.ids, device=self.model.device)
-        keep = None
-        if not batch.mask.all():
-            keep = torch.tensor(batch.mask, device=self.model.device)
-        return Tokens(ids, keep)
+        return tokens_of(batch, self.model.device, next(self.model.module.parameters()).dtype)
+
+
+def tokens_of(batch: Batch, device: str, dtype: torch.dtype = torch.float32) -> Tokens:
+    """A batch of examples as a model reads it."""
+    keep = None if batch.mask.all() else torch.tensor(batch.mask, device=device)
+    kinds = None if batch.kinds is None else torch.tensor(batch.kinds, device=device)
+    signal = None
+    if batch.signals is not None:
+        signal = torch.tensor(batch.signals, device=device, dtype=dtype)
+    return Tokens(torch.tensor(batch.ids, device=device), keep, kinds, signal=signal)
+
+
+def pooled(states: Tensor, batch: Batch) -> Tensor:
+    """(B, d) The mean of states (B, n, d) over what is real, of unit length, as sentence encoders
+    are read (Reimers and Gurevych 2019); states (B, d) as they are."""
+    whole = states.double()
+    if whole.ndim == 3:
+        keep = torch.tensor(batch.mask, device=states.device)[..., None].to(whole)
+        keep = keep if keep.shape[1] == whole.shape[1] else torch.ones_like(whole[..., :1])
+        whole = (whole * keep).sum(1) / keep.sum(1)
+    return F.normalize(whole, dim=-1)
+
+
+def known_again(found: Tensor, states: Tensor, batch: Batch) -> Answer:
+    """By how much states (B, d) moved, 1 - cosine to those of the whole model (examples, d), and
+    the number of the example whose is the nearest now."""
+    near = found @ states.mT
+    own = torch.tensor(batch.rows, device=found.device)
+    at = near.gather(1, own[:, None])[:, 0]
+    # of texts that are alike, a text is its own nearest
+    best = torch.where(at >= near.max(1).values - SAME, own, near.argmax(1))
+    return _numpy((1 - at).clamp(min=0).float()), _numpy(best)
 
 
 @torch.inference_mode()
 def answered(logits: Tensor, batch: Batch) -> Answer:
-    """The answers at the places of a batch; logits (B, classes) or (B, n, vocabulary)."""
+    """The answers at the places of a batch; logits (B, classes), (B, n, vocabulary), or (B, 2, n)
+    of where answers begin and end."""
     asked = torch.tensor(batch.asked, device=logits.device)
     wanted = torch.tensor(batch.wanted[batch.asked], device=logits.device)
     flat = logits[asked]  # (places, answers)
@@ -148,9 +206,11 @@ def answered(logits: Tensor, batch: Batch) -> Answer:
 
 
 def _piece(tokens: Tokens) -> Tokens:
-    """The beginning of the first text."""
+    """The beginning of the first text; of a picture or a sound, all."""
     ids, keep = tokens.ids, tokens.keep
     assert ids is not None
+    if tokens.signal is not None:
+        return Tokens(ids[:1], signal=tokens.signal[:1])
     return Tokens(ids[:1, :PIECE], None if keep is None else keep[:1, :PIECE])
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from hgviz.core import HgvizError, ModelSpec, Off
 from hgviz.examples import Asked, Examples, amount
 from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
+from hgviz.models.measures.trials import tokens_of
 
 Form = Literal["smaller", "zeroed", "onnx"]
 Runner = Callable[[Tokens], Tensor]  # texts to logits, on the CPU
@@ -226,14 +227,27 @@ def texts_of(examples: Examples, spec: ModelSpec, most: int) -> list[Tokens]:
     """Examples as batches in the order they are looked at, until there are so many tokens."""
     found: list[Tokens] = []
     for batch in (one for block in examples.blocks() for one in block):
-        ids, keep = torch.tensor(batch.ids), torch.tensor(batch.mask)
-        cells = 1 if examples.asked == "classes" else ids.shape[1] * spec.vocabulary
-        for part, real in zip(*(x.split(max(1, CELLS // cells)) for x in (ids, keep)), strict=True):
-            found.append(Tokens(part, None if real.all() else real))
+        whole = tokens_of(batch, "cpu")
+        cells = 1 if examples.asked == "classes" else batch.ids.shape[1] * max(1, spec.vocabulary)
+        found += _parts(whole, max(1, CELLS // cells))
         most -= int(batch.mask.sum())
         if most <= 0:
             break
     return found
+
+
+def _parts(text: Tokens, size: int) -> Iterator[Tokens]:
+    """At most so many texts of a batch at a time."""
+    for start in range(0, count(text), size):
+
+        def of(part: Tensor | None, start: int = start) -> Tensor | None:
+            return None if part is None else part[start : start + size]
+
+        keep = of(text.keep)
+        real = keep is None or bool(keep.all())
+        yield Tokens(
+            of(text.ids), None if real else keep, of(text.segments), signal=of(text.signal)
+        )
 
 
 def drawn(spec: ModelSpec, count: int, length: int = TIMED, seed: int = 0) -> Tokens:
@@ -278,4 +292,9 @@ def timed(text: Tokens, count: int) -> Tokens:
         return part.repeat(repeats, *[1] * (part.ndim - 1))[:count, :TIMED]
 
     source = None if text.source is None else timed(text.source, count)
-    return Tokens(of(text.ids), of(text.keep), of(text.segments), of(text.states), source)
+    return Tokens(
+        of(text.ids), of(text.keep), of(text.segments), of(text.states), source,
+        signal=None if text.signal is None else text.signal.repeat(
+            -(-count // len(text.signal)), *[1] * (text.signal.ndim - 1)
+        )[:count],
+    )  # fmt: skip

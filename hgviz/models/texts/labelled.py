@@ -7,23 +7,27 @@ one object a line. Two columns need no names and no header.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from hgviz.core import HgvizError
+from hgviz.core import HgvizError, Prompt
+from hgviz.examples import NOTHING
 from hgviz.models.formats.readers import line_of, path_errors, shown
 
 MOST_LINE = 2**20
 TABLES = (".tsv", ".csv", ".jsonl")
 TEXTS = (
     "sentence", "text", "review", "content", "comment", "document", "source", "sentence1",
-    "question",
+    "question", "image", "audio", "file", "path",
 )  # fmt: skip
+WORDS = ("tokens", "words")
+TAGS = ("ner_tags", "tags", "labels", "pos_tags", "chunk_tags")
 LABELS = ("label", "labels", "class", "target", "category", "sentiment", "gold_label", "y")
 
 Cells = tuple[int, Sequence[str]]  # the number of a line, from 1, and what it holds
@@ -48,22 +52,20 @@ class Rows:
         """The labels there are: by value where all are whole numbers, else by the alphabet."""
         return tuple(sorted(set(self.labels), key=_ordered(self.labels)))
 
-    def numbers(self, known: Sequence[str]) -> list[int]:
-        """The number of each row's class among the known ones.
+    def numbers(self, known: Sequence[str], names: Mapping[str, str] | None = None) -> list[int]:
+        """The number of each row's class among the known ones, as numbers_of has it.
 
-        0 to n - 1 name the classes LABEL_0 to LABEL_n-1 too. Errors: HgvizError for the first
-        label that is unknown.
+        Errors: HgvizError for the first label that is unknown.
         """
-        number = {name: i for i, name in enumerate(known)}
-        if all(name == f"LABEL_{i}" for i, name in enumerate(known)):
-            number |= {str(i): i for i in range(len(known))}
+        number = numbers_of(known, names)
         found = [number.get(label, -1) for label in self.labels]
         if -1 in found:
             row = found.index(-1)
             raise HgvizError(
                 f"{self._at(row)} the label {_short(self.labels[row])} is unknown",
                 f"the model knows {listed(known)}",
-                "Correct the file, choose another column, or train on this label",
+                "Say which one it is, such as --labels "
+                f"{self.labels[row][:20]}={known[0] if known else 'LABEL_0'}, or correct the file",
             )
         return found
 
@@ -78,6 +80,168 @@ class Rows:
 
     def _at(self, row: int) -> str:
         return f"{self.name}, line {self.lines[row]:,}, column {self.label_column or 'label'}:"
+
+
+def numbers_of(known: Sequence[str], names: Mapping[str, str] | None = None) -> dict[str, int]:
+    """The numbers of classes by all that may name them: their names, 0 to n - 1 where these are
+    LABEL_0 to LABEL_n-1, and what names (the data's, to the model's) says. Errors: HgvizError for a
+    class in names that the model does not know."""
+    number = {name: i for i, name in enumerate(known)}
+    if all(name == f"LABEL_{i}" for i, name in enumerate(known)):
+        number |= {str(i): i for i in range(len(known))}
+    for one, other in (names or {}).items():
+        if other not in number:
+            raise HgvizError(
+                f"the model has no label {_short(other)}", f"it knows {listed(known)}",
+                f"Say which of them {_short(one)} is",
+            )  # fmt: skip
+        number[one] = number[other]
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Texts in words, each word with its tag, and the lines they stand on."""
+
+    name: str
+    words: tuple[tuple[str, ...], ...]
+    tags: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+
+def read_tagged(path: str | Path, words: str = "", tags: str = "") -> Tagged:
+    """Rows of a JSONL with a list of words (tokens) and one of their tags (ner_tags), as token
+    classification has them. Errors: HgvizError as of read_rows, and for lists of other lengths."""
+    path = Path(path)
+    name, keys = shown(path), (words, tags)
+    found = []
+    for line, row in _json_rows(path, '{"tokens": ["A", "word"], "ner_tags": ["O", "O"]}'):
+        one: Any
+        other: Any
+        one, other = (
+            row.get(key or found_among(row, known))
+            for key, known in zip(keys, (WORDS, TAGS), strict=True)
+        )
+        good = isinstance(one, list) and isinstance(other, list) and len(one) == len(other) > 0
+        if not good or not all(isinstance(each, str) and each.strip() for each in one or ()):
+            raise HgvizError(
+                f"{name}, line {line:,} has no words with a tag each",
+                f"it has {listed(list(row))}",
+                "Write two lists of one length: tokens, and ner_tags or tags",
+            )
+        found.append((line, tuple(one), tuple(map(str, other))))
+    return Tagged(
+        name, tuple(one[1] for one in found), tuple(one[2] for one in found),
+        tuple(one[0] for one in found),
+    )  # fmt: skip
+
+
+def tags_of(
+    tagged: Tagged,
+    known: Sequence[str],
+    encode: Callable[[str], Prompt],
+    names: Mapping[str, str] | None = None,
+) -> tuple[list[Prompt], list[list[int]]]:
+    """Prompts of texts, and for each token the number of its class: the first token of a word has
+    that of its word, others have NOTHING. A tag may be the number of a class itself.
+
+    Errors: HgvizError for the first tag that is unknown.
+    """
+    number = {str(i): i for i in range(len(known))} | numbers_of(known, names)
+    prompts, marked = [], []
+    for line, words, tags in zip(tagged.lines, tagged.words, tagged.tags, strict=True):
+        if unknown := [tag for tag in tags if tag not in number]:
+            raise HgvizError(
+                f"{tagged.name}, line {line:,}: the tag {_short(unknown[0])} is unknown",
+                f"the model knows {listed(known)}",
+                f"Say which one it is, such as --labels {unknown[0][:20]}={known[0]}",
+            )
+        prompts.append(encode(" ".join(words)))
+        starts, at = {}, 0
+        for word, tag in zip(words, tags, strict=True):
+            starts[at] = number[tag]
+            at += len(word) + 1
+        found = []
+        for start, end in prompts[-1].spans.tolist():
+            while 0 <= start < end and prompts[-1].text[start] == " ":
+                start += 1  # some tokenizers have the space before a word within its token
+            found.append(starts.pop(start, NOTHING) if start >= 0 else NOTHING)
+        marked.append(found)
+    return prompts, marked
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, the text that it is asked about, and the characters there that answer it, from
+    start to end; -1 where nothing does."""
+
+    question: str
+    context: str
+    start: int
+    end: int
+
+
+def read_questions(path: str | Path) -> tuple[Question, ...]:
+    """Rows of a JSONL with question, context and answers, as SQuAD has them: {"text": [...],
+    "answer_start": [...]}, of which the first counts. Errors: HgvizError as of read_rows."""
+    path = Path(path)
+    like = '{"question": "Who?", "context": "She did.", "answers": {"text": ["She"], '
+    found = []
+    for line, row in _json_rows(path, like + '"answer_start": [0]}}'):
+        given: list[Any] = [row.get(one) for one in ("question", "context", "answers")]
+        question, context, answers = given
+        try:
+            texts, starts = answers["text"], answers["answer_start"]
+            start = int(starts[0]) if texts else -1
+            end = start + len(texts[0]) if texts else -1
+            good = isinstance(question, str) and isinstance(context, str)
+            good = good and (not texts or context[start:end] == texts[0] != "")
+        except (TypeError, KeyError, IndexError, ValueError):
+            good = False
+        if not good:
+            raise HgvizError(
+                f"{shown(path)}, line {line:,} is no question with an answer in its context",
+                f"it has {listed(list(row))}", f"Write {like}...",
+            )  # fmt: skip
+        found.append(Question(question, context, start, end))
+    return tuple(found)
+
+
+def ends_of(
+    questions: Sequence[Question], encode: Callable[[str, str], Prompt]
+) -> tuple[list[Prompt], list[tuple[int, int]]]:
+    """Prompts of questions with their contexts, and the first and the last token of each answer,
+    the first token of all where there is none."""
+    prompts, ends = [], []
+    for one in questions:
+        prompt = encode(one.question, one.context)
+        prompts.append(prompt)
+        begin, end = (len(one.question) + 1 + at for at in (one.start, one.end))
+        inside = (prompt.spans[:, 0] < end) & (prompt.spans[:, 1] > begin)
+        inside &= prompt.spans[:, 0] > len(one.question)
+        at = np.flatnonzero(inside) if one.start >= 0 else np.zeros(0, np.int64)
+        ends.append((int(at[0]), int(at[-1])) if len(at) else (0, 0))
+    return prompts, ends
+
+
+def read_lines(path: str | Path) -> tuple[str, ...]:
+    """The lines of a text that are not empty. Errors: HgvizError as of read_rows."""
+    path = Path(path)
+    with path_errors(path), path.open("rb") as file:
+        found = tuple(line.strip() for _, line in text_lines(file, shown(path)))
+    if not found:
+        raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+    return found
+
+
+def _json_rows(path: Path, like: str) -> list[tuple[int, dict[str, Any]]]:
+    table = read_table(path)
+    if isinstance(table, Objects):
+        return table.rows
+    raise HgvizError(
+        f"{shown(path)} is not what this model is scored on", "it needs a .jsonl, an object a line",
+        f"Write lines such as {like}",
+    )  # fmt: skip
 
 
 def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -> Rows:

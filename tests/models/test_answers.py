@@ -1,0 +1,268 @@
+"""Scores by what each class of transformers answers, beside the same worked out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from typer.testing import CliRunner
+
+from hgviz import tasks
+from hgviz.analysis.importance import importance
+from hgviz.cli import app
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model
+from hgviz.models.texts.labelled import Question, Tagged, ends_of, tags_of
+from tests.models.zoo import write
+
+WORDS = [
+    *["the", "sand", "ran", "down", "who", "where", "it", "she", "did", "go", "house", "red", "small", "of", "in", ".", "?"],
+    "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]",
+]  # fmt: skip
+OFF = frozenset({HeadId(0, 1), HeadId(1, 2)})
+
+
+def tokenizer():
+    """Words by spaces, between [CLS] and [SEP], pairs with token types."""
+    ids = {word: at for at, word in enumerate(WORDS)}
+    made = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(one, ids[one]) for one in ("[CLS]", "[SEP]")],
+    )  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model with that tokenizer once."""
+    kept = {}
+
+    def made(kind, name):
+        if name not in kept:
+            path = write(tmp_path_factory.mktemp("model") / kind, kind, name)
+            tokenizer().save(str(path / "tokenizer.json"))
+            kept[name] = path
+        return kept[name]
+
+    return made
+
+
+def texts(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [[WORDS[at] for at in random.integers(0, 15, random.integers(5, 12))]
+            for _ in range(count)]  # fmt: skip
+
+
+def theirs(path, name, off=()):
+    """The model in transformers, columns of its output projections zero for heads that are off."""
+    import transformers
+
+    model = getattr(transformers, name).from_pretrained(path).eval()
+    ends = ("attention.output.dense.weight", "attention.out_lin.weight")
+    with torch.no_grad():
+        for layer, head in off:
+            (weight,) = (
+                one for key, one in model.named_parameters()
+                if f"layer.{layer}." in key and key.endswith(ends)
+            )  # fmt: skip
+            weight[:, 8 * head : 8 * head + 8] = 0
+    return model
+
+
+def test_classes_of_tokens_are_scored_by_the_first_token_of_each_word(folder, tmp_path):
+    path = folder("roberta", "RobertaForTokenClassification")
+    rows = texts(30)
+    tags = [[f"LABEL_{len(word) % 2}" for word in row] for row in rows]
+    data = tmp_path / "a.jsonl"
+    data.write_text("\n".join(
+        json.dumps({"tokens": row, "ner_tags": each}) for row, each in zip(rows, tags, strict=True)
+    ))  # fmt: skip
+    model = open_model(path)
+    for off in (frozenset(), OFF):
+        found = finish(tasks.evaluate(model, data, off=off))
+        other, right, loss = theirs(path, "RobertaForTokenClassification", off), [], []
+        for row, each in zip(rows, tags, strict=True):
+            ids = torch.tensor([tokenizer().encode(" ".join(row)).ids])
+            with torch.no_grad():
+                logits = other(input_ids=ids).logits[0, 1:-1].double()
+            wanted = torch.tensor([int(tag[-1]) for tag in each])
+            right += (logits.argmax(-1) == wanted).tolist()
+            loss += torch.nn.functional.cross_entropy(logits, wanted, reduction="none").tolist()
+        assert found.score.metric == "tag_accuracy" and found.score.total == len(right)
+        assert found.score.value == pytest.approx(np.mean(right))
+        assert found.loss == pytest.approx(np.mean(loss), rel=1e-5)
+
+
+def test_words_in_several_pieces_and_numbers_of_tags():
+    def encode(text):
+        from hgviz.core import Prompt, readonly
+
+        spans = np.array([[-1, -1], [0, 2], [2, 5], [5, 9], [-1, -1]])  # the third has its space
+        return Prompt(text, readonly(np.arange(5)), tuple("abcde"), readonly(spans))
+
+    tagged = Tagged("a.jsonl", (("sandy", "red"),), (("1", "B"),), (1,))
+    _, marked = tags_of(tagged, ("O", "X"), encode, {"B": "O"})
+    assert marked == [[-100, 1, -100, 0, -100]]
+    with pytest.raises(HgvizError, match="line 1: the tag 'B' is unknown"):
+        tags_of(tagged, ("O", "X"), encode)
+
+
+def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
+    path = folder("electra", "ElectraForQuestionAnswering")
+    rows, wanted, data = texts(30), [], tmp_path / "a.jsonl"
+    with data.open("w") as file:
+        for row in rows:
+            context = " ".join(row)
+            start = len(" ".join(row[:2])) + 1
+            answer = " ".join(row[2:4])
+            answers = {"text": [answer], "answer_start": [start]}
+            one = {"question": "who did it ?", "context": context, "answers": answers}
+            file.write(json.dumps(one) + "\n")
+            wanted.append((6 + 2, 6 + 3))  # after [CLS], four words, [SEP] and two words
+    model = open_model(path)
+    for off in (frozenset(), OFF):
+        found = finish(tasks.evaluate(model, data, off=off))
+        other, right = theirs(path, "ElectraForQuestionAnswering", off), []
+        for row, ends in zip(rows, wanted, strict=True):
+            read = tokenizer().encode("who did it ?", " ".join(row))
+            with torch.no_grad():
+                out = other(
+                    input_ids=torch.tensor([read.ids]),
+                    token_type_ids=torch.tensor([read.type_ids]),
+                )
+            right += [int(out.start_logits.argmax()) == ends[0]]
+            right += [int(out.end_logits.argmax()) == ends[1]]
+        assert found.score.metric == "end_accuracy" and found.score.total == 60
+        assert found.score.value == pytest.approx(np.mean(right))
+
+
+def test_a_question_without_an_answer_wants_the_first_token():
+    from hgviz.models.texts.text import Pieces
+
+    file = Pieces.__new__(Pieces)
+    file._name, file._tokenizer, file.spells = "a", tokenizer(), False
+    prompts, ends = ends_of(
+        [Question("who ?", "she did it", -1, -1), Question("who ?", "she did it", 4, 7)],
+        file.encode,
+    )
+    assert ends[0] == (0, 0) and prompts[1].label(ends[1][0]) == "did"
+
+
+def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
+    path = folder("distilbert", "DistilBertModel")
+    rows, data = texts(40), tmp_path / "a.txt"
+    data.write_text("\n".join(map(" ".join, rows)))
+    model = open_model(path)
+    assert finish(tasks.evaluate(model, data)).score.value == pytest.approx(0, abs=1e-6)
+    found = finish(tasks.evaluate(model, data, off=OFF)).score
+    states = []
+    for off in ((), OFF):
+        other = theirs(path, "DistilBertModel", off)
+        with torch.no_grad():
+            states.append(torch.stack([
+                other(torch.tensor([tokenizer().encode(" ".join(row)).ids]))
+                .last_hidden_state[0].double().mean(0) for row in rows
+            ]))  # fmt: skip
+    moved = 1 - torch.nn.functional.cosine_similarity(*states)
+    assert found.metric == "cosine_distance" and found.total == 40
+    assert found.value == pytest.approx(float(moved.mean()), rel=1e-4)
+    assert found.low < found.value < found.high
+
+    trials = finish(tasks.trials_of(model, data))
+    study = finish(tasks.importance(trials, {"loss_change", "change"}))
+    one = importance(study, "loo")
+    assert one.method.unit == "1 - cosine" and (one.score > 0).all()
+    near = (
+        torch.nn.functional.normalize(states[1], dim=1)
+        @ torch.nn.functional.normalize(states[0], dim=1).mT
+    )
+    given = trials.without(next(iter(trials.blocks[0])), OFF)[1]
+    batch = next(iter(trials.blocks[0]))
+    expected = near.argmax(1)[torch.tensor(batch.rows)]
+    assert (given == expected.numpy()).mean() > 0.95
+    curved = finish(tasks.curve(trials, study, "loo", random=20))
+    assert curved.curves[0].values[0] == 1.0 and curved.curves[0].unit == "retrieval_accuracy"
+    with pytest.raises(HgvizError, match="Choose --method loo"):
+        finish(tasks.importance(trials, {"gradient"}))
+
+
+def test_images_are_scored_by_a_table_of_their_files(tmp_path):
+    import transformers
+
+    name = "ViTForImageClassification"
+    path = write(tmp_path / "vit", "vit", name, image_size=32, patch_size=8)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(path)
+    random, right = np.random.default_rng(0), []
+    other = transformers.ViTForImageClassification.from_pretrained(path).eval()
+    lines = ["image,label"]
+    for at in range(12):
+        image = Image.fromarray(random.integers(0, 255, (40, 40, 3)).astype(np.uint8))
+        image.save(tmp_path / f"{at}.png")
+        lines.append(f"{at}.png,{'cat' if at % 2 else 'dog'}")
+        with torch.no_grad():
+            logits = other(**processor(images=image, return_tensors="pt")).logits
+        right.append(int(logits.argmax()) == at % 2)
+    data = tmp_path / "a.csv"
+    data.write_text("\n".join(lines))
+    model, names = open_model(path), {"cat": "LABEL_1", "dog": "LABEL_0"}
+    found = finish(tasks.evaluate(model, data, labels=names))
+    assert found.score.value == pytest.approx(np.mean(right)) and found.score.total == 12
+    trials = finish(tasks.trials_of(model, data, labels=names))
+    study = finish(tasks.importance(trials, {"gradient", "loss_change", "change"}))
+    assert (importance(study, "michel").score > 0).all()
+    with pytest.raises(HgvizError, match=r"Say which one it is, such as --labels dog=LABEL_0"):
+        finish(tasks.evaluate(model, data))
+    with pytest.raises(HgvizError, match="the model has no label 'LABEL_7'"):
+        finish(tasks.evaluate(model, data, labels={"dog": "LABEL_7"}))
+    proof = finish(tasks.prune(path, OFF, tmp_path / "out", form="zeroed"))
+    assert proof.difference < 1e-5 and proof.source == "random images"
+
+
+@pytest.mark.parametrize("row, words", [
+    ({"tokens": ["a"], "ner_tags": []}, "no words with a tag each"),
+    ({"tokens": "a", "ner_tags": "b"}, "no words with a tag each"),
+    ({"text": "a"}, "no words with a tag each"),
+    ({"tokens": ["the"], "ner_tags": ["B-PER"]}, "the tag 'B-PER' is unknown"),
+])  # fmt: skip
+def test_rows_that_say_no_tags_are_one_clear_line(folder, tmp_path, row, words):
+    model = open_model(folder("roberta", "RobertaForTokenClassification"))
+    data = tmp_path / "a.jsonl"
+    data.write_text(json.dumps(row))
+    with pytest.raises(HgvizError, match=words) as error:
+        finish(tasks.evaluate(model, data))
+    assert "line 1" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("row", [
+    {"question": "who", "context": "she did", "answers": {"text": ["he"], "answer_start": [0]}},
+    {"question": "who", "context": "she did", "answers": "she"},
+    {"question": 1, "context": "she did", "answers": {"text": [], "answer_start": []}},
+    {"text": "she did"},
+])  # fmt: skip
+def test_rows_that_are_no_questions_are_one_clear_line(folder, tmp_path, row):
+    model = open_model(folder("electra", "ElectraForQuestionAnswering"))
+    data = tmp_path / "a.jsonl"
+    data.write_text(json.dumps(row))
+    with pytest.raises(HgvizError, match="line 1 is no question"):
+        finish(tasks.evaluate(model, data))
+    (tmp_path / "a.txt").write_text("she did\n")
+    with pytest.raises(HgvizError, match="it needs a .jsonl"):
+        finish(tasks.evaluate(model, tmp_path / "a.txt"))
+
+
+def test_labels_are_named_on_the_command_line(folder, tmp_path):
+    path = folder("roberta", "RobertaForTokenClassification")
+    data = tmp_path / "a.jsonl"
+    data.write_text(json.dumps({"tokens": ["the", "sand"], "ner_tags": ["no", "yes"]}))
+    run = CliRunner()
+    command = ["evaluate", str(path), "--data", str(data), "--json"]
+    out = run.invoke(app, [*command, "--labels", "no=LABEL_0,yes=LABEL_1"])
+    assert json.loads(out.stdout)["total"] == 2
+    assert run.invoke(app, [*command, "--labels", "no"]).exit_code == 2
