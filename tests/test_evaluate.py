@@ -344,10 +344,13 @@ def test_bad_rows_are_one_clear_line(run, tmp_path, data, message):
     assert message in err
 
 
-def test_a_checkpoint_that_answers_nothing_cannot_be_scored(tmp_path):
-    write_transformer(tmp_path / "model", form="encoder", goal="states", dtype=torch.float32)
-    with pytest.raises(HgvizError, match="cannot be scored"):
-        finish(tasks.evaluate(open_model(tmp_path / "model"), rows(tmp_path)))
+def test_a_checkpoint_that_gives_hidden_states_is_scored_by_how_far_they_move(tmp_path):
+    folder = tmp_path / "model"
+    write_transformer(folder, form="encoder", goal="states", dtype=torch.float32, vocab_size=256)
+    model = open_model(folder)
+    assert finish(tasks.evaluate(model, rows(tmp_path))).score.value == 0
+    found = finish(tasks.evaluate(model, rows(tmp_path), off=frozenset(model.spec.heads)))
+    assert found.score.metric == "cosine_distance" and found.score.value > 0
 
 
 def test_an_empty_text_is_one_clear_line(run, tmp_path):

@@ -19,10 +19,8 @@ from hgviz.models import open_model
 from hgviz.models.texts.labelled import Question, Tagged, ends_of, tags_of
 from tests.models.zoo import write
 
-WORDS = [
-    *["the", "sand", "ran", "down", "who", "where", "it", "she", "did", "go", "house", "red", "small", "of", "in", ".", "?"],
-    "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]",
-]  # fmt: skip
+TEXT = "the sand ran down who where it she did go house red small of in . ?"
+WORDS = [*TEXT.split(), "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
 OFF = frozenset({HeadId(0, 1), HeadId(1, 2)})
 
 
