@@ -219,6 +219,8 @@ def _part(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.fl
         return np.zeros_like(values)
     # halves first: the difference of two finite limits may not be finite
     half = float(high) / 2 - float(low) / 2
+    if half == 0:  # limits next to each other: their half is no number
+        return np.where(values > low, 1.0, np.where(np.isnan(values), np.nan, 0.0))
     if not 1e-37 < half < 1e37:  # beyond float32
         values = values.astype(np.float64)
     with np.errstate(over="ignore"):  # far outside tiny limits: that goes to the end as well

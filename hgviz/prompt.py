@@ -133,7 +133,7 @@ def pictured(signal: Signal, positions: int) -> Prompt:
     rows, columns = signal.grid or (0, 0)
     if not signal.grid:
         step = signal.seconds / positions
-        names = (f"{at * step:.3g} s" if step else str(at) for at in range(positions))
+        names = (f"{at * step:.3g}s" if step else str(at) for at in range(positions))
         return replace(unread(tuple(names)), signal=signal)
     added = positions - rows * columns
     pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]

@@ -11,7 +11,7 @@ import torch
 
 from hgviz import cli, examples, tasks
 from hgviz.analysis import evaluation, scores
-from hgviz.core import HeadId, HgvizError, Prompt, Score, finish
+from hgviz.core import HeadId, Prompt, Score, finish
 from hgviz.models import open_model
 from hgviz.models.training import Vocabulary
 from hgviz.models.training.vocabulary import train_coder

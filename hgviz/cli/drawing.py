@@ -36,8 +36,8 @@ def figure(
         str | None,
         typer.Option(
             metavar="K",
-            help="Of a capture map, links, wall, levels, rollout, neurons; of two compare; of "
-            "some profile, activation; of studies curve, scores; of a folder seeds, budgets.",
+            help="Of a capture map, image, links, wall, levels, rollout, neurons; of two compare; "
+            "of some profile, activation; of studies curve, scores; of a folder seeds, budgets.",
         ),
     ] = None,
     out: Annotated[
@@ -105,8 +105,8 @@ def figure(
         str | None,
         typer.Option(
             metavar="3.5,4.*",
-            help="Links: these heads; rollout: only these count in their layers; levels: the head "
-            "of each stage.",
+            help="Links, image: these heads; rollout: only these count in their layers; levels: "
+            "the head of each stage.",
             rich_help_panel=HEAD,
         ),
     ] = None,

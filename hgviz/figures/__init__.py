@@ -45,6 +45,7 @@ FIGURES: dict[str, Kind] = {
         Kind("wall", "All heads of all layers", "capture"),
         Kind("levels", "One token through all levels", "capture"),
         Kind("rollout", "All maps composed", "capture"),
+        Kind("image", "Where one query looks in its image", "capture"),
         Kind("compare", "Two heads and their difference", "pair"),
         Kind("neurons", "One query and its keys, element by element", "capture"),
         Kind("profile", "Metrics of heads, layer by layer", "captures"),

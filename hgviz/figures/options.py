@@ -55,17 +55,17 @@ class Option:
         return not self.kinds or kind in self.kinds.split()
 
 
-_HEADS = "map links levels compare neurons"
-_MAPS = "map wall levels rollout compare"
+_HEADS = "map image links levels compare neurons"
+_MAPS = "map image wall levels rollout compare"
 OPTIONS: tuple[Option, ...] = (
     Option("heads", "links.heads", HEADS, "links"),
     Option("heads", "recipe.heads", HEADS, "rollout"),
     Option("layer", "selection.layer", WHOLE, _HEADS),
     Option("head", "selection.head", WHOLE, _HEADS),
     Option("beside", "selection.beside", HEAD, "compare"),
-    Option("query", "selection.query", WHOLE, "map links levels rollout neurons"),
+    Option("query", "selection.query", WHOLE, "map image links levels rollout neurons"),
     Option("key", "selection.key", WHOLE, "map rollout neurons"),
-    Option("heads", "heads", HEADS, "levels"),
+    Option("heads", "heads", HEADS, "image levels"),
     Option("queries", "links.queries", TOKENS, "links"),
     Option("together", "links.fuse", one_of(TOGETHER), "links"),
     Option("mass", "links.mass", NUMBER, "links"),

@@ -12,6 +12,7 @@ from hgviz.figures.kinds import (
     attribution,
     curve,
     grids,
+    image,
     levels,
     links,
     matrix,
@@ -50,6 +51,7 @@ class Drawing:
 
 DRAWINGS: dict[str, Drawing] = {
     "map": Drawing(matrix.compose, telling.of_map, tables.of_map, ranges.of_map),
+    "image": Drawing(image.compose, telling.of_image, tables.of_image, ranges.of_image),
     "links": Drawing(links.compose, telling.of_links, tables.of_links),
     "wall": Drawing(wall.compose, telling.of_wall, tables.of_wall, ranges.of_wall),
     "levels": Drawing(levels.compose, telling.of_levels, tables.of_levels, ranges.of_levels),

@@ -43,7 +43,8 @@ class Spec:
     """One figure. width: a preset's name, or a length such as 3.25, 3.25in, 89mm, 252pt.
 
     format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
-    all levels, the head of each stage; a stage that has none here shows its clearest. links: which
+    all levels, the head of each stage; a stage that has none here shows its clearest; in one of an
+    image, the heads that are shown. links: which
     links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
     methods, axis: of studies, which scores, and what curves are drawn over.
     metrics: of a profile, which of METRICS; () for those that say something of its heads.

@@ -10,6 +10,7 @@ from hgviz.figures import FIGURES, Panel, Sheet, Spec
 from tests.figures.test_charts import study_of
 from tests.figures.texts import SEA
 from tests.making import make_capture
+from tests.pictures import make_image_capture
 from tests.sweeps import make_sweep
 
 KINDS = tuple(FIGURES)
@@ -22,6 +23,9 @@ METHODS = ("loo", "michel")
 def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
     """A figure of this kind, of captures of a text or of studies."""
     of = FIGURES[kind].of
+    if kind == "image":
+        spec = Spec(kind, Selection(1, 2, 7), width=width)
+        return finish(tasks.panel(spec, make_image_capture()))
     chosen = Selection(12, 2, 17, 9) if of in ("capture", "pair") else Selection()
     return finish(tasks.panel(Spec(kind, chosen, width=width), _of(of, text)))
 

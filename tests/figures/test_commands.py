@@ -25,6 +25,7 @@ from hgviz.store import open_capture, write_capture, write_study
 from tests.figures.test_charts import study_of
 from tests.making import make_capture
 from tests.models.test_pooling import made
+from tests.pictures import make_image_capture
 from tests.store.test_corpus import write as write_corpus
 from tests.sweeps import make_sweep
 
@@ -42,6 +43,7 @@ def files(tmp_path_factory):
     """A folder with two captures, a corpus, two studies and a sweep."""
     folder = tmp_path_factory.mktemp("sources")
     write_capture(folder / "my text.h5", A)
+    write_capture(folder / "a picture.h5", make_image_capture(layers=9))
     write_capture(folder / "-b.h5", make_capture(TEXT, (1, 2), 3, seed=1, signed=True))
     texts = ["It ran.", "Sand!", "The sand ran."]
     write_corpus(folder / "many.h5", [make_capture(t, (1, 2), 3, relative=True) for t in texts])
@@ -144,7 +146,8 @@ def test_the_command_in_a_figure_remakes_it_to_the_byte(
     kind, case, suffix, files, tmp_path, monkeypatch
 ):
     spec = Spec(kind, **CASES[case])
-    twice(files, tmp_path, monkeypatch, spec, SOURCES[FIGURES[kind].of], suffix)
+    sources = [("a picture.h5", 0)] if kind == "image" else SOURCES[FIGURES[kind].of]
+    twice(files, tmp_path, monkeypatch, spec, sources, suffix)
 
 
 def test_so_it_does_with_a_title_in_any_script(files, tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ few = settings(max_examples=12, deadline=None)
 
 @given(st.lists(weights, max_size=3), displays)
 @example([np.array([[141.0]], np.float32)], Display("viridis", (0.0, 4.14e-37), "linear"))
+@example([], Display("viridis", (0.0, 5e-324), "linear"))
 def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, display):
     shades = shades_of(display, True, data)
     low, high = shades.limits

@@ -178,7 +178,7 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
     if model.spec.two_texts:
         target = model.from_ids([0, 7, 9, 4])
         given["decoder_input_ids"] = torch.tensor([[0, 7, 9, 4]])
-        assert prompt.pieces[:3] == ("0 s", "0.02 s", "0.04 s") and len(prompt) == 50
+        assert prompt.pieces[:3] == ("0s", "0.02s", "0.04s") and len(prompt) == 50
     made = finish(tasks.capture(model, prompt, target=target, out=tmp_path / "a.h5"))
     same(made, *theirs(path, name, given))
     assert open_capture(tmp_path / "a.h5").prompt.unit == "frame"

@@ -34,6 +34,7 @@ from hgviz.palettes import PAPER
 
 LARGEST_CELL = 40.0
 TALLEST = 1.35  # of the page's width
+LOWEST = 48.0  # of a map of few rows
 MOST = 1600  # cells across, however wide the page: files of a few megabytes, and little memory
 BAR_GAP = 8.0
 FEW = 1024  # rows whose labels may be long
@@ -50,12 +51,14 @@ class Layout:
     """Where the map lies (its own corner x, y), its cells, its labels and what they take at left.
 
     text is the size of the labels; level says where those across lie that are written level. row
-    and column are the selected cell's, None where none is selected.
+    and column are the selected cell's, None where none is selected. tall: the height of a cell, its
+    width unless so few rows would be no more than a line.
     """
 
     x: float
     y: float
     cell: float
+    tall: float
     rows: int
     columns: int
     left: float
@@ -70,7 +73,7 @@ class Layout:
     @property
     def size(self) -> tuple[float, float]:
         """Width and height of the map."""
-        return self.cell * self.columns, self.cell * self.rows
+        return self.cell * self.columns, self.tall * self.rows
 
 
 def compose(
@@ -108,7 +111,7 @@ def compose(
         upright_bar(page, shades, at.x + at.size[0] + beside + BAR_GAP, at.y, at.size[1])
     if beside:
         found = sums.sums_of(one, chosen.head, zoom)
-        right, side = at.x + at.size[0] + sums.GAP, at.cell * (1 << zoom)
+        right, side = at.x + at.size[0] + sums.GAP, at.tall * (1 << zoom)
         sums.bars(page, shades, found, right, at.y, side, at.y + at.size[1])
     _labels(page, at)
     _selected(page, at, _reach(capture, chosen.layer, at))
@@ -160,8 +163,9 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     right = BAR_GAP + bar
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
-        text = size_for(cell)
-        down = axis_marks(prompts[0], spans[0], cell, text, room, row, null)
+        tall = max(cell, min(LARGEST_CELL, LOWEST / rows))
+        text = size_for(min(cell, tall))
+        down = axis_marks(prompts[0], spans[0], tall, text, room, row, null)
         across = axis_marks(prompts[1], spans[1], cell, text, room, column, null)
         need = max(style.extent(one, style.SMALL) for one in corner)
         need = max(_widest(down, text), need) + LABEL_GAP
@@ -172,7 +176,9 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     high = max(_widest(across, text) if places is None else text, 17.0)
     x = (page.width - left - cell * columns - right) / 2 + left
     y = page.above = max(top + high + LABEL_GAP, page.above)
-    return Layout(x, y, cell, rows, columns, left, down, across, text, places, corner, row, column)
+    return Layout(
+        x, y, cell, tall, rows, columns, left, down, across, text, places, corner, row, column
+    )
 
 
 def _room(width: float, rows: int) -> float:
@@ -195,20 +201,20 @@ def _widest(marks: list[Mark], size: float) -> float:
 
 def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
     """The raster; its last cells may reach beyond the matrix: only the part inside shows."""
-    side = at.cell * (1 << zoom)
-    page.image(rgb, at.x, at.y, rgb.shape[1] * side, rgb.shape[0] * side, cut=at.size)
+    wide, high = at.cell * (1 << zoom), at.tall * (1 << zoom)
+    page.image(rgb, at.x, at.y, rgb.shape[1] * wide, rgb.shape[0] * high, cut=at.size)
 
 
 def _unseen(page: Page, at: Layout, seen: NDArray[np.bool_], zoom: int) -> None:
     if not seen.all():
-        side = at.cell * (1 << zoom)
-        page.hatch(at.x, at.y, *at.size, boxes_of(~seen, at.x, at.y, (side, side)))
+        sides = at.cell * (1 << zoom), at.tall * (1 << zoom)
+        page.hatch(at.x, at.y, *at.size, boxes_of(~seen, at.x, at.y, sides))
 
 
 def _labels(page: Page, at: Layout) -> None:
     """The text along both axes, and which axis is which in the corner where neither has any."""
     for mark in at.down:
-        y = at.y + mark.middle * at.cell
+        y = at.y + mark.middle * at.tall
         page.lines([[(at.x - TICK, y), (at.x, y)]], PAPER.line)
         page.text(
             at.x - POINTER - 3, y, mark.words, size=at.text, across="right", middle=True,
@@ -243,17 +249,17 @@ def _reach(capture: Capture, layer: int, at: Layout) -> float:
 
 def _selected(page: Page, at: Layout, reach: float) -> None:
     """Point at the selected row and column, ring the cell where they meet."""
-    half = max(at.cell, 2.0) / 2
+    half, high = max(at.cell, 2.0) / 2, max(at.tall, 2.0) / 2
     x = None if at.column is None else at.x + (at.column + 0.5) * at.cell
-    y = None if at.row is None else at.y + (at.row + 0.5) * at.cell
+    y = None if at.row is None else at.y + (at.row + 0.5) * at.tall
     if y is not None:
         page.polygon([(at.x, y), (at.x - POINTER, y - 2), (at.x - POINTER, y + 2)], PAPER.mark)
         end = reach if x is None else x - half
-        page.lines([[(at.x, y + side), (end, y + side)] for side in (-half, half)], PAPER.mark)
+        page.lines([[(at.x, y + side), (end, y + side)] for side in (-high, high)], PAPER.mark)
     if x is not None:
         page.polygon([(x, at.y), (x - 2, at.y - POINTER), (x + 2, at.y - POINTER)], PAPER.mark)
-        end = at.y + at.size[1] if y is None else y - half
+        end = at.y + at.size[1] if y is None else y - high
         page.lines([[(x + side, at.y), (x + side, end)] for side in (-half, half)], PAPER.mark)
     if x is not None and y is not None:
         for colour, line in ((PAPER.paper, 1.6), (PAPER.text, 0.7)):
-            page.box(x - half, y - half, 2 * half, 2 * half, edge=colour, line=line)
+            page.box(x - half, y - high, 2 * half, 2 * high, edge=colour, line=line)

@@ -16,7 +16,7 @@ from hgviz.figures.content import Looked, Panel
 from hgviz.figures.content.charts import Curves, Scores
 from hgviz.figures.content.laboratory import Plots, Three
 from hgviz.figures.content.profiles import Profile
-from hgviz.figures.kinds import curve, plots, profile, scores
+from hgviz.figures.kinds import curve, image, plots, profile, scores
 from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper.frame import map_of, token_in
 from hgviz.figures.spec import Spec
@@ -38,6 +38,12 @@ def of_map(spec: Spec, looked: Looked) -> Reach:
     if head in looked.capture.off:
         return {}
     return {WEIGHTS: _ends([_coarse(map_of(looked.capture, *head), head.head)])}
+
+
+def of_image(spec: Spec, looked: Looked) -> Reach:
+    """The weights of the heads that are shown, over the patches."""
+    found = image.overlays(spec, looked.capture)
+    return {WEIGHTS: _ends(one.grid for one in found if one.head not in looked.capture.off)}
 
 
 def of_rollout(spec: Spec, looked: Looked) -> Reach:

@@ -117,7 +117,7 @@ def axis_marks(
         kept = [mark for mark in marks if mark.chosen]
         marks = kept + [
             one
-            for one in numbers(spans, cell)
+            for one in numbers(spans, cell, prompt)
             if all(abs(one.middle - other.middle) * cell >= NUMBER for other in kept)
         ]
     fitted = [
@@ -204,14 +204,17 @@ def words_of(prompt: Prompt, spans: Integers) -> list[Mark]:
     return marks
 
 
-def numbers(spans: Integers, cell: float) -> list[Mark]:
-    """Numbers of tokens, at round steps."""
+def numbers(spans: Integers, cell: float, prompt: Prompt | None = None) -> list[Mark]:
+    """Numbers of tokens, at round steps; of a sound their times."""
     newest = spans[:, 1] - 1
     tokens = int(newest.max(initial=0)) + 1
     target = (NUMBER + APART) * tokens / max(len(spans) * cell, 1e-9)
     step = next(s for p in range(12) for s in (10**p, 2 * 10**p, 5 * 10**p) if s >= target)
     rising = np.maximum.accumulate(newest)
     at = np.searchsorted(rising, np.arange(0, tokens, step))
+    timed = prompt is not None and prompt.signal is not None and prompt.signal.seconds > 0
+    if prompt is not None and timed:
+        return [Mark(int(p), int(p) + 1, prompt.pieces[n * step]) for n, p in enumerate(at)]
     return [Mark(int(p), int(p) + 1, f"{n * step:,}") for n, p in enumerate(at)]
 
 

@@ -19,6 +19,7 @@ from hgviz.figures.content import Looked
 from hgviz.figures.content.charts import Row
 from hgviz.figures.content.laboratory import Edge, Three
 from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.kinds.image import overlays, query_of
 from hgviz.figures.kinds.matrix import zoom_of
 from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper.frame import map_of, token_in
@@ -40,6 +41,7 @@ LINKS = (
     "weight", "state", "reduction",
 )  # fmt: skip
 THREE = *QUERY, *KEY, "A", "B", "A - B", "state", "reduction"
+PATCHES = "head", "query_text", "key_text", "row", "column", "weight", "state"
 STATES = {(True, True): SEEN, (True, False): "only A", (False, True): "only B"}
 
 
@@ -79,6 +81,21 @@ def of_map(spec: Spec, looked: Looked) -> Iterator[Row]:
     zoom = reduction(one.shape[1:], zoom_of(capture, chosen.head_id, points(spec.width)), 1, MOST)
     yield CELLS
     yield from _weights(capture, chosen.head_id, str(chosen.head_id), zoom)
+
+
+def of_image(spec: Spec, looked: Looked) -> Iterator[Row]:
+    """The weights of each head that is shown, over the patches, by row and column from 0; those of
+    what the model adds to them have neither."""
+    capture, query = looked.capture, query_of(spec, looked.capture)
+    yield PATCHES
+    named = "" if query is None else capture.prompt.pieces[query]
+    for one in overlays(spec, capture):
+        state = OFF if one.head in capture.off else SEEN
+        for number, weight in enumerate(one.added.tolist()):
+            piece = capture.prompt.pieces[number]
+            yield str(one.head), named, piece, "", "", float(weight), state
+        for (row, column), weight in np.ndenumerate(one.grid):
+            yield str(one.head), named, f"{row},{column}", row, column, float(weight), state
 
 
 def of_rollout(spec: Spec, looked: Looked) -> Iterator[Row]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from hgviz.core import Capture, HeadId, finish
 from hgviz.figures.content import Facts, Looked
+from hgviz.figures.kinds.image import image_of, overlays, query_of
 from hgviz.figures.kinds.matrix import zoom_of
 from hgviz.figures.kinds.rollout import STANDS_FOR
 from hgviz.figures.kinds.stages import Stage, stage_of, stages_of
@@ -29,6 +30,31 @@ def of_map(spec: Spec, looked: Looked) -> str:
         [
             f"{whole}, {spoken.texts_of(capture, head.layer)}",
             *_of_weights(spec, capture, head),
+            spoken.heads_off(capture),
+        ]
+    )
+
+
+def of_image(spec: Spec, looked: Looked) -> str:
+    """Where a query looks in its image."""
+    capture, query = looked.capture, query_of(spec, looked.capture)
+    where = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
+    rows, columns = image_of(capture).grid or (0, 0)
+    whole = (
+        f"Where {where} look{'' if query is None else 's'} in an image{spoken.model_of(capture)}"
+    )
+    said = []
+    for one in overlays(spec, capture):
+        if one.head in capture.off:
+            continue
+        row, column = divmod(int(one.grid.argmax()), columns)
+        most = spoken.said(float(one.grid.max()))
+        added = f", {spoken.percent(float(one.added.sum()))} on none" if len(one.added) else ""
+        said.append(f"head {one.head} most at row {row}, column {column}, {most}{added}")
+    return spoken.joined(
+        [
+            f"{whole} of {rows:,} × {columns:,} patches",
+            spoken.upper("; ".join(said)),
             spoken.heads_off(capture),
         ]
     )

@@ -1,0 +1,155 @@
+"""Where one query looks in its image: the image, and over it the weights of each head.
+
+As in Caron et al. 2021 (DINO), but for the patches themselves: no weight is smoothed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Signal
+from hgviz.figures.content import Looked
+from hgviz.figures.kinds.matrix import OFF
+from hgviz.figures.paper import style
+from hgviz.figures.paper.frame import footnotes, heading, map_of, signed_head, token_in
+from hgviz.figures.paper.labels import elide
+from hgviz.figures.paper.page import Page
+from hgviz.figures.paper.shades import level_bar, shades_of
+from hgviz.figures.spec import Spec
+from hgviz.palettes import PAPER
+
+NARROWEST, LARGEST, BETWEEN, ABOVE = 84.0, 200.0, 8.0, 12.0  # points, of one picture
+OPACITY = 0.7  # of colours over the image
+GREY = np.array([0.299, 0.587, 0.114])  # luma of ITU-R BT.601
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The weights of a head over an image: grid (rows, columns) of patches, added (n,) of the
+    positions before them, such as [CLS]."""
+
+    head: HeadId
+    grid: Floats
+    added: Floats
+
+
+def image_of(capture: Capture) -> Signal:
+    """The image of a capture, with its patches. Errors: HgvizError where there is none."""
+    signal = capture.prompt.signal
+    if signal is None or signal.grid is None or signal.picture is None:
+        raise HgvizError(
+            "this capture is not of an image in patches", f"it has {len(capture.prompt):,} tokens",
+            "Choose another kind, such as map",
+        )  # fmt: skip
+    return signal
+
+
+def query_of(spec: Spec, capture: Capture) -> int | None:
+    """The position whose weights are shown: the one asked for, else the first where the model adds
+    one to the patches ([CLS]); None for the mean of all."""
+    rows, columns = image_of(capture).grid or (0, 0)
+    if spec.selection.query is not None:
+        return token_in(capture.prompt, spec.selection.query)
+    return 0 if len(capture.prompt) > rows * columns else None
+
+
+def overlays(spec: Spec, capture: Capture) -> list[Overlay]:
+    """The weights of each head that is shown. Errors: HgvizError for heads that are not there."""
+    rows, columns = image_of(capture).grid or (0, 0)
+    query, found = query_of(spec, capture), []
+    for head in spec.heads or (spec.selection.head_id,):
+        one = map_of(capture, *head)
+        if one.shape[1:] != (len(capture.prompt),) * 2:
+            raise HgvizError(
+                f"layer {head.layer} does not look at the image from itself",
+                f"its maps are {one.shape[1]:,} × {one.shape[2]:,}", "Choose another layer",
+            )  # fmt: skip
+        if query is None:
+            row = one.read(head.head).mean(0)
+        else:
+            row = one.read(head.head, rows=(query, query + 1))[0]
+        before = len(row) - rows * columns
+        found.append(Overlay(head, row[before:].reshape(rows, columns), row[:before]))
+    return found
+
+
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
+    """Place the image and the heads' weights over it, with one bar for all."""
+    capture, signal = looked.capture, image_of(looked.capture)
+    shown, query = overlays(spec, capture), query_of(spec, capture)
+    signed = any(signed_head(capture, *one.head) for one in shown)
+    on = [one.grid for one in shown if one.head not in capture.off]
+    shades = shades_of(spec.display, signed, on)
+    where = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
+    title = ("Where the image is looked at", f"from {where}") if spec.title is None else (
+        spec.title, "")  # fmt: skip
+    assert signal.picture is not None
+    picture = signal.picture
+    count = len(shown) + 1
+    columns = max(1, min(count, int((page.width + BETWEEN) // (NARROWEST + BETWEEN))))
+    wide = min((page.width - BETWEEN * (columns - 1)) / columns, LARGEST)
+    high = wide * picture.shape[0] / picture.shape[1]
+    top = heading(page, *title)
+    for number in range(count):
+        down, across = divmod(number, columns)
+        x, y = across * (wide + BETWEEN), top + ABOVE + down * (high + ABOVE + 10)
+        if not number:
+            page.text(x, y - 3, "Image", size=style.SMALL)
+            page.image(picture, x, y, wide, high)
+            _ring(page, signal, query, len(capture.prompt), x, y, (wide, high))
+            continue
+        one = shown[number - 1]
+        off = one.head in capture.off
+        role = looked.facts[one.head].role if one.head in looked.facts else ""
+        words = f"Head {one.head}" + (f", {OFF}" if off else f"  ·  {role}" if role else "")
+        page.text(x, y - 3, elide(words, wide, style.SMALL), size=style.SMALL)
+        page.image(picture if off else _laid(picture, shades.paint(one.grid)), x, y, wide, high)
+        page.box(x, y, wide, high, edge=PAPER.line)
+    end = top + ((count - 1) // columns + 1) * (high + ABOVE + 10)
+    first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
+    end = level_bar(page, shades, max(3.0, first / 2 + 1), end, page.width / 2)
+    page.close(footnotes(page, _notes(capture, shown), 0.0, end + 2) + 3)
+
+
+def _laid(picture: NDArray[np.uint8], rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(height, width, 3) Colours of patches (rows, columns, 3) over a picture in grey."""
+    height, width = picture.shape[:2]
+    rows = np.arange(height) * rgb.shape[0] // height
+    columns = np.arange(width) * rgb.shape[1] // width
+    grey = (picture @ GREY)[..., None]
+    mixed = OPACITY * rgb[rows][:, columns] + (1 - OPACITY) * grey
+    return np.asarray(mixed + 0.5, np.uint8)
+
+
+def _ring(
+    page: Page,
+    signal: Signal,
+    query: int | None,
+    positions: int,
+    x: float,
+    y: float,
+    size: tuple[float, float],
+) -> None:
+    """Mark the patch of the query; one that is added to the patches has no place."""
+    rows, columns = signal.grid or (0, 0)
+    if query is None or (at := query - positions + rows * columns) < 0:
+        return
+    row, column = divmod(at, columns)
+    wide, high = size[0] / columns, size[1] / rows
+    for colour, line in ((PAPER.paper, 1.8), (PAPER.mark, 0.9)):
+        page.box(x + column * wide, y + row * high, wide, high, edge=colour, line=line)
+
+
+def _notes(capture: Capture, shown: list[Overlay]) -> list[str]:
+    """What of each head's weights lies on no patch."""
+    on = [one for one in shown if one.head not in capture.off and len(one.added)]
+    if not on:
+        return []
+    parts = [f"{one.head} {100 * float(one.added.sum()):.0f} %" for one in on[:12]]
+    more = f" and {len(on) - 12} more" if len(on) > 12 else ""
+    names = ", ".join(capture.prompt.pieces[: len(on[0].added)][:2])
+    return [f"on {names}{', …' if len(on[0].added) > 2 else ''}, which is no patch: "
+            f"{', '.join(parts)}{more}"]  # fmt: skip
