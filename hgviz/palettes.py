@@ -22,6 +22,8 @@ Limits = tuple[float, float]
 Colours = NDArray[np.uint8]
 
 SCALES: dict[str, str] = {"linear": "Linear", "sqrt": "Square root", "log": "Logarithm"}
+OPACITY = 0.7  # of colours over an image
+LUMA = np.array([0.299, 0.587, 0.114])  # of ITU-R BT.601: an image in grey
 LOG_DECADES = 4  # a logarithmic scale is linear below 10^-4 of its limit, so that 0 has a place
 
 
@@ -145,6 +147,15 @@ def paint(placed: Floats, table: Colours) -> Colours:
     steps = np.nan_to_num(placed) * (len(table) - 1) + 0.5
     painted: Colours = table[steps.astype(np.intp)]
     return painted
+
+
+def laid(picture: Colours, colours: Colours) -> Colours:
+    """uint8 (height, width, 3): colours of patches (rows, columns, 3) over a picture in grey."""
+    height, width = picture.shape[:2]
+    rows = np.arange(height) * colours.shape[0] // height
+    columns = np.arange(width) * colours.shape[1] // width
+    mixed = OPACITY * colours[rows][:, columns] + (1 - OPACITY) * (picture @ LUMA)[..., None]
+    return np.asarray(mixed + 0.5, np.uint8)
 
 
 def limits_of(low: float, high: float, signed: bool) -> Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, replace
+from math import ceil, log10
 from typing import Any, Literal
 
 import numpy as np
@@ -74,7 +75,7 @@ class Prompt:
         if self.states is not None:
             return "state"
         if self.signal is not None:
-            return "patch" if self.signal.grid else "frame"
+            return "position" if self.signal.grid else "frame"
         plain = self.spans[:, 0] >= 0
         if not len(plain) or not plain.any():
             # ids alone have no text either, but nobody calls those slots
@@ -133,7 +134,8 @@ def pictured(signal: Signal, positions: int) -> Prompt:
     rows, columns = signal.grid or (0, 0)
     if not signal.grid:
         step = signal.seconds / positions
-        names = (f"{at * step:.3g}s" if step else str(at) for at in range(positions))
+        digits = max(0, ceil(-log10(step))) if step else 0
+        names = (f"{at * step:.{digits}f}s" if step else str(at) for at in range(positions))
         return replace(unread(tuple(names)), signal=signal)
     added = positions - rows * columns
     pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]

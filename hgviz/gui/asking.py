@@ -10,14 +10,19 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from hgviz import settings
 from hgviz.figures import FORMATS
 from hgviz.gui.language import tr
-from hgviz.models.formats.readers import ARRAYS, INDEX, SUFFIXES
+from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
 from hgviz.session.saved import SUFFIX
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 CAPTURES = "Captures (*.h5)"
-IDS = "Token ids (*.json);;All files (*)"
+READABLE = {"image": (*IMAGES, VALUES), "audio": (*SOUNDS, VALUES)}  # files of what models read
+READ = {  # by what a model reads: what is asked for where that is no text, and which files
+    "text": ("Choose a file of ids", "Token ids (*.json);;All files (*)"),
+    "image": ("Choose an image", "Images ({endings});;All files (*)"),
+    "audio": ("Choose a sound", "Sounds ({endings});;All files (*)"),
+}
 TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
 
 

@@ -15,7 +15,7 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId, HgvizError, replace
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import ask_for
+from hgviz.gui.asking import READABLE, ask_for
 from hgviz.gui.attribution.asking import Explaining
 from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
@@ -155,7 +155,12 @@ class Commands(
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
     def open_path(self, path: str) -> None:
-        """Open a checkpoint, a capture, a study or a session, whichever it is."""
+        """Open a checkpoint, a capture, a study or a session, whichever it is; or have the model at
+        hand read an image or a sound, where it reads these."""
+        spec = self.session.model.spec if self.session.model else self.session.spec
+        if spec is not None and Path(path).suffix.lower() in READABLE.get(spec.modality, ()):
+            self.prompting.capture_ids(path)
+            return
         title = f"Opening {opening.name_of(path)}"
         task = opening.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
@@ -370,7 +375,7 @@ class Commands(
         act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
         if isinstance(error, opening.UnreadError):
             text = Reads.of(error.model).text
-            act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file of ids…"))
+            act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))
         self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), act))
 
     def _not_opened(self, error: BaseException) -> None:

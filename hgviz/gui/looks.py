@@ -17,6 +17,7 @@ from hgviz.gui.views.base import View
 VIEWS = {
     "hourglass": "hgviz.gui.views.hourglass:HourglassView",
     "map": "hgviz.gui.views.map:MapView",
+    "image": "hgviz.gui.views.image:ImageView",
     "links": "hgviz.gui.links.view:LinksView",
     "neurons": "hgviz.gui.neurons.view:NeuronView",
     "attribution": "hgviz.gui.attribution.view:AttributionView",
@@ -27,8 +28,8 @@ VIEWS = {
 }
 # those that have a tab over the middle, and what it says
 LOOKS = {
-    "map": "Map", "links": "Links", "neurons": "Neurons", "attribution": "Attribution",
-    "across": "Across levels", "heads": "All heads",
+    "map": "Map", "image": "Image", "links": "Links", "neurons": "Neurons",
+    "attribution": "Attribution", "across": "Across levels", "heads": "All heads",
 }  # fmt: skip
 
 
@@ -59,6 +60,7 @@ class Looks(QWidget):
         for title in LOOKS.values():
             self.bar.addTab(tr(title))
         self.take(first)
+        self.offer("image", there=False)
         self.stack.addWidget(capturing)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -72,6 +74,10 @@ class Looks(QWidget):
         for one in looks:
             self._looks[one.name] = one
             self.stack.addWidget(one)
+
+    def offer(self, name: str, there: bool) -> None:
+        """Have a tab for a look, or none where it has nothing to show."""
+        self.bar.setTabVisible([*LOOKS].index(name), there)
 
     def show_look(self, name: str) -> None:
         """Show one of the views."""

@@ -126,7 +126,9 @@ class UnreadError(HgvizError):
 
     def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
         do = error.do
-        if not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
+        if model.spec.modality != "text":
+            do = "Choose an image" if model.spec.modality == "image" else "Choose a sound"
+        elif not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
             more = ' and "encoder_hidden_states"' if model.takes_states else ""
             do = f'Choose a JSON file with "input_ids"{more}'
         super().__init__(error.what, error.why, do, error.details)
@@ -243,6 +245,9 @@ def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
 
 def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
     """The texts; a decoder that was given none of its own reads the source again."""
+    if wish.ids and model.spec.modality != "text":
+        target = wish.second or None
+        return tasks.prompt_from(model, signal_file=wish.ids, target=target, writes=True)
     if wish.ids:
         return tasks.prompt_from(model, ids_file=wish.ids, boundaries=ways)
     both = model.spec.two_texts
@@ -252,8 +257,8 @@ def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
 
 
 def reads_text(model: Model) -> bool:
-    """Whether a model has a tokenizer; without one it reads ids."""
-    return type(model.tokenizer).__name__ != "Bare"
+    """Whether a model reads texts: without a tokenizer it reads ids."""
+    return model.spec.modality == "text" and type(model.tokenizer).__name__ != "Bare"
 
 
 def whether(path: str) -> Task[str]:

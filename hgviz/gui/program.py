@@ -244,6 +244,8 @@ class Program:
         if name == "dark":
             theme.apply(self._app, self.session.dark)
             self.frame.show_theme()
+        if name in ("capture", "spec"):
+            self._offer_image()
         if name == "look":
             if self.session.look != "map":
                 self.complete()
@@ -337,6 +339,15 @@ class Program:
         the last one that is."""
         self._sure = True
         self.frame.close()
+
+    def _offer_image(self) -> None:
+        """A tab for images where there is one to look at."""
+        session = self.session
+        read = None if session.capture is None else session.capture.prompt.signal
+        there = read is not None and read.grid is not None
+        if not there and session.look == "image":  # before its tab is gone, and the next one chosen
+            session.put(look="map")
+        self.inspect.tabbed.offer("image", there)
 
     def _look(self, name: str) -> None:
         self.session.put(look=name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz.gui.asking import CAPTURES, IDS, TEXTS, ask_for, ask_where
+from hgviz.gui.asking import CAPTURES, READ, READABLE, TEXTS, ask_for, ask_where
 from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
 
@@ -43,7 +43,8 @@ class Prompting:
 
         session = self.session
         spec = session.model.spec if session.model else session.spec
-        if not Reads.of(session.model).text:
+        other = spec is not None and spec.modality != "text"
+        if other or not Reads.of(session.model).text:
             self.ids()
             return
         dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
@@ -57,8 +58,13 @@ class Prompting:
         self.run("capture")
 
     def ids(self) -> None:
-        """Ask for a file of ids."""
-        ask_for(self.window, tr("Choose a file of ids"), FILE, self.capture_ids, tr(IDS))
+        """Ask for a file of ids; of a model of images or sounds for one of these."""
+        spec = self.session.model.spec if self.session.model else self.session.spec
+        modality = "text" if spec is None else spec.modality
+        title, kinds = READ[modality]
+        endings = " ".join(f"*{one}" for one in READABLE.get(modality, ()))
+        kinds = tr(kinds, endings=endings) if endings else tr(kinds)
+        ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
 
     def capture_ids(self, path: str) -> None:
         """Capture what the ids of a file stand for."""

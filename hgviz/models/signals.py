@@ -22,12 +22,17 @@ from numpy.typing import NDArray
 
 from hgviz.core import Floats, HgvizError, Prompt, Signal, pictured
 from hgviz.models.formats.cache import called
-from hgviz.models.formats.readers import line_of, path_errors, plain, read_config, shown
+from hgviz.models.formats.readers import (
+    IMAGES,
+    VALUES,
+    line_of,
+    path_errors,
+    plain,
+    read_config,
+    shown,
+)
 from hgviz.models.huggingface import Transformers, library, quiet, stated_of
 
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-SOUNDS = (".wav",)
-VALUES = ".npy"  # what a processor made elsewhere
 MOST_PIXELS = 100_000_000
 MOST_SECONDS = 3600
 MOST_VALUES = 1 << 28  # bytes of a .npy

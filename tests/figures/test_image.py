@@ -10,9 +10,10 @@ import pytest
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
 from hgviz.figures import Spec, composed
-from hgviz.figures.kinds.image import GREY, OPACITY, overlays
+from hgviz.figures.kinds.image import overlays
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
+from hgviz.palettes import LUMA, OPACITY
 from hgviz.store import open_capture, write_capture
 from tests.figures.flaws import overlaps, texts
 from tests.making import make_capture
@@ -46,7 +47,7 @@ def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
     grid = overlays(spec, CAPTURE)[2].grid
     every = [one.grid for one in overlays(spec, CAPTURE)]
     wanted = shades_of(spec.display, False, every).paint(grid)
-    grey = CAPTURE.prompt.signal.picture[9, 17] @ GREY  # of the patch in row 1, column 2
+    grey = CAPTURE.prompt.signal.picture[9, 17] @ LUMA  # of the patch in row 1, column 2
     assert np.abs(drawn[3][9, 17] - (OPACITY * wanted[1, 2] + (1 - OPACITY) * grey)).max() <= 1
 
 

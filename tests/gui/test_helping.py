@@ -35,7 +35,7 @@ SAID = {
     "masks.py": "Masks", "changed.py": "Tables",
     "sliced.py": "Tables", "wall.py": "Wall of heads", "choosing.py": "Texts that are written",
     "composing.py": "Texts that are written", "web.py": "Links", "canvas.py": "Cells of a study",
-    "looks.py": "Lists of keys",
+    "looks.py": "Lists of keys", "image.py": "Images",
     "overlay.py": "Everywhere",
 }  # fmt: skip
 

@@ -140,7 +140,7 @@ def test_a_picture_is_seen_as_by_transformers(
     prompt = model.from_signal(picture)
     wanted = processor_of(kind)(images=Image.open(picture), return_tensors="pt")
     assert np.array_equal(prompt.signal.values, wanted["pixel_values"][0].numpy())
-    assert prompt.signal.grid == (4, 4) and len(prompt) == 16 + before and prompt.unit == "patch"
+    assert prompt.signal.grid == (4, 4) and len(prompt) == 16 + before and prompt.unit == "position"
     assert prompt.pieces[before:][:5] == ("0,0", "0,1", "0,2", "0,3", "1,0")
     made = finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
     same(made, *theirs(path, name, wanted))
@@ -178,7 +178,7 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
     if model.spec.two_texts:
         target = model.from_ids([0, 7, 9, 4])
         given["decoder_input_ids"] = torch.tensor([[0, 7, 9, 4]])
-        assert prompt.pieces[:3] == ("0s", "0.02s", "0.04s") and len(prompt) == 50
+        assert prompt.pieces[:3] == ("0.00s", "0.02s", "0.04s") and len(prompt) == 50
     made = finish(tasks.capture(model, prompt, target=target, out=tmp_path / "a.h5"))
     same(made, *theirs(path, name, given))
     assert open_capture(tmp_path / "a.h5").prompt.unit == "frame"

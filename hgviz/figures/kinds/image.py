@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Signal
 from hgviz.figures.content import Looked
 from hgviz.figures.kinds.matrix import OFF
@@ -19,11 +16,9 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import PAPER, laid
 
 NARROWEST, LARGEST, BETWEEN, ABOVE = 84.0, 200.0, 8.0, 12.0  # points, of one picture
-OPACITY = 0.7  # of colours over the image
-GREY = np.array([0.299, 0.587, 0.114])  # luma of ITU-R BT.601
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +101,12 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         role = looked.facts[one.head].role if one.head in looked.facts else ""
         words = f"Head {one.head}" + (f", {OFF}" if off else f"  ·  {role}" if role else "")
         page.text(x, y - 3, elide(words, wide, style.SMALL), size=style.SMALL)
-        page.image(picture if off else _laid(picture, shades.paint(one.grid)), x, y, wide, high)
+        page.image(picture if off else laid(picture, shades.paint(one.grid)), x, y, wide, high)
         page.box(x, y, wide, high, edge=PAPER.line)
     end = top + ((count - 1) // columns + 1) * (high + ABOVE + 10)
     first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
     end = level_bar(page, shades, max(3.0, first / 2 + 1), end, page.width / 2)
     page.close(footnotes(page, _notes(capture, shown), 0.0, end + 2) + 3)
-
-
-def _laid(picture: NDArray[np.uint8], rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """(height, width, 3) Colours of patches (rows, columns, 3) over a picture in grey."""
-    height, width = picture.shape[:2]
-    rows = np.arange(height) * rgb.shape[0] // height
-    columns = np.arange(width) * rgb.shape[1] // width
-    grey = (picture @ GREY)[..., None]
-    mixed = OPACITY * rgb[rows][:, columns] + (1 - OPACITY) * grey
-    return np.asarray(mixed + 0.5, np.uint8)
 
 
 def _ring(

@@ -69,6 +69,9 @@ LOCAL = (
     ("Attribution", (
         ("Walk the heads", ("Left", "Right", "Up", "Down")),
     )),
+    ("Images", (
+        ("From patch to patch", ("Left", "Right", "Up", "Down")),
+    )),
     ("Wall of heads", (
         ("Walk the heads", ("Left", "Right", "Up", "Down")),
         ("First, last of a layer", ("Home", "End")),

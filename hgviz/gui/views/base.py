@@ -27,11 +27,15 @@ PATIENCE = 1000  # ms: what comes within them is not said to be missing
 OPENED = ("capture", "beside", "spec", "study")  # what all that is chosen is a part of
 OF_MODEL = {*OPENED, "facts", "trial"}  # a view that needs one of them is of the model at hand
 OPENING = ("open", "capture")  # the jobs that bring another
-NO_TOKENIZER = (
-    "This model reads no text",
-    "It has no tokenizer: choose a file of token ids, and their maps are shown here.",
-)
-IDS = (("ids", "Choose a file of ids…"), ("open_sample", "Open the sample"))
+UNREAD = {  # by what a model reads that cannot read the text at hand
+    "text": (
+        "This model reads no text",
+        "It has no tokenizer: choose a file of token ids, and their maps are shown here.",
+    ),
+    "image": ("This model reads images", "Choose one, and its maps are shown here."),
+    "audio": ("This model reads sound", "Choose a file, and its maps are shown here."),
+}
+IDS = (("ids", "Choose a file…"), ("open_sample", "Open the sample"))
 
 
 class View(QWidget):
@@ -334,7 +338,7 @@ class View(QWidget):
         session = self.session
         model = session.model if session is not None and session.capture is None else None
         if model is not None and "capture" in self.needs and not reads_text(model):
-            empty, offered = NO_TOKENIZER, IDS
+            empty, offered = UNREAD[model.spec.modality], IDS
         title, text = map(tr, empty)
         actions = tuple((name, tr(words)) for name, words in offered)
         said = ((title, text), actions)

@@ -64,9 +64,12 @@ class Scene:
             "classes": self.says or tr("Classes"),
             "masked": tr("Masked {units}", units=tr(f"{last}s")),
             "states": tr("States"),
+            "tags": tr("Classes of tokens"),
+            "ends": tr("Answer"),
         }.get(self.spec.goal, tr("Next {unit}", unit=tr(last)))
         encoded = any(one.level == 0 for one in self.spec.layers)
-        return tr("Source in") if self.spec.two_texts and encoded else tr("Text in"), out
+        source = self.spec.two_texts and encoded and self.spec.modality == "text"
+        return tr("Source in") if source else tr(f"{words.READ[self.spec.modality]} in"), out
 
     def lines(self, level: int) -> tuple[str, ...]:
         """What is written under the name of a level: positions, tokens each, cost."""
@@ -254,7 +257,7 @@ class Brush:
         colour = now.text if label.full or self.look.spine else now.secondary
         title = words.level(self.scene.spec, label.level)
         if self.scene.plain and len(self.scene.spec.levels) == 1:
-            title = tr("Text")
+            title = tr(words.READ[self.scene.spec.modality])
         if self.look.spine and self.scene.plain and not self.scene.spec.two_texts:
             title = ""
         title = title if ":" in title else title.capitalize()

@@ -34,6 +34,7 @@ CUTS = (
     ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
     ("cut_evenly", "All of one length…"), ("uncut", "As the model has them"),
 )  # fmt: skip
+CHANGE = {"text": "Edit text…", "image": "Choose image…", "audio": "Choose sound…"}
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (0, 1)}
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
@@ -173,8 +174,11 @@ class TextStrip(View):
         unit, spec = result.unit, result.capture.spec
         at = place(result.capture)
         self.head.title.setText(
-            tr("Text {number:,} of {total:,}", number=at[0], total=at[1]) if at else tr("Text")
+            tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
+            if at
+            else tr(words.READ[spec.modality])
         )
+        self.edit.setText(tr(CHANGE[spec.modality]))
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)

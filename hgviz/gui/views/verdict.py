@@ -32,6 +32,8 @@ class Verdict:
         """What the answers answer, before a list of them."""
         if self.goal == "classes":
             return tr("The model says:")
+        if self.goal == "tags":
+            return tr("This {unit} is:", unit=tr(noun))
         if self.goal == "masked":
             return tr("In place of this {unit} it expects:", unit=tr(noun))
         return tr("Next {unit} it expects:", unit=tr(noun))
@@ -54,10 +56,13 @@ def of_token(capture: Capture, token: int, name_of: Callable[[int], str]) -> Ver
     goal, logits = capture.spec.goal, capture.logits
     if goal == "classes":
         return of_text(capture)
-    if goal == "states" or logits is None or np.ndim(logits) != 2 or token >= len(logits):
+    if goal in ("states", "ends") or logits is None or np.ndim(logits) != 2 or token >= len(logits):
         return Verdict(goal)
     odds = shares(logits[token])
     best = np.argsort(-odds, kind="stable")[:MOST]
+    labels = capture.spec.labels
+    if goal == "tags" and len(labels) == len(odds):
+        name_of = labels.__getitem__
     return Verdict(goal, tuple((name_of(int(one)), float(odds[one])) for one in best))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hgviz.core import Level, ModelSpec
 from hgviz.gui.language import tr
 
+READ = {"text": "Text", "image": "Image", "audio": "Sound"}  # by what a model reads
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SUFFIXES = (".safetensors", ".pt", ".bin")
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+SOUNDS, VALUES = (".wav",), ".npy"  # and arrays of what a processor made elsewhere
 TRAX, ARRAYS = "trax", ".npz"
 INDEX = ".index.json"  # beside weights that are split over several files
 FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)

@@ -1,0 +1,105 @@
+"""The look Image in a window: the row of the query over the picture, by mouse and keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+
+from hgviz import palettes
+from hgviz.gui.looks import LOOKS
+from tests.making import make_capture
+from tests.models.zoo import write
+from tests.pictures import make_image_capture
+
+CAPTURE = make_image_capture(rows=4, columns=6, heads=3)
+
+
+@pytest.fixture
+def seen(program):
+    """A program that shows an image."""
+    program.session.put(capture=CAPTURE, mode="inspect")
+    program.session.put(look="image")
+    program.settle()
+    return program
+
+
+def view_of(program):
+    return next(one for one in program.inspect.looks if one.name == "image")
+
+
+def test_the_row_of_the_query_lies_over_the_image(seen):
+    view = view_of(seen)
+    seen.session.select(layer=1, head=2, query=9)
+    seen.settle()
+    row = CAPTURE.maps[1].read(2)[9]
+    assert np.array_equal(view.found.row, row)
+    box = view.canvas.image_box()
+    shot = view.canvas.grab().toImage()
+    table = palettes.colours("viridis", False)
+    limits = (0.0, float(row[1:].max()))
+    placed = palettes.place(row[1:].reshape(4, 6), limits, seen.session.display.scale)
+    wanted = palettes.laid(CAPTURE.prompt.signal.picture, palettes.paint(placed, table))
+    for y, x in ((2, 3), (20, 40), (31, 47)):
+        place = box.topLeft() + QPointF((x + 0.5) * box.width() / 48, (y + 0.5) * box.height() / 32)
+        found = shot.pixelColor(place.toPoint()).getRgb()[:3]
+        assert np.abs(np.array(found) - wanted[y, x]).max() <= 2
+    assert "which is no patch" in view.as_text() and view.as_table()[10][0] == "1,2"
+    assert view.figure(seen.session).kind == "image"
+
+
+def test_a_click_and_the_arrows_choose_the_query(seen):
+    view = view_of(seen)
+    canvas = view.canvas
+    place = canvas.patch_box(1 + 2 * 6 + 4).center().toPoint()
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=place)
+    assert seen.session.selection.query == 1 + 2 * 6 + 4
+    seen.settle()
+    for key, query in ((Qt.Key.Key_Up, 11), (Qt.Key.Key_Left, 10), (Qt.Key.Key_Down, 16)):
+        QTest.keyClick(canvas, key)
+        assert seen.session.selection.query == query
+        seen.settle()
+    seen.session.select(query=1)
+    seen.settle()
+    QTest.keyClick(canvas, Qt.Key.Key_Left)  # at the edge it stays
+    assert seen.session.selection.query == 1
+    QTest.mouseMove(canvas, canvas.patch_box(20).center().toPoint())
+    assert seen.session.hover is not None and seen.session.hover.key == 20
+    seen.settle()
+    assert f"looks at {CAPTURE.prompt.pieces[20]}:" in view.as_text()
+
+
+def test_a_text_has_no_tab_for_images(seen):
+    bar = seen.inspect.tabbed.bar
+    at = [*LOOKS].index("image")
+    assert bar.isTabVisible(at)
+    seen.session.put(capture=make_capture("No image."))
+    seen.settle()
+    assert not bar.isTabVisible(at) and seen.session.look == "map"
+
+
+def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path, qtbot):
+    import transformers
+
+    write(tmp_path / "vit", "vit", "ViTForImageClassification", image_size=32, patch_size=8)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(tmp_path / "vit")
+    for name, colour in (("a.png", (200, 30, 30)), ("b.png", (20, 30, 230))):
+        Image.new("RGB", (50, 40), colour).save(tmp_path / name)
+    program.commands.open_path(str(tmp_path / "vit"))
+    qtbot.waitUntil(lambda: program.session.model is not None, timeout=20000)
+    assert program.session.capture is None
+    for name, colour in (("a.png", (200, 30, 30)), ("b.png", (20, 30, 230))):
+        old = program.session.capture
+        program.commands.open_path(str(tmp_path / name))
+        qtbot.waitUntil(lambda old=old: _another(program.session.capture, old), timeout=20000)
+        picture = program.session.capture.prompt.signal.picture
+        assert np.abs(picture[5, 5].astype(int) - colour).max() <= 1
+    program.settle()
+    assert program.inspect.strip.edit.text() == "Choose image…"
+
+
+def _another(now, old):
+    return now is not None and now is not old
