@@ -207,6 +207,8 @@ class Capturing:
         """A model that cannot read the text is open all the same; then the text can be changed."""
         if isinstance(error, opening.UnreadError):
             self._open(error.wish, error.model)
+        if isinstance(error, opening.UnreadError) and error.is_waiting:
+            return  # the panes say what it reads
         if isinstance(error, opening.LongError):
             self._ask(error.estimate, partial(again, replace(error.wish, agreed=True)))
         else:

@@ -134,6 +134,11 @@ class UnreadError(HgvizError):
         super().__init__(error.what, error.why, do, error.details)
         self.wish, self.model = wish, model
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a model of images or sounds was opened, and none was chosen yet."""
+        return self.model.spec.modality != "text" and not self.wish.ids
+
 
 class LongError(UnreadError):
     """What it was given takes so long that somebody has to agree first."""

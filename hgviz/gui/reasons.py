@@ -143,13 +143,17 @@ def can_try(session: Session) -> str:
         return "Needs a checkpoint: open one first"
     if spec.two_texts:
         return "This model cannot be scored: it reads two texts"
-    return "This model cannot be scored: it gives hidden states" if spec.goal == "states" else ""
+    return ""
 
 
 def bundled(session: Session) -> str:
-    if not can_try(session) and not session.spec.labels and session.spec.goal == "classes":
+    if said := can_try(session):
+        return said
+    if session.spec.modality != "text" or session.spec.goal in ("tags", "ends"):
+        return "The reviews are no data for this model"
+    if not session.spec.labels and session.spec.goal == "classes":
         return "The reviews have labels that this model does not know"
-    return can_try(session)
+    return ""
 
 
 def tried(session: Session) -> str:

@@ -69,7 +69,8 @@ class Processor:
             signal = Signal(values, seconds=frames * hop / rate)
         with _fits(path, self.network.config.family):
             positions = self.network.positions(torch.tensor(signal.values)[None])
-        return pictured(replace(signal, grid=self._grid(signal.values, positions)), positions)
+        found = pictured(replace(signal, grid=self._grid(signal.values, positions)), positions)
+        return replace(found, text=path.name)
 
     @cached_property
     def _made(self) -> Any:

@@ -18,7 +18,7 @@ from hgviz.figures.paper.shades import level_bar, shades_of
 from hgviz.figures.spec import Spec
 from hgviz.palettes import PAPER, laid
 
-NARROWEST, LARGEST, BETWEEN, ABOVE = 84.0, 200.0, 8.0, 12.0  # points, of one picture
+NARROWEST, LARGEST, BETWEEN, ABOVE = 70.0, 200.0, 8.0, 12.0  # points, of one picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,11 @@ SHOWN = 200  # characters of a text that are drawn
 BITS = 1 / np.log(2)
 
 Index = QModelIndex | QPersistentModelIndex
-HEADS = {"classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}"}
+HEADS = {
+    "classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}", "tags": "Class",
+    "ends": "Position", "states": "Nearest",
+}  # fmt: skip
+WHOLE = ("classes", "states", "ends")  # asked of a whole text
 UNITS = {"byte": "letter"}
 WORTH = ("", "", "", "", "more", "loss")  # which number of explained each column is
 
@@ -68,7 +72,7 @@ def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     examples = trial.examples
     unit = _unit(model)
-    ends = examples.asked != "classes"
+    ends = examples.asked not in WHOLE
     heads = (tr("Context") if ends else tr("Text"),
              tr(HEADS[examples.asked], unit=tr(unit)), tr("Whole model"),
              off_words(len(trial.off)), tr("More loss"), tr("Loss, bits"))  # fmt: skip
@@ -103,8 +107,11 @@ def _unit(model: Model | None) -> str:
 def _sayer(trial: Trial, model: Model | None) -> Callable[[int], str]:
     """What an answer is called: a class, or a token."""
     labels = trial.examples.labels
-    if trial.examples.asked == "classes":
+    if trial.examples.asked in ("classes", "tags"):
         return lambda number: labels[number] if 0 <= number < len(labels) else str(number)
+
+    if trial.examples.asked in WHOLE:
+        return str
 
     @lru_cache(maxsize=4096)
     def token(number: int) -> str:
@@ -122,7 +129,7 @@ def _row(trial: Trial, place: int, say: Callable[[int], str]) -> Change:
     examples = trial.examples
     number = int(np.searchsorted(examples.places, place, side="right")) - 1
     one = examples.rows[number]
-    if examples.asked == "classes":
+    if examples.asked in WHOLE:
         text = one.text
     else:
         at = np.flatnonzero(one.wanted >= 0)[place - int(examples.places[number])]

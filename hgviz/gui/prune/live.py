@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 from hgviz.analysis.orders import costs
 from hgviz.analysis.trial import Trial
 from hgviz.core import ModelSpec, Off, Step, Task
-from hgviz.examples import SEED
+from hgviz.examples import EACH, SEED
 from hgviz.gui import plots, theme
 from hgviz.gui.actions import by_name
 from hgviz.gui.charts import ChartWidget
@@ -26,7 +26,11 @@ from hgviz.gui.views.base import View
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-RIGHT = {"classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right"}
+RIGHT = {
+    "classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right",
+    "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
+    "states": "Nearest to its own state",
+}  # fmt: skip
 COLUMNS = ("seen", "share right", "low", "high")
 WITHOUT = "Write the model without the heads that are off"
 LINES = {"Whole model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
@@ -133,9 +137,8 @@ class LiveView(View):
         """The trial so far; nothing without data."""
         spec = session.spec
         if not session.data:
-            if spec is not None and (spec.two_texts or spec.goal == "states"):
-                reads = "It reads two texts." if spec.two_texts else "It gives hidden states only."
-                self.empty = ("This model cannot be scored here", reads)
+            if spec is not None and spec.two_texts:
+                self.empty = ("This model cannot be scored here", "It reads two texts.")
                 self.empty_actions = (("open", "Open another…"), ("open_sample", "Open the sample"))
             elif (said := wanting(session)) is not None:
                 self.empty, self.empty_actions = said
@@ -332,7 +335,7 @@ def sample_words(trial: Trial | None) -> tuple[str, str]:
     many = {"n": len(examples), "among": examples.among}
     said = (
         tr("{n:,} of {among:,} texts,", **many)
-        if examples.asked == "classes"
+        if examples.asked in EACH
         else tr("{n:,} of {among:,} windows,", **many)
     )
     return said, tr("drawn with seed {seed}", seed=SEED)

@@ -18,7 +18,7 @@ from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
 from hgviz.core import Capture, HgvizError, Off, Step, Task
-from hgviz.examples import WINDOW, Examples
+from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import opening
 from hgviz.study import SCORE, Curve, Study
 
@@ -30,10 +30,10 @@ FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
 KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
 # what is tried, drawn at random where there is more
-EXAMPLES = {"classes": 4000, "masked": 400}
+EXAMPLES = {"classes": 4000, "tags": 4000, "ends": 1000, "states": 1000, "masked": 400}
 TOKENS = 32 * WINDOW  # of a language model
 # of their blocks: a score shows soon, and grows in small steps
-SIZES = {"classes": (32, 64), "next": (1, 2, 4), "masked": (32, 64)}
+SIZES = {"next": (1, 2, 4)} | dict.fromkeys((*EACH, "masked"), (32, 64))
 SHORT = 256  # tokens: as many shorter windows as have these together stand for one
 
 

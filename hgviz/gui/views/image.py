@@ -187,8 +187,8 @@ class ImageCanvas(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Arrows are its own while it has the keyboard, not the window's."""
-        asked = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
-        if asked and _step_of(event) is not None:
+        shortcut = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and shortcut and _step_of(event) is not None:
             event.accept()
             return True
         return super().event(event)
