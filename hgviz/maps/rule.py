@@ -222,6 +222,16 @@ class Factors:
     value_norms: NDArray[Any] | None = None
     mixture: NDArray[Any] | None = None
 
+    def sink_share(self, place: int) -> float | None:
+        """The mean over rows of what the sink logit of a head takes, exp(sink - stat), which no key
+        gets; None where it has none."""
+        if self.rule.sinks is None or self.rule.activations[place] != "softmax":
+            return None
+        stat = np.asarray(self.stat[place], np.float64)
+        some = np.isfinite(stat)
+        shares = np.exp(float(self.rule.sinks[place]) - stat[some])
+        return float(shares.mean()) if some.any() else None
+
 
 def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hgviz.core import Capture, HgvizError, Layer, Map
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.store import schema
@@ -59,6 +61,8 @@ def describe(path: str | Path) -> dict[str, Any]:
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)
     made = asdict(capture.made)
+    narrowed = [_narrowed(one) for one in capture.maps]
+    known = dict.fromkeys(name for one in narrowed for name in one)
     return {
         "kind": "capture",
         "family": spec.family,
@@ -68,8 +72,12 @@ def describe(path: str | Path) -> dict[str, Any]:
         "labels": list(spec.labels),
         "levels": levels,
         "layers": [
-            {**_described(layer, one), **({"scores": layer.scores} if synthesised else {})}
-            for layer, one in zip(spec.layers, capture.maps, strict=True)
+            {
+                **_described(layer, one),
+                **({"scores": layer.scores} if synthesised else {}),
+                **{name: limits.get(name) for name in known},
+            }
+            for layer, one, limits in zip(spec.layers, capture.maps, narrowed, strict=True)
         ],
         "items": max(1, len(capture.items)),
         "tokens": len(capture.prompt),
@@ -95,6 +103,25 @@ def _boundaries(capture: Capture) -> str | None:
     if all(one.stride is not None for one in capture.spec.levels):
         return None
     return "found by the model" if capture.prompt.boundaries is None else "given"
+
+
+def _narrowed(one: Map | None) -> dict[str, Any]:
+    """What a layer's rule says besides which keys come later: how far a query sees, "4 back" or
+    "3 both ways", the keys of a chunk, where scores are capped, and what sink logits take of a row
+    on average over all heads."""
+    if not isinstance(one, LazyMap):
+        return {}
+    rule = one.factors.rule
+    band = rule.band
+    ahead = "both ways" if band and band[0] == band[1] else f"back, {band[1]} ahead" if band else ""
+    back = "back" if rule.causal or (band and not band[1]) else ahead
+    shares = [one.factors.sink_share(place) for place in range(len(one.heads))]
+    known = [share for share in shares if share is not None]
+    found = {
+        "window": f"{band[0]} {back}" if band else None, "chunk": rule.chunk,
+        "softcap": rule.softcap, "sink_share": float(np.mean(known)) if known else None,
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _described(layer: Layer, one: Map | None) -> dict[str, Any]:

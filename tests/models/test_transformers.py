@@ -448,3 +448,29 @@ def test_the_command_line_does_not_import_transformers_before_it_is_wanted():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
+    from hgviz.gui.panels.heads import _limits
+    from hgviz.store import describe
+
+    def captured_as(kind, name):
+        model = open_model(folder(kind, name))
+        finish(tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / f"{kind}.h5"))
+        return describe(tmp_path / f"{kind}.h5")["layers"], open_capture(tmp_path / f"{kind}.h5")
+
+    layers, capture = captured_as("gpt_oss", "GptOssForCausalLM")
+    assert layers[0]["window"] == "4 back" and layers[1]["window"] is None
+    sums = np.stack([capture.maps[1].read(head).sum(1) for head in range(4)])
+    assert layers[1]["sink_share"] == pytest.approx(1 - sums.mean(), abs=1e-5)
+    share = capture.maps[1].factors.sink_share(2)
+    assert share == pytest.approx(1 - sums[2].mean(), abs=1e-5)
+    assert _limits(capture.maps[0], 1)[0] == "Window: 4 back"
+    assert _limits(capture.maps[1], 2)[-1].startswith(f"Sink logit: {100 * share:.1f} % of a row")
+    layers, capture = captured_as("gemma2", "Gemma2ForCausalLM")
+    assert layers[0]["softcap"] == 50.0 and _limits(capture.maps[1], 0) == ("Scores capped at ±50",)
+    layers, capture = captured_as("modernbert", "ModernBertForMaskedLM")
+    assert layers[1]["window"] == "3 both ways"
+    assert _limits(capture.maps[1], 0) == ("Window: 3 back, 3 ahead",)
+    layers, _ = captured_as("llama", "LlamaForCausalLM")
+    assert not {"window", "chunk", "softcap", "sink_share"} & {*layers[0]}

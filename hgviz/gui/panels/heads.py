@@ -12,7 +12,7 @@ from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from hgviz.analysis.heads import METRICS, HeadFacts, peers, place
-from hgviz.core import Capture, HeadId, Step, Task
+from hgviz.core import Capture, HeadId, Map, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Words, label
 from hgviz.gui.heads import metrics
@@ -21,6 +21,7 @@ from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import CAPTURE
 from hgviz.gui.views.ink import faint, focus_ring
+from hgviz.maps import LazyMap
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -41,6 +42,7 @@ class Told:
     others: dict[str, list[float]]
     ranks: dict[str, str]
     unit: str
+    limits: tuple[str, ...] = ()
 
 
 class HeadPanel(View):
@@ -100,7 +102,8 @@ class HeadPanel(View):
         """Say it."""
         self._told, facts = result, result.facts
         self.sentence.setText(tr(facts.sentence))
-        self.evidence.setText(tr(facts.evidence).replace(" -", " −"))
+        evidence = tr(facts.evidence).replace(" -", " −")
+        self.evidence.setText("\n".join(filter(None, (evidence, *result.limits))))
         for name, line in zip_longest([*facts.metrics][: len(self.lines)], self.lines.values()):
             named, ticks, value = line
             for one in line:
@@ -229,4 +232,30 @@ def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts])
     for name in facts.metrics:
         rank, total = place(name, facts.head, known)
         ranks[name] = tr("place {rank:,} of {total:,}, from the largest", rank=rank, total=total)
-    return Told(facts, others, ranks, capture.key_prompt(facts.head.layer).unit)
+    unit = capture.key_prompt(facts.head.layer).unit
+    return Told(
+        facts, others, ranks, unit, _limits(capture.maps[facts.head.layer], facts.head.head)
+    )
+
+
+def _limits(one: Map | None, head: int) -> tuple[str, ...]:
+    """What narrows a head besides which keys come later: its window, its chunk, a cap on its
+    scores, and what a sink logit takes of its rows."""
+    if not isinstance(one, LazyMap) or head not in one.heads:
+        return ()
+    rule, found = one.factors.rule, []
+    if rule.band is not None:
+        behind, ahead = rule.band
+        if rule.causal or not ahead:
+            found.append(tr("Window: {n:,} back", n=behind))
+        else:
+            found.append(tr("Window: {n:,} back, {m:,} ahead", n=behind, m=ahead))
+    if rule.chunk is not None:
+        found.append(tr("Within chunks of {n:,}", n=rule.chunk))
+    if rule.softcap is not None:
+        found.append(tr("Scores capped at ±{n:g}", n=rule.softcap))
+    share = one.factors.sink_share(one.heads.index(head))
+    if share is not None:
+        found.append(tr("Sink logit: {n:.1f} % of a row, so its keys have {m:.1f} %",
+                        n=100 * share, m=100 * (1 - share)))  # fmt: skip
+    return tuple(found)
