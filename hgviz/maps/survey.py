@@ -38,11 +38,15 @@ class Survey:
     sums: Floats
     rows: NDArray[Any]
 
-    def settled(self, wanted: Wanted) -> Survey:
-        """What is found of the weights when their rows sum to 1; cells are not that exact."""
-        sums = np.where(np.isfinite(self.total) & (self.total > 0), self.total, 1.0)
-        rows = self.rows / sums[list(wanted.rows), None]
-        return replace(self, top=self.top / sums, rows=rows)
+    def settled(
+        self, wanted: Wanted, before: NDArray[np.float64], stat: NDArray[np.float64]
+    ) -> Survey:
+        """What is found of the weights of a softmax whose statistic (queries,) was another before;
+        cells are not that exact."""
+        known = np.isfinite(before) & np.isfinite(stat)
+        factor = np.exp(np.subtract(before, stat, out=np.zeros(len(stat)), where=known))
+        rows = self.rows * factor[list(wanted.rows), None]
+        return replace(self, top=self.top * factor, rows=rows)
 
 
 @dataclass(slots=True)

@@ -57,8 +57,9 @@ def write(
                 one = final
             found = survey(one, place, wanted)
             if maps.by_softmax(place):
+                before = stat[place].copy()
                 stat[place] = settled_row(maps.factors, place, found.total)
-                found = found.settled(wanted)
+                found = found.settled(wanted, before, stat[place])
             one = final
         else:
             found = survey(one, place, wanted)

@@ -460,6 +460,10 @@ def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
         return describe(tmp_path / f"{kind}.h5")["layers"], open_capture(tmp_path / f"{kind}.h5")
 
     layers, capture = captured_as("gpt_oss", "GptOssForCausalLM")
+    assert max(one["verify_max_abs"] for one in layers) < 1e-6
+    for head in range(4):
+        found = capture.maps[1].read(head)
+        assert np.allclose(capture.maps[1].summary(head).rowmax, found.max(1), atol=1e-6)
     assert layers[0]["window"] == "4 back" and layers[1]["window"] is None
     sums = np.stack([capture.maps[1].read(head).sum(1) for head in range(4)])
     assert layers[1]["sink_share"] == pytest.approx(1 - sums.mean(), abs=1e-5)
