@@ -76,6 +76,18 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, known) or any(one in said for one in LACKS)
 
 
+def require_room(what: str, needed: int, do: str) -> None:
+    """Errors: HgvizError where so many bytes are more than this machine has free, as far as that is
+    known: Linux grants them all the same, and ends whoever then uses them."""
+    free = free_memory()
+    if free is not None and needed > free:
+        raise HgvizError(
+            f"{what} does not fit the memory",
+            f"it takes {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
+            do,
+        )
+
+
 def free_memory() -> int | None:
     """Bytes that this process may still take; None where that is not known, as it is on Linux
     alone. A limit of the control group counts as the end of the machine."""

@@ -50,7 +50,7 @@ from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
 from hgviz.models.config.huggingface import TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
-from hgviz.models.devices import room
+from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.readers import (
@@ -788,6 +788,8 @@ def read(path: Path) -> Checkpoint:
     require_finite(weights, held)
     stated = _stated(data, kind, where, weights, held)
     _require_fit(made, stated, where, weights, held)
+    size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
+    require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
     try:
         asks = _asks(made)
         net, missing = _loaded(made, stated, held, torch.float32, asks)

@@ -478,3 +478,17 @@ def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
     assert _limits(capture.maps[1], 0) == ("Window: 3 back, 3 ahead",)
     layers, _ = captured_as("llama", "LlamaForCausalLM")
     assert not {"window", "chunk", "softcap", "sink_share"} & {*layers[0]}
+
+
+@pytest.mark.parametrize("free", [1000, 50_000])
+def test_a_model_that_does_not_fit_is_refused_before_it_is_read(
+    folder, tmp_path, monkeypatch, free
+):
+    from hgviz.models import devices
+    from hgviz.models.formats import files
+
+    path = folder("llama", "LlamaForCausalLM")
+    monkeypatch.setattr(devices, "free_memory", lambda: free)
+    monkeypatch.setattr(files, "read_tensors", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(HgvizError, match="does not fit the memory. it takes"):
+        open_model(path)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.models.devices import require_room
 from hgviz.models.formats.files import Skip, read_tensors
-from hgviz.models.formats.readers import INDEX, SUFFIXES, plain, quoted, read_config, shown
+from hgviz.models.formats.readers import (
+    INDEX,
+    SUFFIXES,
+    path_errors,
+    plain,
+    quoted,
+    read_config,
+    shown,
+)
 
 MOST_INDEX = 16 * 2**20
 MOST_SHARDS = 1000
@@ -22,8 +32,10 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     are not where it says.
     """
     if not path.name.endswith(INDEX):
+        _require_room(path, [path])
         return read_tensors(path, skip)
     places = places_of(path)
+    _require_room(path, [path.parent / shard for shard in {*places.values()}])
     found: dict[str, Tensor] = {}
     for shard in sorted(set(places.values())):
         if not (path.parent / shard).exists():
@@ -42,6 +54,13 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
         if name not in found and not (skip and skip(name)):
             raise _wrong(path, f"it places {plain(name)} in {shard}, which lacks it")
     return found
+
+
+def _require_room(path: Path, files: Sequence[Path]) -> None:
+    """Errors: HgvizError for weights that do not fit the memory, before any is read."""
+    with path_errors(path):
+        size = sum(one.stat().st_size for one in files if one.is_file())
+    require_room(f"the model of {shown(path)}", size, "Open it on a machine with more")
 
 
 def places_of(path: Path) -> dict[str, str]:
