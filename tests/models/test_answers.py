@@ -17,6 +17,7 @@ from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.texts.labelled import Question, Tagged, ends_of, tags_of
+from hgviz.store import open_study
 from tests.models.zoo import write
 
 TEXT = "the sand ran down who where it she did go house red small of in . ?"
@@ -186,6 +187,10 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     assert (given == expected.numpy()).mean() > 0.95
     curved = finish(tasks.curve(trials, study, "loo", random=20))
     assert curved.curves[0].values[0] == 1.0 and curved.curves[0].unit == "retrieval_accuracy"
+    some = finish(tasks.trials_of(model, data, limit=10))
+    kept = finish(tasks.study(some, {"loss_change", "change"}, tmp_path / "s.h5"))
+    assert np.array_equal(open_study(tmp_path / "s.h5").wanted, kept.wanted) and len(kept) == 10
+    assert np.array_equal(kept.given, kept.wanted)  # each is nearest to itself
     with pytest.raises(HgvizError, match="Choose --method loo"):
         finish(tasks.importance(trials, {"gradient"}))
 
