@@ -56,6 +56,7 @@ class Layer:
     has (a sliced checkpoint keeps the old numbers); activations has one name per head;
     window is the number of positions of the finer side that meet in one window of windowed
     resampling, None elsewhere. scores: "dot", or what makes them in place of tokens (Synthesizer).
+    shared: how many heads read the same keys: head h those of key group h // shared.
     """
 
     index: int
@@ -68,6 +69,15 @@ class Layer:
     causal: bool
     window: int | None = None
     scores: str = "dot"
+    shared: int = 1
+
+    @property
+    def groups(self) -> dict[int, tuple[int, ...]]:
+        """The heads of each key group that has any, by its number."""
+        found: dict[int, tuple[int, ...]] = {}
+        for head in self.heads:
+            found[head // self.shared] = (*found.get(head // self.shared, ()), head)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
