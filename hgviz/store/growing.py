@@ -48,6 +48,8 @@ def _told(spec: ModelSpec) -> dict[str, Any]:
     """A spec as the versions before 1.5 tell it too, wherever they could."""
     data = asdict(spec)
     for layer in data["layers"]:
+        if layer["shared"] == 1:
+            del layer["shared"]
         if layer["scores"] == "dot":
             del layer["scores"]
     for level in data["levels"]:

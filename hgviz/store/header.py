@@ -129,6 +129,8 @@ def _check_layer(row: dict[str, Any], levels: int) -> None:
     for key in ("level", "key_level"):
         require(0 <= row[key] < levels, f"{name} is on level {row[key]} of {levels}")
     require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
+    shared = row.get("shared", 1)
+    require(shared >= 1, f"{name} has {shared} heads that share keys")
     heads, activations = row["heads"], row["activations"]
     good = isinstance(heads, list) and all(type(one) is int and one >= 0 for one in heads)
     require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")

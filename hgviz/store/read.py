@@ -58,6 +58,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         for one in spec.levels
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)
+    grouped = any(one.shared > 1 for one in spec.layers)
     made = asdict(capture.made)
     return {
         "kind": "capture",
@@ -68,7 +69,11 @@ def describe(path: str | Path) -> dict[str, Any]:
         "labels": list(spec.labels),
         "levels": levels,
         "layers": [
-            {**_described(layer, one), **({"scores": layer.scores} if synthesised else {})}
+            {
+                **_described(layer, one),
+                **({"key_groups": len(layer.groups)} if grouped else {}),
+                **({"scores": layer.scores} if synthesised else {}),
+            }
             for layer, one in zip(spec.layers, capture.maps, strict=True)
         ],
         "items": max(1, len(capture.items)),
