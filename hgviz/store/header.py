@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
@@ -63,6 +63,15 @@ def read_spec(file: h5py.File) -> ModelSpec:
         return spec_from(data)
     except (KeyError, TypeError) as error:
         raise Refused(f"its spec lacks something ({error})") from None
+
+
+def spec_row(spec: ModelSpec) -> dict[str, Any]:
+    """The table of a spec; where no heads share keys as the versions before 1.6 tell it."""
+    data = asdict(spec)
+    for layer in data["layers"]:
+        if layer["shared"] == 1:
+            del layer["shared"]
+    return data
 
 
 def spec_from(data: dict[str, Any]) -> ModelSpec:
