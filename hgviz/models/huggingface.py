@@ -763,6 +763,12 @@ def read(path: Path) -> Checkpoint:
     alone = _fitting(made, stated, where, weights, held, kept)
     try:
         asks = _asks(made)
+        if kept and not asks:
+            raise HgvizError(
+                f"{shown(where)} says two things",
+                f"it lists heads that are left, and no {kind} is written without some",
+                "Put the config.json beside the weights that came with them",
+            )
         net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")

@@ -41,8 +41,9 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def keys(self) -> list[int]:
         """By head, the place of its group among those that are left."""
-        left = sorted({head // self.shared for head in self.heads})
-        return [left.index(head // self.shared) for head in self.heads]
+        left = dict.fromkeys(head // self.shared for head in self.heads)
+        places = {group: place for place, group in enumerate(left)}
+        return [places[head // self.shared] for head in self.heads]
 
     @property
     def sizes(self) -> tuple[int, int]:

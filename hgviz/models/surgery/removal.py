@@ -77,6 +77,8 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
     gives on the mean, which it then says for ever once it is off."""
     tensors = dict(found.tensors)
     for layer, name, _ in _layers(found.config, frozenset(means)):
+        if not any(head.layer == layer.index for head in means):
+            continue
         weight, bias = tensors[f"{name}{OUT}"], tensors.get(f"{name}{BIAS}")
         if bias is None:
             raise HgvizError(
@@ -84,14 +86,13 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
                 f"layer {layer.index} has no bias behind its heads that could say it",
                 "Choose --compensate lsq, or none",
             )
-        blocks = weight.double().unflatten(1, (len(layer.heads), -1)) if layer.heads else weight
+        blocks = weight.double().unflatten(1, (len(layer.heads), -1))
         more = [
             blocks[:, place] @ means[HeadId(layer.index, head)].double()
             for place, head in enumerate(layer.heads)
             if HeadId(layer.index, head) in means
         ]
-        if more:
-            tensors[f"{name}{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
+        tensors[f"{name}{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
     return _made(found, found.config, tensors)
 
 

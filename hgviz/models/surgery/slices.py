@@ -140,7 +140,8 @@ def _owners(asked: Asked) -> list[dict[str, Tensor]]:
             allow_unused=True,
         ) if sloped else ()  # fmt: skip
         named = dict(zip(names, slopes, strict=False))
-        found.append({name: slope != 0 for name, slope in named.items() if slope is not None})
+        masks = {name: slope != 0 for name, slope in named.items() if slope is not None}
+        found.append({name: mask for name, mask in masks.items() if mask.any()})
     asked.module.requires_grad_(False)
     return found
 
