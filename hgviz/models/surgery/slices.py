@@ -120,41 +120,45 @@ def _drawn(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
-def _owners(asked: Asked) -> list[dict[str, Tensor]]:
-    """By head and then by group of keys: of each parameter, whether its numbers are its own. No
-    more slopes are to be had by the module then."""
+def _owners(asked: Asked) -> list[dict[str, list[Tensor]]]:
+    """By head and then by group of keys: of each parameter that it depends on, by axis, on which
+    places (bool). No more slopes are to be had by the module then."""
     heads, groups = asked.sizes
     names, parameters = zip(*asked.module.named_parameters(), strict=True)
-    sums: list[list[Tensor]] = []
+    units: list[list[Tensor]] = []
     for head in range(heads):
         given = asked.given[0].unflatten(-1, (heads, -1))[..., head, :]
         sinks = [] if asked.sinks is None else [asked.sinks.reshape(-1)[head]]
-        sums.append([asked.q[:, head], given, *sinks])
+        units.append([asked.q[:, head], given, *sinks])
     if groups > 1:  # one group stays as long as there is a head
-        sums += [[asked.k[:, group], asked.v[:, group]] for group in range(groups)]
+        units += [[asked.k[:, group], asked.v[:, group]] for group in range(groups)]
     found = []
-    for parts in sums:
+    for parts in units:
         sloped = [one for one in parts if one.requires_grad]
         slopes: Sequence[Tensor | None] = torch.autograd.grad(
             sloped, parameters, [_drawn(*one.shape) for one in sloped], retain_graph=True,
             allow_unused=True,
         ) if sloped else ()  # fmt: skip
-        named = dict(zip(names, slopes, strict=False))
-        masks = {name: slope != 0 for name, slope in named.items() if slope is not None}
-        found.append({name: mask for name, mask in masks.items() if mask.any()})
+        pairs = zip(names, slopes, strict=False)
+        found.append(
+            {name: _places(slope) for name, slope in pairs if slope is not None and slope.any()}
+        )
     asked.module.requires_grad_(False)
     return found
 
 
-def _rows(masks: Mapping[int, Tensor]) -> tuple[int, dict[int, Tensor]] | None:
-    """Along which axis a parameter goes by heads, and which places are whose (bool); None where it
+def _places(slope: Tensor) -> list[Tensor]:
+    """By axis, at which places there is a slope (bool)."""
+    axes = range(slope.dim())
+    others = [[one for one in axes if one != axis] for axis in axes]
+    return [(slope != 0).any(other) if other else slope != 0 for other in others]
+
+
+def _rows(places: Mapping[int, list[Tensor]]) -> tuple[int, dict[int, Tensor]] | None:
+    """Along which axis a parameter goes by heads, and which places are whose; None where it
     belongs to several at once."""
-    for axis in range(next(iter(masks.values())).dim()):
-        whose = (
-            {unit: mask.movedim(axis, 0).flatten(1).any(1) for unit, mask in masks.items()}
-            if next(iter(masks.values())).dim() > 1
-            else dict(masks)
-        )
+    for axis, _ in enumerate(next(iter(places.values()))):
+        whose = {unit: one[axis] for unit, one in places.items()}
         if int(torch.stack([*whose.values()]).sum(0).max()) <= 1:
             return axis, whose
     return None
@@ -175,13 +179,13 @@ def _slice(
     staying = {*places, *(heads + now.keys[place] for place in places)}
     owners, queries = _owners(asked), heads == 1
     for name, _ in asked.module.named_parameters():
-        masks = {unit: one[name] for unit, one in enumerate(owners) if name in one}
-        rows = _rows(masks) if len(masks) > 1 else None
+        owned = {unit: one[name] for unit, one in enumerate(owners) if name in one}
+        rows = _rows(owned) if len(owned) > 1 else None
         if rows is None:
             continue
         axis, whose = rows
-        gone = [mask for unit, mask in whose.items() if unit not in staying]
-        queries = queries or (min(masks) < heads and masks[min(masks)].dim() > 1)
+        gone = [one for unit, one in whose.items() if unit not in staying]
+        queries = queries or (min(whose) < heads and len(next(iter(owned.values()))) > 1)
         if gone:
             stay = ~torch.stack(gone).any(0)
             _take(network, tensors, f"{layer.name}.{name}", axis, stay)
