@@ -56,6 +56,7 @@ class Layer:
     has (a sliced checkpoint keeps the old numbers); activations has one name per head;
     window is the number of positions of the finer side that meet in one window of windowed
     resampling, None elsewhere. scores: "dot", or what makes them in place of tokens (Synthesizer).
+    shared: how many heads read the same keys: head h those of key group h // shared.
     """
 
     index: int
@@ -68,6 +69,15 @@ class Layer:
     causal: bool
     window: int | None = None
     scores: str = "dot"
+    shared: int = 1
+
+    @property
+    def groups(self) -> dict[int, tuple[int, ...]]:
+        """The heads of each key group that has any, by its number."""
+        found: dict[int, tuple[int, ...]] = {}
+        for head in self.heads:
+            found[head // self.shared] = (*found.get(head // self.shared, ()), head)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +131,29 @@ Off = frozenset[HeadId]
 
 
 def heads_named(text: str, layers: Iterable[Layer]) -> Off:
-    """The heads named by "3.5,4.*"; the empty string names none. Errors: HgvizError for others."""
-    if not (known := {layer.index: layer.heads for layer in layers}) and text.strip():
+    """The heads named by "3.5,4.*,5.g1", of a layer's key group 1 all; the empty string names none.
+
+    Errors: HgvizError for others.
+    """
+    if not (known := {layer.index: layer for layer in layers}) and text.strip():
         raise no_attention()
     chosen: set[HeadId] = set()
     for item in filter(None, (part.strip() for part in text.split(","))):
         layer, dot, head = item.partition(".")
-        if not (dot and layer.isdecimal() and (head == "*" or head.isdecimal())):
+        number = head.removeprefix("g")
+        if not (dot and layer.isdecimal() and (head == "*" or number.isdecimal())):
             raise HgvizError(
                 f"{item!r} does not name a head",
-                "a head is LAYER.HEAD, such as 3.5, or LAYER.* for a whole layer",
+                "a head is LAYER.HEAD, such as 3.5; LAYER.* is a whole layer, LAYER.gGROUP the "
+                "heads of a key group",
                 "Separate several by commas",
             )
-        heads = known.get(int(layer), ())
-        wanted = heads if head == "*" else (int(head),)
-        if int(layer) not in known or not set(wanted) <= set(heads):
+        one = known.get(int(layer))
+        heads = () if one is None else one.heads
+        wanted = heads if head == "*" else (int(number),)
+        if one is not None and number != head:
+            wanted = one.groups.get(int(number), (-1,))
+        if one is None or not set(wanted) <= set(heads):
             there = f"heads {', '.join(map(str, heads))}" if heads else "no heads"
             there = f" and layer {layer} has {there}" if int(layer) in known else ""
             raise HgvizError(

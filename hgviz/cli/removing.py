@@ -43,8 +43,9 @@ def prune(
     form: Annotated[
         Literal["smaller", "zeroed", "onnx"],
         typer.Option(
-            help="smaller: hgviz's own folder without their weights; zeroed: the original files "
-            "and folders with zeros, for any program; onnx: a graph (needs the extra onnx)."
+            help="smaller: hgviz's own folder without their weights, of models of transformers "
+            "their own; zeroed: the original files and folders with zeros, for any program; onnx: "
+            "a graph (needs the extra onnx)."
         ),
     ] = "smaller",
     data: Annotated[
@@ -111,6 +112,8 @@ def told(found: Proof) -> list[str]:
         f"({one.ratio:.2f} times as fast), both in {found.runtime} in float32 on one core."
         for one in found.latency
     ]
+    if found.opens:
+        lines.append(f"{found.opens[0].upper()}{found.opens[1:]}.")
     if found.form == "zeroed":
         lines.append("A pass takes as long as before: zeros are computed like other numbers.")
     if found.left_out:

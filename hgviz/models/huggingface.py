@@ -15,6 +15,7 @@ Shapes: B batch, H heads, G groups of keys, Q queries, K keys, D head width.
 from __future__ import annotations
 
 import contextlib
+import copy
 import difflib
 import os
 import queue
@@ -47,7 +48,7 @@ from hgviz.core import (
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import TransformersConfig
+from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import require_room, room
@@ -55,6 +56,7 @@ from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.readers import (
     BRING,
+    converted,
     line_of,
     located,
     plain,
@@ -78,6 +80,8 @@ SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
+HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
+GROUPS = ("num_key_value_heads", "num_kv_heads")
 BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
 GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
     ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
@@ -241,26 +245,39 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A layer that the short pass met: how many heads it has, of so many queries and keys, for
-    each of so many inputs."""
+    """A layer that the short pass met: how many heads it has, in so many groups of keys, of so many
+    queries and keys, for each of so many inputs."""
 
     batch: int
     heads: int
+    groups: int
     queries: int
     keys: int
     causal: bool
 
 
+# of a layer: its module, q, k, v and sinks -> the context it is to give, None for its own
+Watch = Callable[[int, nn.Module, Tensor, Tensor, Tensor, Tensor | None], Tensor | None]
+
+
 @dataclass(slots=True)
 class Running:
-    """One pass: what is asked of it, and what is told of each layer when it is done."""
+    """One pass: what is asked of it, and what is told of each layer when it is done. kept: what is
+    left of each layer, () of a whole model; watch: who sees what a layer asks with."""
 
     network: Transformers | None = None
     run: Pass = field(default_factory=Pass)
     after: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
+    kept: Sequence[Kept] = ()
+    watch: Watch | None = None
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0
+
+    def off(self, index: int) -> list[int]:
+        """The places of the heads of a layer that are off."""
+        numbers = [one.head for one in self.run.off if one.layer == index]
+        return [self.kept[index].heads.index(one) for one in numbers] if self.kept else numbers
 
 
 _running: ContextVar[Running | None] = ContextVar("running", default=None)
@@ -291,25 +308,61 @@ def attention(
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
     sinks = more.get("sinks") if s_aux is None else s_aux
-    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     running = _running.get() or Running()
     index, running.count = running.count, running.count + 1
+    if running.watch is not None:
+        told = running.watch(index, module, query, key, value, sinks)
+        if told is not None:
+            return told, None
+    computed, kept = query.shape[1], running.kept[index] if index < len(running.kept) else None
+    if kept is not None:
+        query, key, value, position_bias, sinks = _left(
+            kept, query, key, value, position_bias, sinks
+        )
+    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     if running.met is not None:
         batch, heads, queries = call.q.shape[:3]
-        running.met.append(Found(batch, heads, queries, call.k.shape[2], call.rule.causal))
+        groups, keys = call.k.shape[1:3]
+        running.met.append(Found(batch, heads, groups, queries, keys, call.rule.causal))
     if running.network is not None:
         call = replace(call, rule=running.network.ruled(index, call.rule))
     projections = () if running.network is None else running.network.projections
     out = projections[index] if index < len(projections) else None
-    context = _attended(call, index, running.run, out)
+    context = _attended(call, index, running, out)
     if (gates := running.run.gates.get(index)) is not None:
         context = context * gates[:, :, None, None]
     if running.run.record is not None:
         running.run.record.contexts[index] = context
     running.after(index)
+    if context.shape[1] < computed:  # zeros that a layer without heads computes with
+        context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
     found = context.transpose(1, 2).contiguous()
     running.given = found.numel()
     return found, None
+
+
+def _left(
+    kept: Kept, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, sinks: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+    """What the heads that are left of a layer ask with, each with keys of its own where groups have
+    unequally many, and their part of biases that are those of the whole layer.
+
+    Errors: HgvizError where the layer computes other heads.
+    """
+    if (q.shape[1], k.shape[1]) != kept.sizes:
+        words = "{} heads in {} groups of keys"
+        raise HgvizError(
+            f"what config.json says under {ENTRY} does not fit the weights",
+            f"{plain(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
+            f"{words.format(*kept.sizes)} by config.json",
+            "Put the config.json beside them that came with these weights",
+        )
+    count = len(kept.heads)
+    if bias is not None and bias.shape[1] != count:
+        bias = bias[:, list(kept.heads)]
+    if not kept.even or not count:
+        k, v = k[:, kept.keys], v[:, kept.keys]
+    return q[:, :count], k, v, bias, None if sinks is None else sinks[:count]
 
 
 def _call(
@@ -384,9 +437,9 @@ def diagonals(bias: Tensor) -> Tensor | None:
     return line
 
 
-def _attended(call: Call, index: int, run: Pass, out: nn.Linear | None) -> Tensor:
+def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -> Tensor:
     """Context (B, H, Q, D) of a call, heads off, its tap told; out: what it goes through then."""
-    heads, off = call.q.shape[1], [one.head for one in run.off if one.layer == index]
+    heads, off, run = call.q.shape[1], running.off(index), running.run
 
     def told(found: Any) -> None:
         assert run.tap is not None
@@ -456,12 +509,12 @@ class Softmaxes(TorchFunctionMode):
         batch, heads, queries, keys = weights.shape
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
-            running.met.append(Found(batch, heads, queries, keys, causal))
+            # which of them share keys is not seen
+            running.met.append(Found(batch, heads, heads, queries, keys, causal))
         running.given = -weights.shape[1]  # how wide they are is not known here
         if run.tap is not None:
             run.tap(index, Weights(to_numpy(weights[0]), False, causal))
-        off = [one.head for one in run.off if one.layer == index]
-        if off:
+        if off := running.off(index):
             weights = weights.index_fill(1, torch.tensor(off, device=weights.device), 0.0)
         if (gates := run.gates.get(index)) is not None:
             weights = weights * gates[:, :, None, None]
@@ -551,7 +604,7 @@ class Transformers(Network):
         """The layers whose heads go through a product that is known."""
         found = []
         for layer, out in zip(self.config.layers, self.projections, strict=True):
-            if out is not None:
+            if out is not None and layer.heads:
                 found.append(Projected(layer, out, out.in_features // len(layer.heads)))
         return found
 
@@ -580,6 +633,7 @@ class Transformers(Network):
         return (yield from _by_layers(lambda after: self._logits(tokens, told(after))))
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
+        running.kept = self.config.kept
         given: dict[str, Any] = {"use_cache": False, "return_dict": True}
         texts = {"": tokens} if tokens.source is None else {"": tokens.source, "decoder_": tokens}
         for prefix, one in texts.items():
@@ -786,18 +840,28 @@ def read(path: Path) -> Checkpoint:
         )
     held = read_weights(weights, lambda name: name.endswith(BUFFERS))
     require_finite(weights, held)
-    stated = _stated(data, kind, where, weights, held)
-    _require_fit(made, stated, where, weights, held)
     size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
     require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
+    kept = converted(data[ENTRY], Entry, shown(where)).layers if ENTRY in data else ()
+    whole = {key: value for key, value in data.items() if key != ENTRY}
+    stated = _stated(whole, kind, where, weights, held)
+    alone = _fitting(made, stated, where, weights, held, kept)
     try:
         asks = _asks(made)
-        net, missing = _loaded(made, stated, held, torch.float32, asks)
+        if kept and not asks:
+            raise HgvizError(
+                f"{shown(where)} says two things",
+                f"it lists heads that are left, and no {kind} is written without some",
+                "Put the config.json beside the weights that came with them",
+            )
+        net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
-        network = Transformers(net, replace(_config(net, kind, made.__name__, data), asks=asks))
+        told = _config(net, kind, made.__name__, data)
+        network = Transformers(net, replace(told, asks=asks, kept=kept, alone=alone))
         config = network.config = _layers(network, held)
-        _require_same(network)
+        if not alone:
+            _require_same(network)
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
@@ -823,8 +887,8 @@ def build(
     else:
         made = getattr(library(), config.made)
         with quiet():
-            stated = made.config_class.from_dict(dict(config.data))
-        net, _ = _loaded(made, stated, tensors, dtype, config.asks)
+            stated = made.config_class.from_dict(config.stated)
+        net, _ = _loaded(made, stated, tensors, dtype, config.asks, config.kept)
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
         return network.to(device)
@@ -837,9 +901,15 @@ def _asks(made: Any) -> bool:
 
 
 def _loaded(
-    made: Any, stated: Any, tensors: Mapping[str, Tensor], dtype: torch.dtype, asks: bool
+    made: Any,
+    stated: Any,
+    tensors: Mapping[str, Tensor],
+    dtype: torch.dtype,
+    asks: bool,
+    kept: Sequence[Kept] = (),
 ) -> tuple[Any, list[str]]:
-    """A model with these tensors, and the names of those it lacks."""
+    """A model with these tensors, and the names of those it lacks. kept: what is left of its layers
+    where tensors are smaller than its class has them."""
     with (
         quiet(),
         room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
@@ -847,8 +917,34 @@ def _loaded(
         net, told = made.from_pretrained(
             None, config=stated, state_dict=dict(tensors), dtype=dtype,
             attn_implementation=NAME if asks else "eager", output_loading_info=True,
+            ignore_mismatched_sizes=bool(kept),
         )  # fmt: skip
+        if smaller := [name for name, *_ in told["mismatched_keys"]]:
+            for name in smaller:
+                _put(net, name, tensors[same(net, name, tensors)].to(dtype))
+            for one in kept:
+                _count(net.get_submodule(one.name), one)
     return net.eval().requires_grad_(False), sorted(told["missing_keys"])
+
+
+def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
+    """Another parameter in place of one of another size."""
+    parent, _, own = name.rpartition(".")
+    module = net.get_submodule(parent)
+    setattr(module, own, nn.Parameter(tensor, requires_grad=False))
+    if isinstance(module, nn.Linear):
+        module.out_features, module.in_features = module.weight.shape
+
+
+def _count(module: Any, kept: Kept) -> None:
+    """Tell a module how many heads it has, where it computes with that."""
+    if hasattr(module, "config"):
+        module.config = copy.copy(module.config)
+    for names, count in zip((HEADS, GROUPS), kept.sizes, strict=True):
+        for holder in (module, getattr(module, "config", None)):
+            for name in names:
+                if isinstance(getattr(holder, name, None), int):
+                    setattr(holder, name, count)
 
 
 def _stated(
@@ -878,22 +974,82 @@ def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             yield key, value
 
 
-def _require_fit(
-    made: Any, stated: Any, where: Path, weights: Path, held: Mapping[str, Tensor]
-) -> None:
-    """Errors: HgvizError for tensors of another size than the model's, of which none is made."""
+def _fitting(
+    made: Any,
+    stated: Any,
+    where: Path,
+    weights: Path,
+    held: Mapping[str, Tensor],
+    kept: Sequence[Kept],
+) -> str:
+    """Why the class does not fit a model without some heads, "" where it does.
+
+    Errors: HgvizError for tensors of another size than the model's, of which none is made.
+    """
     try:
-        with quiet(), torch.device("meta"):
-            wanted = {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
+        wanted = _shapes(made, stated)
     except Exception as error:
         raise _unbuilt(where, error) from None
+    narrow = False
     for name, tensor in held.items():
-        shape = wanted.get(name)
+        shape = wanted.get(same(made, name, wanted))
         if shape is not None and shape != tuple(tensor.shape):
+            if kept and _narrower(tensor.shape, shape):
+                narrow = True
+                continue
             sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
             raise _unfit(
                 where, weights, f"{plain(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
             )
+    return why_alone(kept) if narrow else ""
+
+
+def _shapes(made: Any, stated: Any) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a class; none is made."""
+    with quiet(), torch.device("meta"):
+        return {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
+
+
+def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether one shape is another that has fewer along one axis."""
+    if len(found) != len(whole):
+        return False
+    return [a < b for a, b in zip(found, whole, strict=True) if a != b] == [True]
+
+
+def why_alone(kept: Sequence[Kept]) -> str:
+    """Why no class of transformers has what is left of these layers."""
+    if len({one.sizes for one in kept}) > 1:
+        return "layers keep different numbers of heads"
+    if not all(one.even for one in kept):
+        return "groups of keys keep different numbers of heads"
+    return "its class has no such number of heads of this width"
+
+
+def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
+    """The config.json by which its class itself has these tensors, of layers that keep equally many
+    heads; None where there is none."""
+    if len(sizes := {one.sizes for one in config.kept}) > 1 or not all(
+        one.even for one in config.kept
+    ):
+        return None
+    (heads, groups), data = next(iter(sizes)), config.stated
+    made = getattr(library(), config.made)
+    try:
+        with quiet():
+            before = made.config_class.from_dict(data)
+        width = getattr(before, "head_dim", None) or config.d_head
+        wanted = {"num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width}
+        for name, value in wanted.items():
+            own = made.config_class.attribute_map.get(name, name)
+            if own == name == "head_dim" or hasattr(before, own):
+                data[own] = value
+        with quiet():
+            shapes = _shapes(made, made.config_class.from_dict(data))
+    except Exception:  # transformers raises whatever its parts do
+        return None
+    named = ((shapes.get(same(made, name, shapes)), one) for name, one in tensors.items())
+    return data if all(shape in (None, tuple(one.shape)) for shape, one in named) else None
 
 
 @contextlib.contextmanager
@@ -1029,10 +1185,18 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     finally:
         for hook in hooks:
             hook.remove()
-    outputs = _proved(network, given, running.met or [], outputs)
+    met, kept = running.met or [], config.kept
+    if kept and [one.name for one in kept] != [path[index] for index, _ in enumerate(met)]:
+        raise HgvizError(
+            f"what config.json says under {ENTRY} is of another model",
+            f"it names {_listed([one.name for one in kept])}, and its layers are "
+            + _listed([path[index] for index, _ in enumerate(met)] or ["none"]),
+            "Put the config.json beside the weights that came with them",
+        )
+    outputs = _proved(network, given, met, outputs)
     found = []
-    source = running.met[0].queries if running.met else SOURCE
-    for index, one in enumerate(running.met or ()):
+    source = met[0].queries if met else SOURCE
+    for index, one in enumerate(met):
         role: Role = "self"
         if both and one.queries == TARGET and one.keys == source:
             role = "cross"
@@ -1040,11 +1204,14 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
             raise _unseen(config.family, f"{path[index]} weighs other keys than those of its text")
         elif one.batch > 1:
             raise _unseen(config.family, f"{path[index]} attends within parts of what it reads")
-        level, heads = int(both and one.queries == TARGET), tuple(range(one.heads))
+        level = int(both and one.queries == TARGET)
+        heads = kept[index].heads if kept else tuple(range(one.heads))
+        shared = kept[index].shared if kept else one.heads // max(1, one.groups)
         found.append(
             Layer(
                 index, path[index] or f"layer.{index}", role, level,
                 0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
+                shared=shared,
             )
         )  # fmt: skip
     if not found:
@@ -1063,6 +1230,8 @@ def _proved(
     """Of the products that seemed to come after heads, those that are given zeros where the first
     head of their layer is off."""
     zeros: dict[int, bool] = {}
+    kept = network.config.kept
+    outputs = {index: name for index, name in outputs.items() if met[index].heads}
 
     def looked(index: int, module: nn.Module, given: tuple[Any, ...]) -> None:
         width = given[0].shape[-1] // met[index].heads
@@ -1072,7 +1241,7 @@ def _proved(
         network.net.get_submodule(name).register_forward_pre_hook(partial(looked, index))
         for index, name in outputs.items()
     ]
-    off = frozenset(HeadId(index, 0) for index in outputs)
+    off = frozenset(HeadId(at, kept[at].heads[0] if kept else 0) for at in outputs)
     try:
         with torch.inference_mode():
             network._logits(given, Running(run=Pass(off)))
@@ -1115,7 +1284,7 @@ def _filed(net: nn.Module, product: str, held: Mapping[str, Tensor]) -> str:
     if not product:
         return ""
     name, weight = f"{product}.weight", cast(Tensor, net.get_submodule(product).weight)
-    if found := _same(net, name, held):
+    if found := same(net, name, held):
         return found
     # transformers gives tensors of older files other names
     alike = [key for key, one in held.items() if one.shape == weight.shape
@@ -1123,7 +1292,7 @@ def _filed(net: nn.Module, product: str, held: Mapping[str, Tensor]) -> str:
     return alike[0] if len(alike) == 1 else ""
 
 
-def _same(net: nn.Module, tensor: str, known: Collection[str]) -> str:
+def same(net: Any, tensor: str, known: Collection[str]) -> str:
     """What a tensor is called among others: with or without the name of the bare model before it;
     "" where it is not there. So files and modules name one and the same."""
     prefix = f"{getattr(net, 'base_model_prefix', '')}."

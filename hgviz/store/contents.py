@@ -16,6 +16,7 @@ from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import checksum
 from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
+from hgviz.store.header import spec_row
 
 TILE_CHUNK = 256
 
@@ -29,7 +30,7 @@ def mark(file: h5py.File) -> None:
 def write_root(file: h5py.File, spec: ModelSpec, off: Off, made: Provenance) -> None:
     """What a file says of the model, whatever it read."""
     mark(file)
-    store_json(file, "spec", asdict(spec))
+    store_json(file, "spec", spec_row(spec))
     store_json(file, "off", sorted(off))
     store_json(file, "made", asdict(made))
 

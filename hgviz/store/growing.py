@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hgviz.core import HgvizError, ModelSpec, Off, Provenance
 from hgviz.store import schema
 from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text
 from hgviz.store.guard import open_file, reading
-from hgviz.store.header import read_made
+from hgviz.store.header import read_made, spec_row
 from hgviz.store.interrupted import left_beside, read_manifest
 
 OLDEST = (1, 2)  # the oldest version whose parts can be put into a file of this one
@@ -46,7 +45,7 @@ def identity_of(spec: ModelSpec, off: Off, made: Provenance, **of: Any) -> Ident
 
 def _told(spec: ModelSpec) -> dict[str, Any]:
     """A spec as the versions before 1.5 tell it too, wherever they could."""
-    data = asdict(spec)
+    data = spec_row(spec)
     for layer in data["layers"]:
         if layer["scores"] == "dot":
             del layer["scores"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
@@ -66,6 +66,15 @@ def read_spec(file: h5py.File) -> ModelSpec:
         return spec_from(data)
     except (KeyError, TypeError) as error:
         raise Refused(f"its spec lacks something ({error})") from None
+
+
+def spec_row(spec: ModelSpec) -> dict[str, Any]:
+    """The table of a spec; where no heads share keys as the versions before 1.6 tell it."""
+    data = asdict(spec)
+    for layer in data["layers"]:
+        if layer["shared"] == 1:
+            del layer["shared"]
+    return data
 
 
 def spec_from(data: dict[str, Any]) -> ModelSpec:
@@ -134,6 +143,8 @@ def _check_layer(row: dict[str, Any], levels: int) -> None:
     for key in ("level", "key_level"):
         require(0 <= row[key] < levels, f"{name} is on level {row[key]} of {levels}")
     require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
+    shared = row.get("shared", 1)
+    require(shared >= 1, f"{name} has {shared} heads that share keys")
     heads, activations = row["heads"], row["activations"]
     good = isinstance(heads, list) and all(type(one) is int and one >= 0 for one in heads)
     require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")

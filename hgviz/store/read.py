@@ -60,6 +60,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         for one in spec.levels
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)
+    grouped = any(one.shared > 1 for one in spec.layers)
     made = asdict(capture.made)
     narrowed = [_narrowed(one) for one in capture.maps]
     known = dict.fromkeys(name for one in narrowed for name in one)
@@ -74,6 +75,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "layers": [
             {
                 **_described(layer, one),
+                **({"key_groups": len(layer.groups)} if grouped else {}),
                 **({"scores": layer.scores} if synthesised else {}),
                 **{name: limits.get(name) for name in known},
             }

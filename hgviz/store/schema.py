@@ -6,7 +6,8 @@ datasets, short strings attributes of fixed length. Integers and floats are litt
 refuses a higher major version and ignores names it does not know.
 
     /                 attributes: format "hgviz-capture", format_version (major, minor), complete 1
-    /spec             JSON: family, name, levels, layers, width, vocabulary, digest, ...
+    /spec             JSON: family, name, levels, layers, width, vocabulary, digest, ... Of a layer
+                      since 1.6 shared, where heads share keys: head h has those of h // shared
     /off              JSON: [[layer, head], ...] switched off while capturing
     /made             JSON: producer, created, device, dtype, seed, versions, checkpoint, masking,
                       generated (what the model itself wrote of the text, and how; "" for nothing)

@@ -75,7 +75,7 @@ from hgviz.store.guard import (
     subgroup,
     text,
 )
-from hgviz.store.header import plain, read_made, read_off, read_spec, require
+from hgviz.store.header import plain, read_made, read_off, read_spec, require, spec_row
 from hgviz.store.schema import Row
 from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
 
@@ -130,7 +130,7 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
     require_free(path, force)
     with writing(path), whole_hdf5(path) as file:
         store_attributes(file.id, {"format": FORMAT, "format_version": VERSION})
-        store_json(file, "spec", asdict(study.spec))
+        store_json(file, "spec", spec_row(study.spec))
         store_json(file, "about", _about(study))
         store_json(file, "off", sorted(study.off))
         store_json(file, "made", asdict(study.made))

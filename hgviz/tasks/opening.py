@@ -149,10 +149,12 @@ def _of_spec(spec: ModelSpec) -> dict[str, Any]:
         for one in spec.levels
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)
+    grouped = any(one.shared > 1 for one in spec.layers)
     layers = [
         {
             "index": one.index, "name": one.name, "role": one.role, "level": one.level,
-            "key_level": one.key_level, "heads": len(one.heads), "queries": None, "keys": None,
+            "key_level": one.key_level, "heads": len(one.heads),
+            **({"key_groups": len(one.groups)} if grouped else {}), "queries": None, "keys": None,
             "activations": list(one.activations),
             **({"scores": one.scores} if synthesised else {}),
         }
@@ -235,7 +237,7 @@ def prompt_from(
 
 
 def heads_from(text: str, spec: ModelSpec) -> Off:
-    """The heads named by "3.5,4.*"; the empty string names none.
+    """The heads named by "3.5,4.*,5.g1"; the empty string names none.
 
     Raises HgvizError for a name that is no head of this model.
     """

@@ -43,10 +43,11 @@ def prune(
 ) -> Task[Proof]:
     """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
 
-    off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder; "zeroed",
-    all files as they are but for zeros in W_O; "onnx". compensate: see models.compensation; it and
-    the proof look at data, or at texts of the sample where none is given. Nothing is left behind
-    where the export fails its proof. Errors: HgvizError.
+    off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder, of models of
+    transformers their own; "zeroed", all files as they are but for zeros in W_O; "onnx".
+    compensate: see models.compensation; it and the proof look at data, or at texts of the sample
+    where none is given. Nothing is left behind where the export fails its proof. Errors:
+    HgvizError.
     """
     yield Step(0, 1, "loading torch")
     from hgviz.models import open_model
@@ -244,7 +245,9 @@ def _proved(
     proof.require_close(agreed, proof.limit(form, largest))
     left = found if form == "zeroed" else removal.smaller(found, off)
     sizes, times = yield from _timed(found, left, model, form, weights, after, texts[0])
-    left_out = rewriting.beside(found, weights.parent)[1] if form == "zeroed" else ()
+    opens = export.opens(left) if form == "smaller" else ""
+    same = opens or form == "zeroed"  # the original's own files
+    left_out = rewriting.beside(found, weights.parent)[1] if same else ()
     spec = model.spec
     gone = [one.index for one in spec.layers
             if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip
@@ -253,7 +256,7 @@ def _proved(
         texts=sum(map(proof.count, texts)),
         parameters=(export.parameters(found), export.parameters(left)),
         size=sizes, latency=times, read=read, source=read.source, empty=tuple(gone),
-        left_out=tuple(map(str, left_out)), **about,
+        opens=opens, left_out=tuple(map(str, left_out)), **about,
     )  # fmt: skip
     yield Step(1, 1, "keeping it")  # stopped here, it is not: the folder has no name yet
     return made

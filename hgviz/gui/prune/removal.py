@@ -378,6 +378,8 @@ def remarks(proof: Proof) -> list[str]:
     else:
         said = "Times are medians of one pass on one core, of both in {runtime} in float32."
         found = [tr(said, runtime=proof.runtime)]
+    if proof.opens:
+        found.append(tr(f"{proof.opens[0].upper()}{proof.opens[1:]}."))
     if proof.form == "onnx":
         found.append(tr("Bytes are of both as graphs in float32."))
     if proof.left_out:

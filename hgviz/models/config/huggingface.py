@@ -4,10 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec
 from hgviz.models.config.shared import own_spans, spread
+
+ENTRY = "hgviz"  # in a config.json: what is left of a model that is written without some heads
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
+Some = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+
+
+class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The heads that a layer has left, of so many in so many groups of keys; name: the module that
+    attends. A group stays as long as one of its heads does. Where none is left, zeros of the first
+    stay, since no modelling code computes without any."""
+
+    name: str
+    heads: tuple[Number, ...]
+    of: Some
+    groups: Some
+
+    def __post_init__(self) -> None:
+        """Errors: ValueError for numbers that no such layer has."""
+        if self.of % self.groups:
+            raise ValueError(f"{self.of} heads do not share {self.groups} groups of keys")
+        if list(self.heads) != sorted({*self.heads} & {*range(self.of)}):
+            raise ValueError(f"its heads are not numbers of {self.of}, each once and in order")
+
+    @property
+    def shared(self) -> int:
+        """How many heads of the whole layer read the same keys."""
+        return self.of // self.groups
+
+    @property
+    def keys(self) -> list[int]:
+        """By head, the place of its group among those that are left."""
+        left = dict.fromkeys(head // self.shared for head in self.heads)
+        places = {group: place for place, group in enumerate(left)}
+        return [places[head // self.shared] for head in self.heads]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many heads and groups its module computes."""
+        return max(1, len(self.heads)), max(1, len({*self.keys}))
+
+    @property
+    def even(self) -> bool:
+        """Whether all its groups have equally many heads."""
+        heads, groups = self.sizes
+        return self.keys == [place * groups // heads for place in range(len(self.heads))]
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What config.json says of a model without some heads: what is left of each layer."""
+
+    layers: tuple[Kept, ...]
 
 
 @dataclass(frozen=True)
@@ -16,8 +69,10 @@ class TransformersConfig:
 
     asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
     own: its layers as they attend by themselves; products: by layer, the module that what heads
-    give goes through, outputs: its weights in the file, "" where none was seen. box: the model that
-    the layers were found in, with the tensors it has, until somebody takes it.
+    give goes through, outputs: its weights in the file, "" where none was seen. kept: what is left
+    of each layer, () of a whole model; alone: why no other program opens one that is not whole, ""
+    where transformers does. box: the model that the layers were found in, with the tensors it has,
+    until somebody takes it.
     """
 
     family: str
@@ -35,6 +90,8 @@ class TransformersConfig:
     own: tuple[Layer, ...] = ()
     products: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    alone: str = ""
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
@@ -57,7 +114,13 @@ class TransformersConfig:
     def d_head(self) -> int:
         """The width of a head."""
         stated = self.data.get("head_dim")
-        return stated if isinstance(stated, int) and stated > 0 else self.width // self.n_heads
+        whole = max((one.of for one in self.kept), default=self.n_heads)
+        return stated if isinstance(stated, int) and stated > 0 else self.width // whole
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What transformers reads of its config.json."""
+        return {key: value for key, value in self.data.items() if key != ENTRY}
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -68,8 +131,9 @@ class TransformersConfig:
     def keys(self) -> dict[str, Any]:
         """What tells it from other models besides its tensors."""
         changed = {"activations": self.activations, "norms": dict(self.norms), "top_k": self.top_k}
-        plain = self.activations == ("softmax",)
-        return dict(self.data) if plain else {**self.data, "hgviz": changed}
+        if self.activations == ("softmax",):
+            return dict(self.data)
+        return {**self.data, ENTRY: {**self.data.get(ENTRY, {}), **changed}}
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
         """Every position stands for itself, in its own text."""

@@ -173,7 +173,7 @@ def outline(config: Config) -> Network:
         raise HgvizError(
             f"this is not done with {config.family} so far",
             "it asks for modules of hgviz's own, and this model runs through transformers",
-            "Look at it, score it, switch heads off, and prune it with --form zeroed",
+            "Look at it, score it, switch heads off, and prune it with --form smaller or zeroed",
         )
     with torch.device("meta"), _Undrawn():
         return build(config)

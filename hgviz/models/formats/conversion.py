@@ -46,7 +46,7 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
         raise HgvizError(
             f"{found.config.family} is a model of transformers, and stays one",
             "hgviz's own folder has no such layers",
-            "Open it as it is; hgviz prune --form zeroed writes it with heads off",
+            "Open it as it is; hgviz prune writes it without some heads",
         )
     with path_errors(out, "could not be written"):
         if out.exists() and out.samefile(found.folder):

@@ -11,15 +11,17 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.models.config import TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.files import read_tensors
-from hgviz.models.formats.readers import INDEX, SUFFIXES, path_errors, shown
-from hgviz.models.formats.shards import places_of
+from hgviz.models.formats.readers import CONFIG, INDEX, SUFFIXES, path_errors, shown
+from hgviz.models.formats.shards import places_of, read_weights
 
 # what may hold weights, and what several programs name their graphs and states
 WEIGHTY = (
@@ -51,6 +53,8 @@ def write(found: Checkpoint, out: Path) -> Path:
             shutil.copyfile(found.folder / one, out / one)
         for file, names in files.items():
             _rewrite(found.folder / file, out / file, found, names)
+        if isinstance(found.config, TransformersConfig):
+            _restate(out, found.config.data)
     return out / weights.name
 
 
@@ -117,6 +121,22 @@ def _files(found: Checkpoint) -> dict[str, list[str]]:
     return files
 
 
+def _restate(out: Path, data: Mapping[str, Any]) -> None:
+    """Let config.json say this, and an index how many bytes its files hold."""
+    config = out / CONFIG
+    if json.loads(config.read_bytes()) == data:
+        return
+    config.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    for index in out.glob(f"*{INDEX}"):
+        told, held = json.loads(index.read_bytes()), read_weights(index)
+        sizes = {
+            "total_size": sum(one.nbytes for one in held.values()),
+            "total_parameters": sum(one.numel() for one in held.values()),
+        }
+        told["metadata"] |= {key: sizes[key] for key in sizes if key in told["metadata"]}
+        index.write_text(json.dumps(told, indent=2) + "\n", "utf-8")
+
+
 def _rewrite(path: Path, out: Path, found: Checkpoint, names: list[str]) -> None:
     wanted = {found.sources[name].name for name in names}
     held = read_tensors(path, lambda name: name not in wanted)
@@ -126,6 +146,11 @@ def _rewrite(path: Path, out: Path, found: Checkpoint, names: list[str]) -> None
         if not torch.equal(source.take(held[source.name]), found.tensors[name]):
             whole = changed.get(source.name, held[source.name])
             changed[source.name] = source.put(whole, found.tensors[name])
+    if path.suffix == ".safetensors" and any(
+        one.shape != held[name].shape for name, one in changed.items()
+    ):
+        _narrow(path, out, changed)
+        return
     shutil.copyfile(path, out)
     if path.suffix == ".safetensors":
         _patch(out, changed)
@@ -133,6 +158,17 @@ def _rewrite(path: Path, out: Path, found: Checkpoint, names: list[str]) -> None
         whole = torch.load(out, map_location="cpu", weights_only=True)
         whole.update(changed)
         torch.save(whole, out)
+
+
+def _narrow(path: Path, out: Path, changed: Mapping[str, Tensor]) -> None:
+    """Tensors of another size in place of some."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(path, "pt") as file:
+        told = file.metadata()
+        whole = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file({**whole, **changed}, out, told)
 
 
 def _patch(path: Path, changed: Mapping[str, Tensor]) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hgviz.core import HeadId, Layer, ModelSpec, Off
+from hgviz.core import HeadId, HgvizError, Layer, ModelSpec, Off
 from hgviz.models.blocks import Attention, Known, Network, Pass, Tokens, finish_steps
 
 Compensation = Literal["none", "mean", "lsq"]
@@ -58,6 +58,12 @@ def gates(
     """
     parts = [one for one in module.modules() if isinstance(one, Attention)]
     attentions = {one.layer.index: one for one in parts}
+    if not parts:
+        raise HgvizError(
+            "gates are not fitted to this model",
+            f"{spec.family} runs through transformers",
+            "Choose --compensate mean, or none",
+        )
     found: dict[HeadId, float] = {}
     for layer in spec.layers:
         kept = [head for head in layer.heads if HeadId(layer.index, head) not in off]

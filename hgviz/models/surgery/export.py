@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from hgviz.core import HgvizError, Off
+from hgviz.models.config import TransformersConfig
 from hgviz.models.formats import conversion, readers, rewriting
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
@@ -23,9 +25,12 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
     """Write a checkpoint without these heads into a folder; gives the file of its weights.
 
-    smaller: hgviz's own folder. zeroed: the files it was read from, zeros in W_O. onnx: a graph
-    for texts of any length. Errors: HgvizError where the folder or the graph cannot be made.
+    smaller: hgviz's own folder, of models of transformers their own, narrower. zeroed: the files it
+    was read from, zeros in W_O. onnx: a graph for texts of any length. Errors: HgvizError where the
+    folder or the graph cannot be made.
     """
+    if form == "smaller" and isinstance(found.config, TransformersConfig):
+        return rewriting.write(smaller(found, off), out)
     if form == "smaller":
         conversion.write(smaller(found, off), out)
         return out / WEIGHTS
@@ -46,7 +51,8 @@ def in_memory(model: Model, off: Off) -> Runner:
 
     Errors: HgvizError where it cannot be made smaller, or there is no memory for it.
     """
-    tensors = dict(model.module.state_dict())
+    module: Any = getattr(model.module, "net", model.module)
+    tensors = {name: one.cpu() for name, one in module.state_dict().items()}
     found = Checkpoint(model.config, tensors, model.spec.digest, Path())
     return masked(smaller(found, off), frozenset(), "float32")
 
@@ -59,6 +65,14 @@ def opened(path: Path, form: Form, dtype: str) -> Runner:
         return graph.opened(path)
     found = readers.read(path)
     return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]))
+
+
+def opens(left: Checkpoint) -> str:
+    """What opens a model of transformers without some heads, and why nothing else; else ""."""
+    if not isinstance(left.config, TransformersConfig) or not left.config.kept:
+        return ""
+    alone = left.config.alone
+    return f"opens in hgviz alone: {alone}" if alone else "opens in transformers"
 
 
 def parameters(found: Checkpoint) -> int:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from hgviz.core import HgvizError
 from hgviz.models import ONNX
 from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Network, Tokens, finish_steps
+from hgviz.models.config import TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.conversion import tokenizer_json
 from hgviz.models.formats.readers import line_of
@@ -56,6 +57,8 @@ def write(found: Checkpoint, out: Path) -> Path:
     Errors: HgvizError where packages are missing, or where the model is no such graph.
     """
     require_packages()
+    if isinstance(found.config, TransformersConfig):
+        raise _no_graph("it runs through transformers")
     if getattr(found.config, "two_texts", False):
         raise _no_graph("it reads two texts, and the graph has one")
     if found.config.family == "funnel":

@@ -73,7 +73,8 @@ class Proof:
     and latency are before and after; before is the whole model, nothing off. Both sides have one
     form: latency is of passes in `runtime` in float32, none of zeroed weights, which take as long
     as others; size is bytes of tensors in the checkpoint's precision, or of two graphs in float32.
-    empty: the layers that have no head any more. left_out: files that are not in a copy, since they
+    empty: the layers that have no head any more. opens: of a smaller model of transformers, what
+    opens it, and why nothing else does. left_out: files that are not in a copy, since they
     may hold the weights of the whole model.
     """
 
@@ -92,6 +93,7 @@ class Proof:
     latency: tuple[Latency, ...]
     read: Read
     empty: tuple[int, ...] = ()
+    opens: str = ""
     left_out: tuple[str, ...] = ()
     rough: float | None = None
 
@@ -124,6 +126,7 @@ class Proof:
             ],
             "runtime": self.runtime, "timed": "float32", "threads": 1,
             "empty_layers": list(self.empty), "left_out": list(self.left_out),
+            **({"opens": self.opens} if self.opens else {}),
         }  # fmt: skip
 
 

@@ -25,16 +25,16 @@ OUT, BIAS = "weight", "bias"
 def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     """The checkpoint without these heads: fewer numbers, in hgviz's own form.
 
-    The heads that stay keep their numbers, and so do layers, even those without heads. Biases of
-    relative attention that all layers share stay whole. Errors: HgvizError for unknown heads, and
-    for models of transformers.
+    Models of transformers stay in their own. The heads that stay keep their numbers, and so do
+    layers, even those without heads. Biases of relative attention that all layers share stay whole.
+    Errors: HgvizError for unknown heads, and for models of transformers whose weights do not go by
+    heads.
     """
     if isinstance(found.config, TransformersConfig):
-        raise HgvizError(
-            f"{found.config.family} is not written without heads so far",
-            "its class in transformers has the same number of heads in every layer",
-            "Choose --form zeroed",
-        )
+        from hgviz.models.surgery import slices
+
+        layers = [one for one, *_ in _layers(found.config, off)]
+        return _made(found, *slices.smaller(found.config, found.tensors, layers, off))
     tensors, kept = dict(found.tensors), []
     for layer, name, of_all in _layers(found.config, off):
         places = [i for i, head in enumerate(layer.heads) if HeadId(layer.index, head) not in off]
@@ -77,6 +77,8 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
     gives on the mean, which it then says for ever once it is off."""
     tensors = dict(found.tensors)
     for layer, name, _ in _layers(found.config, frozenset(means)):
+        if not any(head.layer == layer.index for head in means):
+            continue
         weight, bias = tensors[f"{name}{OUT}"], tensors.get(f"{name}{BIAS}")
         if bias is None:
             raise HgvizError(
@@ -84,14 +86,13 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
                 f"layer {layer.index} has no bias behind its heads that could say it",
                 "Choose --compensate lsq, or none",
             )
-        blocks = weight.double().unflatten(1, (len(layer.heads), -1)) if layer.heads else weight
+        blocks = weight.double().unflatten(1, (len(layer.heads), -1))
         more = [
             blocks[:, place] @ means[HeadId(layer.index, head)].double()
             for place, head in enumerate(layer.heads)
             if HeadId(layer.index, head) in means
         ]
-        if more:
-            tensors[f"{name}{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
+        tensors[f"{name}{BIAS}"] = (bias.double() + sum(more)).to(bias.dtype)
     return _made(found, found.config, tensors)
 
 

@@ -1,0 +1,212 @@
+"""Models of transformers without some heads, in their own format: narrower weights.
+
+Which rows of which weight a head is made of is not told by names but by slopes: where what a head
+asks with does not change with a row, that row is not the head's (its slope is exactly zero,
+whatever the numbers are). So fused projections, biases, gates and norms by head are found alike.
+Shapes: B batch, H heads, G groups of keys, Q queries, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from hgviz.core import HeadId, HgvizError, Layer, Off
+from hgviz.models.blocks import Tokens
+from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
+from hgviz.models.huggingface import Running, Transformers, build, restated, same, why_alone
+
+TOKENS = 5  # of the texts that slopes are of
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a layer asks with, and the module that does: q (B, H, Q, D), k and v (B, G, K, D), sinks
+    (H,), and what then goes on to the product behind its heads, given (B, Q, H * D)."""
+
+    module: nn.Module
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    sinks: Tensor | None
+    given: list[Tensor] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many heads and groups of keys."""
+        return self.q.shape[1], self.k.shape[1]
+
+
+class _Enough(Exception):
+    """A pass has shown what it was for."""
+
+
+def smaller(
+    config: TransformersConfig, tensors: Mapping[str, Tensor], layers: Sequence[Layer], off: Off
+) -> tuple[TransformersConfig, dict[str, Tensor]]:
+    """The configuration and tensors without these heads.
+
+    Errors: HgvizError where weights of these heads are not theirs alone.
+    """
+    if not off:
+        return config, dict(tensors)
+    if not config.asks:
+        _refuse(config, "its class has attention code of its own")
+    network = build(config, tensors, "cpu", torch.float32)
+    changed, kept = dict(tensors), []
+    for layer in layers:
+        now = config.kept[layer.index] if config.kept else _whole(layer)
+        heads = tuple(head for head in layer.heads if HeadId(layer.index, head) not in off)
+        kept.append(Kept(now.name, heads, now.of, now.groups))
+        if heads != layer.heads:
+            _slice(network, changed, layer, now, heads)
+    made = replace(config, kept=tuple(kept), box=[])
+    data = restated(made, changed)
+    alone = "" if data is not None else why_alone(kept)
+    entry = {ENTRY: msgspec.to_builtins(Entry(tuple(kept)))}
+    return replace(made, data={**(data or config.stated), **entry}, alone=alone), changed
+
+
+def _whole(layer: Layer) -> Kept:
+    heads = len(layer.heads)
+    return Kept(layer.name, layer.heads, heads, heads // layer.shared)
+
+
+# --- which rows are whose -------------------------------------------------------------------------
+
+
+def _asked(network: Transformers, layer: Layer) -> Asked:
+    """What a layer asks with on a few tokens, with slopes by the parameters of its module alone."""
+    found: list[Asked] = []
+
+    def watch(index: int, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, sinks: Any) -> Any:
+        if index != layer.index:
+            return None
+        found.append(Asked(module, q, k, v, sinks))
+        batch, heads, queries, _ = q.shape
+        return _drawn(batch, queries, heads, v.shape[-1])
+
+    def before(module: nn.Module, given: tuple[Any, ...]) -> None:
+        if found:
+            found[0].given.append(given[0])
+            raise _Enough
+
+    out = network.projections[layer.index]
+    assert out is not None
+    ids = torch.arange(TOKENS)[None] % network.config.vocab_size
+    text = Tokens(ids)
+    if network.config.form == "encoder-decoder":
+        text = Tokens(ids, source=text)
+    module = network.net.get_submodule(layer.name).requires_grad_(True)
+    hook = out.register_forward_pre_hook(before)
+    try:
+        with torch.enable_grad():
+            network._logits(text, Running(network, watch=watch))
+    except _Enough:
+        pass
+    finally:
+        hook.remove()
+    if not found or found[0].module is not module or not found[0].given:
+        _refuse(network.config, f"hgviz did not see what the heads of {layer.name} are made of")
+    return found[0]
+
+
+def _drawn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def _owners(asked: Asked) -> list[dict[str, list[Tensor]]]:
+    """By head and then by group of keys: of each parameter that it depends on, by axis, on which
+    places (bool). No more slopes are to be had by the module then."""
+    heads, groups = asked.sizes
+    names, parameters = zip(*asked.module.named_parameters(), strict=True)
+    units: list[list[Tensor]] = []
+    for head in range(heads):
+        given = asked.given[0].unflatten(-1, (heads, -1))[..., head, :]
+        sinks = [] if asked.sinks is None else [asked.sinks.reshape(-1)[head]]
+        units.append([asked.q[:, head], given, *sinks])
+    if groups > 1:  # one group stays as long as there is a head
+        units += [[asked.k[:, group], asked.v[:, group]] for group in range(groups)]
+    found = []
+    for parts in units:
+        sloped = [one for one in parts if one.requires_grad]
+        slopes: Sequence[Tensor | None] = torch.autograd.grad(
+            sloped, parameters, [_drawn(*one.shape) for one in sloped], retain_graph=True,
+            allow_unused=True,
+        ) if sloped else ()  # fmt: skip
+        pairs = zip(names, slopes, strict=False)
+        found.append(
+            {name: _places(slope) for name, slope in pairs if slope is not None and slope.any()}
+        )
+    asked.module.requires_grad_(False)
+    return found
+
+
+def _places(slope: Tensor) -> list[Tensor]:
+    """By axis, at which places there is a slope (bool)."""
+    axes = range(slope.dim())
+    others = [[one for one in axes if one != axis] for axis in axes]
+    return [(slope != 0).any(other) if other else slope != 0 for other in others]
+
+
+def _rows(places: Mapping[int, list[Tensor]]) -> tuple[int, dict[int, Tensor]] | None:
+    """Along which axis a parameter goes by heads, and which places are whose; None where it
+    belongs to several at once."""
+    for axis, _ in enumerate(next(iter(places.values()))):
+        whose = {unit: one[axis] for unit, one in places.items()}
+        if int(torch.stack([*whose.values()]).sum(0).max()) <= 1:
+            return axis, whose
+    return None
+
+
+def _slice(
+    network: Transformers,
+    tensors: dict[str, Tensor],
+    layer: Layer,
+    now: Kept,
+    left: Sequence[int],
+) -> None:
+    """Take out of the tensors what only heads have that are not left of a layer."""
+    config, asked = network.config, _asked(network, layer)
+    if config.outputs.count(config.outputs[layer.index]) > 1:
+        _refuse(config, f"{layer.name} shares its weights with other layers")
+    heads, places = asked.sizes[0], [now.heads.index(head) for head in left] or [0]
+    staying = {*places, *(heads + now.keys[place] for place in places)}
+    owners, queries = _owners(asked), heads == 1
+    for name, _ in asked.module.named_parameters():
+        owned = {unit: one[name] for unit, one in enumerate(owners) if name in one}
+        rows = _rows(owned) if len(owned) > 1 else None
+        if rows is None:
+            continue
+        axis, whose = rows
+        gone = [one for unit, one in whose.items() if unit not in staying]
+        queries = queries or (min(whose) < heads and len(next(iter(owned.values()))) > 1)
+        if gone:
+            stay = ~torch.stack(gone).any(0)
+            _take(network, tensors, f"{layer.name}.{name}", axis, stay)
+    if not queries:
+        _refuse(config, f"the queries of {layer.name} are not made head by head")
+    out = same(network.net, config.outputs[layer.index], tensors)
+    weight = tensors[out].unflatten(1, (heads, -1))[:, places]
+    tensors[out] = (weight if left else torch.zeros_like(weight)).flatten(1).contiguous()
+
+
+def _take(
+    network: Transformers, tensors: dict[str, Tensor], name: str, axis: int, stay: Tensor
+) -> None:
+    """Some rows alone of a tensor, which is called so in the model."""
+    own, shape = same(network.net, name, tensors), network.net.get_parameter(name).shape
+    if not own or tensors[own].shape != shape:
+        _refuse(network.config, f"{name} is not in its file as it is computed with")
+    tensors[own] = tensors[own].index_select(axis, stay.nonzero()[:, 0]).contiguous()
+
+
+def _refuse(config: TransformersConfig, why: str) -> NoReturn:
+    raise HgvizError(
+        f"this {config.family} is not written without heads", why, "Choose --form zeroed"
+    )
