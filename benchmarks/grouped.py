@@ -19,6 +19,8 @@ from pathlib import Path
 from peers import held_from_now, peak
 from table import heading, line
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 LENGTH, LONG = 8192, 65_536
 SHORT = 64  # tokens that are read before memory counts
 ROUNDS = 5

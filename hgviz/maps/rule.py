@@ -223,6 +223,18 @@ class Factors:
     mixture: NDArray[Any] | None = None
 
 
+PROOF_ROWS, PROOF_CELLS = 8, 1 << 14  # of a head, at most; cells of long maps, for at least 2 rows
+
+
+def proof_rows(queries: int, keys: int) -> NDArray[np.int64]:
+    """The rows that prove a map: evenly apart, with the last; of long maps fewer, whose cells would
+    else take more than all else that is kept beside queries and keys.
+    """
+    rows = np.linspace(0, queries - 1, min(PROOF_ROWS, queries)).round().astype(np.int64)
+    step = -(-PROOF_ROWS // max(2, PROOF_CELLS // max(1, keys)))
+    return np.unique(rows[::-step] if step > 1 else rows)
+
+
 def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
     if values.dtype == np.uint16:
@@ -232,5 +244,5 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
 
 __all__ = [
     "Diagonals", "Distance", "Factors", "Grouped", "Norm", "Quadratic", "Relative", "Rule", "plain",
-    "replace",
+    "proof_rows", "replace",
 ]  # fmt: skip

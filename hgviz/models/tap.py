@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.maps.rule import Factors, Grouped, Rule
+from hgviz.maps.rule import Factors, Grouped, Rule, proof_rows
 from hgviz.models.positions import Bias
 from hgviz.models.weighing import (
     Alike,
@@ -31,7 +31,6 @@ from hgviz.models.weighing import (
     weigh,
 )
 
-PROOF_ROWS = 8
 NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
 Tap = Callable[[int, Any], None]  # by layers: Factors, or dense.Weights where these are wanted
@@ -61,7 +60,7 @@ def factors(
     q, k = q.detach(), k.detach()
     kinds = tuple(alike(q, k, rule, relative))
     found = statistics(kinds, q, rule, keep, sums)
-    rows = _proof_rows(q.shape[-2])
+    rows = proof_rows(q.shape[-2], k.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
     heads = (
         in_order(rule, [getattr(one, name) for one in kinds]) if kinds else whole
@@ -237,11 +236,6 @@ def filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tens
 
 
 # --- numpy ----------------------------------------------------------------------------------------
-
-
-def _proof_rows(queries: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    count = min(PROOF_ROWS, queries)
-    return np.unique(np.linspace(0, queries - 1, count).round().astype(np.int64))
 
 
 def _pairs(kept: list[Tensor]) -> np.ndarray[Any, np.dtype[np.int32]]:
