@@ -58,17 +58,15 @@ def attend(
     text at a time).
     """
     sums: Sums | None = None if tap is None else {}
-    groups = k.shape[1] if k.shape[1] < q.shape[1] else 0
-    k, v = per_head(k, q.shape[1]), per_head(v, q.shape[1])
     if maps is not None:
-        context, found = attend_by_maps(q, k, v, rule, keep, relative)
+        context, found = attend_by_maps(q, k, per_head(v, q.shape[1]), rule, keep, relative)
         maps(found)
     elif rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)
     if tap is not None:
-        tap(factors(q, k, rule, keep, relative, sums, groups if len(rule.alike()) == 1 else 0))
+        tap(factors(q, k, rule, keep, relative, sums))
     if off:
         context = context.index_fill(1, torch.tensor(sorted(off), device=q.device), 0.0)
     return context
@@ -105,10 +103,10 @@ def _attend(
     for one in alike(q, k, rule, relative):
         form = _form(one, v)
         if sums is not None and form is _fused and _gives_sums(one, keep):
-            context, sums[one.places] = _fused_and_summed(one, one.of(v), keep)
+            context, sums[one.places] = _fused_and_summed(one, one.values(v), keep)
             parts.append(context)
         else:
-            parts.append(form(one, one.of(v), keep))
+            parts.append(form(one, one.values(v), keep))
     if not parts:
         return torch.zeros_like(q)  # a layer without heads
     context = in_order(rule, parts)
@@ -116,7 +114,9 @@ def _attend(
         return context
     # a fused kernel gives rows without keys some mean, and packages that mask by a large negative
     # number give them the mean over all keys, future ones too
-    filling = v.mean(-2, keepdim=True) if rule.empty_rows == "uniform" else v.new_zeros(())
+    filling = v.new_zeros(())
+    if rule.empty_rows == "uniform":
+        filling = per_head(v.mean(-2, keepdim=True), q.shape[1])
     return torch.where(_empty(rule, q.shape[-2], keep), filling, context)
 
 

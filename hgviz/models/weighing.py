@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -110,7 +111,8 @@ def largest(sizes: Tensor, seen: Tensor, k: int | None) -> Tensor:
 class Alike:
     """Heads of one layer that share activation and norm: q (B, h, Q, D), k (B, h, K, D).
 
-    places are theirs among the layer's heads; rule and relative are for them alone.
+    places are theirs among the layer's heads; rule and relative are for them alone. group: of the
+    keys and values that they share, None where each has its own.
     """
 
     places: tuple[int, ...]
@@ -118,10 +120,15 @@ class Alike:
     relative: Bias | None
     q: Tensor
     k: Tensor
+    group: int | None = None
 
     def of(self, whole: Tensor) -> Tensor:
         """Their part of something of all heads (B, H, ...)."""
         return whole[:, _index(self.places)]
+
+    def values(self, v: Tensor) -> Tensor:
+        """Their values (B, h, K, D) of those of all groups or heads (B, G, K, D)."""
+        return self.of(v) if self.group is None else _shared(v, self.group, len(self.places))
 
     @cached_property
     def distances(self) -> Distances | None:
@@ -155,19 +162,37 @@ class Alike:
 
 
 def alike(q: Tensor, k: Tensor, rule: Rule, relative: Bias | None = None) -> Iterator[Alike]:
-    """The heads of a layer, sorted by kind; queries and keys are features where these are weighed.
+    """The heads of a layer, sorted by kind and by group of keys k (B, G, K, D), which are not
+    copied; queries and keys are features where these are weighed.
 
     Features take no part in relative positions: there are no scores to add them to.
     """
-    for places in rule.alike():
-        at = _index(places)
-        their_q, their_k, terms = q[:, at], k[:, at], None
+    each = q.shape[1] // max(1, k.shape[1])
+    for places, group in _grouped(rule, each):
+        at, terms = _index(places), None
+        their_q = q[:, at]
+        their_k = k[:, at] if group is None else _shared(k, group, len(places))
         features = ACTIVATIONS[rule.activations[places[0]]].features
         if features is not None:
             their_q, their_k = features(their_q, torch), features(their_k, torch)
         elif relative is not None:
             terms = relative.each(lambda one, at=at: one[at])  # type: ignore[misc]
-        yield Alike(places, rule.only(places), terms, their_q, their_k)
+        yield Alike(places, rule.only(places), terms, their_q, their_k, group)
+
+
+def _grouped(rule: Rule, each: int) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """The places of heads of a kind that share keys, of so many heads each, and their group."""
+    for places in rule.alike():
+        if each <= 1:
+            yield places, None
+            continue
+        for group, some in groupby(places, lambda place: place // each):
+            yield tuple(some), group
+
+
+def _shared(x: Tensor, group: int, heads: int) -> Tensor:
+    """Keys or values (B, heads, K, D) that heads share, held once."""
+    return x[:, group : group + 1].expand(-1, heads, -1, -1)
 
 
 def per_head(x: Tensor, heads: int) -> Tensor:
