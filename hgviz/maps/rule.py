@@ -141,6 +141,17 @@ class Rule:
         """Whether rows see all keys, or all up to their own, but for those that are not kept."""
         return not self.windowed and self.band is None and self.chunk is None
 
+    def width(self, keys: int) -> int:
+        """The most columns between the first and the last that a row sees."""
+        widths = [keys]
+        if self.windowed:
+            widths.append(-(-max(self.stride_q, self.stride_k) // self.stride_k))
+        if self.band is not None:
+            widths.append(sum(self.band) + 1)
+        if self.chunk is not None:
+            widths.append(self.chunk)
+        return min(widths)
+
     def window(self, row: int, keys: int) -> tuple[int, int]:
         """The columns (first, stop) of a row's window; all keys where there are no windows."""
         if not self.windowed:

@@ -144,15 +144,16 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
     places = torch.tensor(one.places, device=one.q.device)
     if statistic == "none" and one.norm is None and top_k is None:
         return
-    for rows, reach in row_blocks(one):
+    for rows, columns in row_blocks(one):
         at = (places[:, None], rows)
-        scores, seen = (part[0] for part in scored(one, rows, keep, reach))
+        scores, seen = (part[0] for part in scored(one, rows, keep, columns))
         scores = torch.where(seen, scores, 0.0)
         if top_k is not None and found.threshold is not None:
             chosen = largest(sizes(scores, one.activation), seen, top_k)
             narrow, found.threshold[at] = _threshold(sizes(scores, one.activation), seen, chosen)
             head, row, key = (chosen & narrow[..., None]).nonzero().T
-            found.kept.append(torch.stack([places[head], rows[row], key], dim=1))
+            pairs = places[head], rows[row], columns.start + key
+            found.kept.append(torch.stack(pairs, dim=1))
             seen = chosen
         if one.norm is not None:
             length = torch.linalg.vector_norm(scores, dim=-1).float()

@@ -215,20 +215,22 @@ def _index(places: tuple[int, ...]) -> Any:
     return slice(places[0], places[-1] + 1) if together else list(places)
 
 
-def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
-    """The numbers of a few rows at a time, and how many keys the last of them reaches."""
+def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
+    """The numbers of a few rows at a time, and the columns outside which none of them sees a key."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
-        yield torch.arange(queries, device=one.q.device), keys
+        yield torch.arange(queries, device=one.q.device), slice(0, keys)
         return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
-    step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
+    across = min(keys, one.rule.width(keys) + ROWS)
+    step = min(ROWS, max(16, cells // max(1, batch * heads * across)))
     for start in range(0, queries, step):
         require_wanted()
         stop = min(start + step, queries)
-        reach = one.rule.reach(stop - 1, keys)[1]
-        yield torch.arange(start, stop, device=one.q.device), reach
+        first, last = one.rule.reach(start, keys)[0], one.rule.reach(stop - 1, keys)[1]
+        first = max(0, min(first, last - 1))  # one that nobody sees is better than none
+        yield torch.arange(start, stop, device=one.q.device), slice(first, last)
 
 
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
@@ -238,19 +240,21 @@ def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> T
 
 
 def scored(
-    one: Alike, rows: Tensor, keep: Tensor | None, reach: int | None = None
+    one: Alike, rows: Tensor, keep: Tensor | None, within: slice = slice(None)
 ) -> tuple[Tensor, Tensor]:
-    """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist."""
-    q, k = one.q[..., rows, :], one.k[..., :reach, :]
-    keys = k.shape[-2]
+    """Scaled scores (B, h, rows, columns) of some rows with the keys of some columns, all if not
+    given, and which exist.
+    """
+    q, k = one.q[..., rows, :], one.k[..., within, :]
+    first, keys = within.start or 0, k.shape[-2]
     content = q if one.relative is None else one.relative.to_keys(q)
     scores = content @ k.transpose(-1, -2)
     of_keys = ACTIVATIONS[one.activation].of_keys
     if of_keys is not None:
         scores = scores + of_keys(k, torch)[..., None, :]
     if one.distances is not None:
-        scores = scores + one.distances.scores(q, rows, keys)
-    columns = torch.arange(keys, device=q.device)
+        scores = scores + one.distances.scores(q, rows, keys, first)
+    columns = torch.arange(first, first + keys, device=q.device)
     scores = scores * one.rule.scale_of(0)
     if (cap := one.rule.softcap) is not None:
         scores = (scores / cap).tanh() * cap
