@@ -2,9 +2,12 @@
 
 A Llama with random weights: 8 layers of 8 heads in 2 groups, 512 wide, heads of 64, float32, one
 thread. Processor time, taken in turn, medians of ROUNDS; largest resident memory of a process of
-its own for each, over what it held when the model was loaded and had read a few tokens. A number of
-tokens from 65,536 on is measured on two layers, once, and its file is opened and panned in. "all
-layers full" would be the same without windows: `--window N` gives every layer one of N tokens.
+its own for each, over what it held when the model was loaded and had read a few tokens. From 65,536
+tokens on two layers are measured, once. In the end the file is opened and panned in.
+
+    python benchmarks/grouped.py                    8,192 tokens: some five minutes
+    python benchmarks/grouped.py 65536              two layers: some eight minutes
+    python benchmarks/grouped.py 32768 --window 1024
 """
 
 import argparse
@@ -110,11 +113,11 @@ def ready(folder, length, name):
         kind = transformers.AutoModelForCausalLM
         net = kind.from_pretrained(folder / "model", attn_implementation="sdpa").eval()
 
-        def forward(ids=torch.tensor(ids)[None]):
+        def forward(some=ids):
             with torch.inference_mode():
-                return net(ids, use_cache=False).logits
+                return net(torch.tensor(some)[None], use_cache=False).logits
 
-        forward(torch.tensor(ids[:SHORT])[None])
+        forward(ids[:SHORT])
         return forward
     from hgviz import tasks
     from hgviz.core import finish

@@ -87,8 +87,9 @@ def factors(
 
 @torch.no_grad()
 def value_norms(v: Tensor, out: Tensor) -> Tensor:
-    """|v_j W_O| (H, K) float32 of v (1, G, K, D) of groups of heads, out (d, H * D) being the weight of the product
-    behind the heads: what a key adds to the stream at weight 1 (Kobayashi et al. 2020, eq. 4).
+    """|v_j W_O| (H, K) float32 of v (1, G, K, D) of groups of heads, out (d, H * D) being the weight
+    of the product behind the heads: what a key adds to the stream at weight 1 (Kobayashi et
+    al. 2020, eq. 4).
     """
     exact, (groups, keys, width) = torch.promote_types(v.dtype, torch.float32), v.shape[1:]
     parts = out.detach().to(exact).unflatten(1, (-1, width)).movedim(1, 0)  # (H, d, D)

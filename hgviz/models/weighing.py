@@ -216,7 +216,7 @@ def _index(places: tuple[int, ...]) -> Any:
 
 
 def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
-    """The numbers of a few rows at a time, and the columns outside which none of them sees a key."""
+    """The numbers of a few rows at a time, and the columns outside which they see no key."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks

@@ -15,8 +15,6 @@ from hgviz.store.packing import Packed
 
 RUN = 256  # rows that have a checksum of their own, those of a tile
 
-Data = h5py.Dataset | Packed
-
 
 class Stored:
     """A dataset (heads, ...) that is read where it is sliced. Errors: HgvizError.
@@ -25,7 +23,7 @@ class Stored:
     """
 
     def __init__(
-        self, dataset: Data, path: str, check: Callable[[int], None] | None = None
+        self, dataset: h5py.Dataset | Packed, path: str, check: Callable[[int], None] | None = None
     ) -> None:
         self._dataset, self._path, self._check = dataset, path, check
         self.shape: tuple[int, ...] = dataset.shape
@@ -84,7 +82,9 @@ class StoredRuns(Stored):
     (heads, runs) when they are first read.
     """
 
-    def __init__(self, dataset: Data, path: str, expected: NDArray[np.uint32]) -> None:
+    def __init__(
+        self, dataset: h5py.Dataset | Packed, path: str, expected: NDArray[np.uint32]
+    ) -> None:
         super().__init__(dataset, path)
         self._expected = expected
         self._good = np.zeros(expected.shape, bool)

@@ -66,14 +66,14 @@ def packed(values: NDArray[Any]) -> bytes:
     parts = [_HEADER]
     for at, plane in enumerate(planes):
         parts += _deflated(plane, last=at == size - 1)
-    return b"".join([*parts, struct.pack(">I", zlib.adler32(planes))])
+    return b"".join([*parts, struct.pack(">I", zlib.adler32(planes.data))])
 
 
 def _deflated(plane: NDArray[np.uint8], last: bool) -> list[Any]:
     """The blocks of a plane in a stream of several (RFC 1951)."""
     if _entropy(plane[::_SAMPLED]) < 8 * WORTH:
         pack = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS, strategy=zlib.Z_RLE)
-        return [pack.compress(plane), pack.flush(zlib.Z_FINISH if last else zlib.Z_FULL_FLUSH)]
+        return [pack.compress(plane.data), pack.flush(zlib.Z_FINISH if last else zlib.Z_FULL_FLUSH)]
     blocks: list[Any] = []
     for start in range(0, len(plane), _STORED):
         part = plane[start : start + _STORED]
