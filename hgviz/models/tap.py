@@ -87,7 +87,7 @@ def factors(
 
 @torch.no_grad()
 def value_norms(v: Tensor, out: Tensor) -> Tensor:
-    """|v_j W_O| (H, K) float32 of v (1, G, K, D) of groups of heads, out (d, H * D) being the weight
+    """|v_j W_O| (H, K) float32 of v (1, G, K, D) of groups, out (d, H * D) being the weight
     of the product behind the heads: what a key adds to the stream at weight 1 (Kobayashi et
     al. 2020, eq. 4).
     """
