@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
+from hgviz.maps import Grouped, LazyMap
 from hgviz.store import open_capture, write_capture
+from hgviz.store.given import capture_of
 from hgviz.store.packing import Packed, create, packed, write_chunks
 
 DTYPES = "u1", "<u2", "<f2", "<f4", "<f8"
@@ -105,3 +108,22 @@ def test_queries_that_unpack_to_something_else_are_refused_when_they_are_read(pa
     one.read(0)
     with pytest.raises(HgvizError, match="cannot be read"):
         one.read(1)
+
+
+def test_a_long_text_takes_a_seventh_more_than_its_queries_and_shared_keys(tmp_path):
+    random, tokens, heads = np.random.default_rng(0), 8192, 8
+    q, k = (random.normal(size=(n, tokens, 64)).astype("f4") for n in (heads, 2))
+    layer = {"q": q, "k": k, "causal": True}
+    whole = capture_of(["a"] * tokens, [layer])
+    one = whole.maps[0]
+    shared = LazyMap(replace(one.factors, k=Grouped(k, heads)), one.heads)
+    path = write_capture(tmp_path / "a.h5", replace(whole, maps=(shared,)))
+    with h5py.File(path) as file:
+        texts = sum(file[f"prompt/{name}"].nbytes for name in ("text", "pieces", "ids", "spans"))
+        texts += file["levels/0/spans"].nbytes
+    ratio = (path.stat().st_size - texts) / (q.nbytes + k.nbytes)
+    print(f"{ratio:.3f} times queries and keys")
+    assert ratio < 1.145
+    opened = open_capture(path).maps[0]
+    assert (opened.read(5, (8000, 8192), (0, 999)) == one.read(5, (8000, 8192), (0, 999))).all()
+    assert opened.verify_max_abs < 1e-6
