@@ -134,30 +134,31 @@ def ready(folder, length, name):
 
 
 def peaks(folder, length):
-    """Resident memory of both, each in a process of its own, and how long the long one took."""
+    """Resident memory of both, each in a process of its own, and what a long text took."""
     found = {name: in_its_own(folder, length, name) for name in ("forward", "capture")}
-    (forward, slow), (capture, took) = found["forward"], found["capture"]
+    (forward, slow, _), (capture, took, clock) = found["forward"], found["capture"]
     line("memory of the forward pass", f"{forward:.0f} MB")
     line("memory of the capture", f"{capture:.0f} MB", MOST if length >= LONG else "")
     line("memory, capture / forward", f"{capture / forward:.2f}", str(MEMORY))
     if length >= LONG:
-        line("capture, once, by the clock", f"{took:.0f} s")
-        line("capture / forward, once, by the clock", f"{took / slow:.2f}")
+        line("capture, once", f"{took:.0f} s")
+        line("the same by the clock", f"{clock:.0f} s")
+        line("capture / forward, once", f"{took / slow:.2f}")
 
 
 def in_its_own(folder, length, name):
-    """Megabytes and seconds of a new process."""
+    """Megabytes of a new process, and its seconds, of the processor and of the clock."""
     command = [sys.executable, __file__, "--alone", str(folder), str(length), name]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [float(one) for one in done.stdout.split()[-2:]]
+    return [float(one) for one in done.stdout.split()[-3:]]
 
 
 def alone(folder, length, name):
     """One run in this process; prints what its memory grew by at most, and seconds."""
     run = ready(Path(folder), int(length), name)
     before = held_from_now()
-    _, took = seconds(run)
-    print((peak() - before) / 1e6, took)
+    took = seconds(run)
+    print((peak() - before) / 1e6, *took)
 
 
 def sizes(path):
@@ -176,9 +177,12 @@ def sizes(path):
 
     with h5py.File(path) as file:
         file.visititems(add)
+        layers = len(file["layers"])
     size = path.stat().st_size
     line("file", f"{size / 1e6:.1f} MB")
-    line("file / q and grouped k in float32", f"{size / wide:.3f}", str(FILE))
+    told = kinds["output/logits"]  # more than a tenth of two layers
+    line("file / q and grouped k in float32", f"{size / wide:.3f}", str(FILE) if layers > 2 else "")
+    line("the same without logits", f"{(size - told) / wide:.3f}", str(FILE))
     for kind, held in sorted(kinds.items(), key=lambda one: -one[1]):
         if held > wide / 1000:
             line(f"  {kind}", f"{held / wide:.4f}")
