@@ -24,11 +24,11 @@ from pathlib import Path
 
 SHORT = (
     "tiles", "fluid", "comparing", "lengths", "exactness", "completeness", "capture", "peers",
-    "device", "startup", "pruning", "stops",
+    "device", "startup", "pruning", "stops", "grouped",
 )  # fmt: skip
 LONG = (
-    "lengths 131072", "peers --long", "kills", "responsiveness", "generation", "nearness",
-    "hourglass", "sample", "classifiers", "sst2", "curves", "removal", "cluster", "zoo",
+    "lengths 131072", "grouped 65536", "peers --long", "kills", "responsiveness", "generation",
+    "nearness", "hourglass", "sample", "classifiers", "sst2", "curves", "removal", "cluster", "zoo",
 )  # fmt: skip
 MINUTES = 15  # a script that takes longer is stopped, and said to be; 40 with --all
 KEPT = "HGVIZ_BENCH_LINES"  # names the file that lines are added to

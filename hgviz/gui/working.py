@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,16 +27,6 @@ def within(title: str) -> str:
     """A job's title within a sentence: "measuring heads"."""
     words = tr(title)
     return title[:1].lower() + title[1:] if words == title else words
-
-
-def give_back() -> None:
-    """Hand what a stopped job freed to the system: glibc holds on to it, 500 MB after a text of
-    900,000 letters (see app.keep_memory). It takes some 20 ms."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 class Working:
@@ -96,7 +84,9 @@ class Working:
 
     def _let_go(self, key: str) -> None:
         if any(one.key == key and one.state == "stopping" for one in self.session.work):
-            give_back()
+            from hgviz.maps.cache import give_back
+
+            give_back()  # see app.keep_memory
             self.tell(key, state="stopped")
 
     def lasts(self, key: str) -> bool:

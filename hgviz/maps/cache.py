@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 
@@ -71,3 +73,14 @@ class Cache:
     def held(self) -> int:
         """Bytes in use."""
         return self._held
+
+
+def give_back() -> None:
+    """Hand what was freed to the system: glibc holds on to it, 500 MB after a text of 900,000
+    letters, and each thread to what it freed itself. It takes some 20 ms.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)

@@ -141,6 +141,17 @@ class Rule:
         """Whether rows see all keys, or all up to their own, but for those that are not kept."""
         return not self.windowed and self.band is None and self.chunk is None
 
+    def width(self, keys: int) -> int:
+        """The most columns between the first and the last that a row sees."""
+        widths = [keys]
+        if self.windowed:
+            widths.append(-(-max(self.stride_q, self.stride_k) // self.stride_k))
+        if self.band is not None:
+            widths.append(sum(self.band) + 1)
+        if self.chunk is not None:
+            widths.append(self.chunk)
+        return min(widths)
+
     def window(self, row: int, keys: int) -> tuple[int, int]:
         """The columns (first, stop) of a row's window; all keys where there are no windows."""
         if not self.windowed:
@@ -233,6 +244,18 @@ class Factors:
         return float(shares.mean()) if some.any() else None
 
 
+PROOF_ROWS, PROOF_CELLS = 8, 1 << 14  # of a head, at most; cells of long maps, for at least 2 rows
+
+
+def proof_rows(queries: int, keys: int) -> NDArray[np.int64]:
+    """The rows that prove a map: evenly apart, with the last; of long maps fewer, whose cells would
+    else take more than all else that is kept beside queries and keys.
+    """
+    rows = np.linspace(0, queries - 1, min(PROOF_ROWS, queries)).round().astype(np.int64)
+    step = -(-PROOF_ROWS // max(2, PROOF_CELLS // max(1, keys)))
+    return np.unique(rows[::-step] if step > 1 else rows)
+
+
 def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
     if values.dtype == np.uint16:
@@ -242,5 +265,5 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
 
 __all__ = [
     "Diagonals", "Distance", "Factors", "Grouped", "Norm", "Quadratic", "Relative", "Rule", "plain",
-    "replace",
+    "proof_rows", "replace",
 ]  # fmt: skip

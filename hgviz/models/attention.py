@@ -58,17 +58,15 @@ def attend(
     text at a time).
     """
     sums: Sums | None = None if tap is None else {}
-    groups = k.shape[1] if k.shape[1] < q.shape[1] else 0
-    k, v = per_head(k, q.shape[1]), per_head(v, q.shape[1])
     if maps is not None:
-        context, found = attend_by_maps(q, k, v, rule, keep, relative)
+        context, found = attend_by_maps(q, k, per_head(v, q.shape[1]), rule, keep, relative)
         maps(found)
     elif rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)
     if tap is not None:
-        tap(factors(q, k, rule, keep, relative, sums, groups if len(rule.alike()) == 1 else 0))
+        tap(factors(q, k, rule, keep, relative, sums))
     if off:
         context = context.index_fill(1, torch.tensor(sorted(off), device=q.device), 0.0)
     return context
@@ -105,10 +103,10 @@ def _attend(
     for one in alike(q, k, rule, relative):
         form = _form(one, v)
         if sums is not None and form is _fused and _gives_sums(one, keep):
-            context, sums[one.places] = _fused_and_summed(one, one.of(v), keep)
+            context, sums[one.places] = _fused_and_summed(one, one.values(v), keep)
             parts.append(context)
         else:
-            parts.append(form(one, one.of(v), keep))
+            parts.append(form(one, one.values(v), keep))
     if not parts:
         return torch.zeros_like(q)  # a layer without heads
     context = in_order(rule, parts)
@@ -116,20 +114,26 @@ def _attend(
         return context
     # a fused kernel gives rows without keys some mean, and packages that mask by a large negative
     # number give them the mean over all keys, future ones too
-    filling = v.mean(-2, keepdim=True) if rule.empty_rows == "uniform" else v.new_zeros(())
+    filling = v.new_zeros(())
+    if rule.empty_rows == "uniform":
+        filling = per_head(v.mean(-2, keepdim=True), q.shape[1])
     return torch.where(_empty(rule, q.shape[-2], keep), filling, context)
 
 
 def _empty(rule: Rule, queries: int, keep: Tensor) -> Tensor:
     """bool (B, 1, Q, 1): the rows that see no key."""
-    if rule.band is not None or rule.chunk is not None:
-        rows, keys = (torch.arange(n, device=keep.device) for n in (queries, keep.shape[-1]))
-        return ~visible(rule, rows, keys, keep).any(-1, keepdim=True)
-    if not rule.causal:
-        return ~keep.any(-1)[:, None, None, None]
-    ends = torch.arange(1, queries + 1, device=keep.device) * rule.stride_q
-    reach = (-(-ends // rule.stride_k)).clamp(max=keep.shape[-1])  # as Rule.reach
-    return F.pad(keep.cumsum(-1), (1, 0))[:, None, reach, None] == 0
+    count, rows = keep.shape[-1], torch.arange(queries, device=keep.device)
+    first, stop = torch.zeros_like(rows), torch.full_like(rows, count)
+    if rule.causal:  # as Rule.reach
+        stop = -(-((rows + 1) * rule.stride_q) // rule.stride_k)
+    if rule.band is not None:
+        first, stop = rows - rule.band[0], stop.minimum(rows + rule.band[1] + 1)
+    if rule.chunk is not None:
+        start = rows // rule.chunk * rule.chunk
+        first, stop = first.maximum(start), stop.minimum(start + rule.chunk)
+    seen = F.pad(keep.cumsum(-1), (1, 0))  # of the keys before each
+    before, all_ = (seen[:, None, ends.clamp(0, count), None] for ends in (first, stop))
+    return before == all_
 
 
 # --- the forms: (B, h, Q, D) of heads alike and their v (B, h, K, D) ------------------------------
@@ -142,7 +146,8 @@ def _form(one: Alike, v: Tensor) -> Form:
     plain = one.norm is None and one.rule.softcap is None and one.rule.sinks is None
     if plain and one.activation == "softmax" and one.q.shape[-1] == v.shape[-1]:
         return _fused
-    if one.norm is None and ACTIVATIONS[one.activation].features is not None:
+    features = ACTIVATIONS[one.activation].features is not None
+    if one.norm is None and features and one.rule.whole:  # whose sums go on from row to row
         return _linear
     return _weighed
 
@@ -151,8 +156,8 @@ def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values, a block of rows at a time."""
     parts = []
     again = torch.is_grad_enabled() and not torch.compiler.is_exporting() and _many(one)
-    for rows, reach in row_blocks(one):
-        block = partial(_weighed_block, one, v, keep, rows, reach)
+    for rows, columns in row_blocks(one):
+        block = partial(_weighed_block, one, v, keep, rows, columns)
         if again:
             parts.append(checkpoint(block, use_reentrant=False, preserve_rng_state=False))
         else:
@@ -160,8 +165,10 @@ def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     return torch.cat(parts, dim=-2)
 
 
-def _weighed_block(one: Alike, v: Tensor, keep: Tensor | None, rows: Tensor, reach: int) -> Tensor:
-    return one.weigh(*scored(one, rows, keep, reach)) @ v[..., :reach, :]
+def _weighed_block(
+    one: Alike, v: Tensor, keep: Tensor | None, rows: Tensor, columns: slice
+) -> Tensor:
+    return one.weigh(*scored(one, rows, keep, columns)) @ v[..., columns, :]
 
 
 def _many(one: Alike) -> bool:
@@ -176,9 +183,9 @@ def _fused(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
         return _fused_by_rows(one, v)[0]
     parts = [
         F.scaled_dot_product_attention(
-            q, k, v[..., : k.shape[-2], :], mask, is_causal=causal, scale=one.rule.scale
+            q, k, v[..., columns, :], mask, is_causal=causal, scale=one.rule.scale
         )
-        for q, k, mask, causal in _calls(one, keep)
+        for q, k, columns, mask, causal in _calls(one, keep)
     ]
     return _joined(parts)
 
@@ -188,8 +195,10 @@ def _fused_and_summed(one: Alike, v: Tensor, keep: Tensor | None) -> tuple[Tenso
     if _long(one, keep):
         return _fused_by_rows(one, v)
     parts = [
-        _flash(one, q, k, v, causal, None if mask is None else _added(mask, q.dtype))
-        for q, k, mask, causal in _calls(one, keep)
+        _flash(
+            one, q, k, v[..., columns, :], causal, None if mask is None else _added(mask, q.dtype)
+        )
+        for q, k, columns, mask, causal in _calls(one, keep)
     ]
     context, sums = (_joined(part) for part in zip(*parts, strict=True))
     if keep is not None:
@@ -201,7 +210,6 @@ def _flash(
     one: Alike, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Context and log-sum-exp of queries over the keys that there are, by the CPU's kernel."""
-    v = v[..., : k.shape[-2], :]
     scale = one.rule.scale
     context, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         q, k, v, 0.0, causal, attn_mask=mask, scale=scale
@@ -253,22 +261,27 @@ def _gives_sums(one: Alike, keep: Tensor | None) -> bool:
     return one.q.device.type == "cpu" and (_whole(one, keep) or one.q.dtype.itemsize >= 4)
 
 
-def _calls(one: Alike, keep: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Tensor | None, bool]]:
-    """What the fused kernel is called with: queries, keys, a mask, whether it is causal."""
+def _calls(
+    one: Alike, keep: Tensor | None
+) -> Iterator[tuple[Tensor, Tensor, slice, Tensor | None, bool]]:
+    """What the fused kernel is called with: queries, keys and which these are, a mask, whether it
+    is causal.
+    """
     q, k, rule, relative = one.q, one.k, one.rule, one.relative
     if _whole(one, keep):
-        yield q, k, None, rule.causal
+        yield q, k, slice(None), None, rule.causal
         return
-    for rows, reach in row_blocks(one):
+    for rows, columns in row_blocks(one):
         part = q[..., rows, :]
-        seen = visible(rule, rows, torch.arange(reach, device=q.device), keep)
+        numbers = torch.arange(columns.start, columns.stop, device=q.device)
+        seen = visible(rule, rows, numbers, keep)
         # the kernel may give NaN for a row without keys: let it see all, it is overwritten
         mask = seen | ~seen.any(-1, keepdim=True)
         if relative is not None and one.distances is not None:
-            scores = rule.scale * one.distances.scores(part, rows, reach)
+            scores = rule.scale * one.distances.scores(part, rows, len(numbers), columns.start)
             mask = scores.masked_fill(~mask, -torch.inf)
             part = relative.to_keys(part)
-        yield part, k[..., :reach, :], mask, False
+        yield part, k[..., columns, :], columns, mask, False
 
 
 def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -445,7 +445,7 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
         assert run.tap is not None
         norms = None
         if out is not None and out.in_features == heads * call.v.shape[-1]:
-            norms = to_numpy(value_norms(per_head(call.v, heads), out.weight))
+            norms = to_numpy(value_norms(call.v, out.weight))
         run.tap(index, replace(found, value_norms=norms))
 
     tap = None if run.tap is None else told

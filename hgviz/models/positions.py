@@ -208,16 +208,17 @@ class Distances:
         steps = torch.arange(self.lowest, highest + 1, device=device)
         self.r = relative.keys(steps * (step / relative.unit))  # (H, E, D)
 
-    def scores(self, q: Tensor, rows: Tensor, keys: int) -> Tensor:
-        """Scores by distance, (B, H, rows, K), of the rows of the given numbers.
+    def scores(self, q: Tensor, rows: Tensor, keys: int, left: int = 0) -> Tensor:
+        """Scores by distance, (B, H, rows, K), of the rows of the given numbers with so many keys,
+        the first of which stands in the column left.
 
         q (B, H, rows, D). Cells that are never seen hold any number.
         """
         count, first = len(rows), int(rows[0])
         if count <= int(rows[-1]) - first:  # not one after another
-            each = [self.scores(q[..., [t], :], rows[t : t + 1], keys) for t in range(count)]
+            each = [self.scores(q[..., [t], :], rows[t : t + 1], keys, left) for t in range(count)]
             return torch.cat(each, dim=-2)
-        start = -(first + count - 1) * self.b - self.lowest
+        start = left * self.a - (first + count - 1) * self.b - self.lowest
         size = (keys - 1) * self.a + count * self.b + 1
         r = self.r[:, start : start + size]
         r = F.pad(r, (0, 0, 0, size - r.shape[1]))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.maps.rule import Factors, Grouped, Rule
+from hgviz.maps.rule import Factors, Grouped, Rule, proof_rows
 from hgviz.models.positions import Bias
 from hgviz.models.weighing import (
     Alike,
@@ -31,7 +31,6 @@ from hgviz.models.weighing import (
     weigh,
 )
 
-PROOF_ROWS = 8
 NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
 Tap = Callable[[int, Any], None]  # by layers: Factors, or dense.Weights where these are wanted
@@ -46,12 +45,11 @@ def factors(
     keep: Tensor | None,
     relative: Bias | None,
     sums: Sums | None = None,
-    groups: int = 0,
 ) -> Factors:
-    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, H, K, D).
+    """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, G, K, D) of G groups of
+    heads or all H, kept once where all heads are of a kind.
 
-    sums: what is known of heads already, which saves a pass over their scores. groups: of how many
-    heads one after another keys are the same; they are kept once. 0: of none.
+    sums: what is known of heads already, which saves a pass over their scores.
     """
     if len(q) != 1:
         raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
@@ -61,14 +59,12 @@ def factors(
     q, k = q.detach(), k.detach()
     kinds = tuple(alike(q, k, rule, relative))
     found = statistics(kinds, q, rule, keep, sums)
-    rows = _proof_rows(q.shape[-2])
+    rows = proof_rows(q.shape[-2], k.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
-    heads = (
-        in_order(rule, [getattr(one, name) for one in kinds]) if kinds else whole
-        for name, whole in (("q", q), ("k", k))
-    )
-    left, right = (one[0] for one in heads)
-    operands = [to_numpy(left), to_numpy(right[:: len(right) // groups] if groups else right)]
+    groups = k.shape[1] if k.shape[1] < q.shape[1] and len(rule.alike()) == 1 else 0
+    left = in_order(rule, [one.q for one in kinds]) if kinds else q
+    right = [one.k[:, :1] if groups else one.k for one in kinds]
+    operands = [to_numpy(left[0]), to_numpy(in_order(rule, right)[0] if kinds else k[0])]
     proof = _proof(found, kinds, rule, keep, at) if kinds else k.new_zeros(0, len(rows), k.shape[2])
     complete = replace(
         rule,
@@ -91,14 +87,19 @@ def factors(
 
 @torch.no_grad()
 def value_norms(v: Tensor, out: Tensor) -> Tensor:
-    """|v_j W_O| (H, K) float32 of v (1, H, K, D), out (d, H * D) being the weight of the product
-    behind the heads: what a key adds to the stream at weight 1 (Kobayashi et al. 2020, eq. 4).
+    """|v_j W_O| (H, K) float32 of v (1, G, K, D) of groups, out (d, H * D) being the weight
+    of the product behind the heads: what a key adds to the stream at weight 1 (Kobayashi et
+    al. 2020, eq. 4).
     """
-    exact, (heads, keys, width) = torch.promote_types(v.dtype, torch.float32), v.shape[1:]
-    parts = out.detach().to(exact).unflatten(1, (heads, width)).movedim(1, 0)  # (H, d, D)
+    exact, (groups, keys, width) = torch.promote_types(v.dtype, torch.float32), v.shape[1:]
+    parts = out.detach().to(exact).unflatten(1, (-1, width)).movedim(1, 0)  # (H, d, D)
     if keys > width:  # R of W = Q R is as long, and no wider than a head; to find it takes d D²
         parts = torch.linalg.qr(parts.cpu(), mode="r").R.to(v.device)
-    return torch.linalg.vector_norm(v[0].to(exact) @ parts.mT, dim=-1).float()
+    each, found = len(parts) // max(1, groups), [v.new_zeros(0, keys, dtype=exact)]
+    for place, values in enumerate(v[0]):  # of all heads at once it would be as large as queries
+        weights = parts[place * each : (place + 1) * each]
+        found.append(torch.linalg.vector_norm(values.to(exact) @ weights.mT, dim=-1))
+    return torch.cat(found).float()
 
 
 def statistics(
@@ -144,15 +145,16 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
     places = torch.tensor(one.places, device=one.q.device)
     if statistic == "none" and one.norm is None and top_k is None:
         return
-    for rows, reach in row_blocks(one):
+    for rows, columns in row_blocks(one):
         at = (places[:, None], rows)
-        scores, seen = (part[0] for part in scored(one, rows, keep, reach))
+        scores, seen = (part[0] for part in scored(one, rows, keep, columns))
         scores = torch.where(seen, scores, 0.0)
         if top_k is not None and found.threshold is not None:
             chosen = largest(sizes(scores, one.activation), seen, top_k)
             narrow, found.threshold[at] = _threshold(sizes(scores, one.activation), seen, chosen)
             head, row, key = (chosen & narrow[..., None]).nonzero().T
-            found.kept.append(torch.stack([places[head], rows[row], key], dim=1))
+            pairs = places[head], rows[row], columns.start + key
+            found.kept.append(torch.stack(pairs, dim=1))
             seen = chosen
         if one.norm is not None:
             length = torch.linalg.vector_norm(scores, dim=-1).float()
@@ -237,11 +239,6 @@ def filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tens
 
 
 # --- numpy ----------------------------------------------------------------------------------------
-
-
-def _proof_rows(queries: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    count = min(PROOF_ROWS, queries)
-    return np.unique(np.linspace(0, queries - 1, count).round().astype(np.int64))
 
 
 def _pairs(kept: list[Tensor]) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -110,7 +111,8 @@ def largest(sizes: Tensor, seen: Tensor, k: int | None) -> Tensor:
 class Alike:
     """Heads of one layer that share activation and norm: q (B, h, Q, D), k (B, h, K, D).
 
-    places are theirs among the layer's heads; rule and relative are for them alone.
+    places are theirs among the layer's heads; rule and relative are for them alone. group: of the
+    keys and values that they share, None where each has its own.
     """
 
     places: tuple[int, ...]
@@ -118,10 +120,15 @@ class Alike:
     relative: Bias | None
     q: Tensor
     k: Tensor
+    group: int | None = None
 
     def of(self, whole: Tensor) -> Tensor:
         """Their part of something of all heads (B, H, ...)."""
         return whole[:, _index(self.places)]
+
+    def values(self, v: Tensor) -> Tensor:
+        """Their values (B, h, K, D) of those of all groups or heads (B, G, K, D)."""
+        return self.of(v) if self.group is None else _shared(v, self.group, len(self.places))
 
     @cached_property
     def distances(self) -> Distances | None:
@@ -155,19 +162,37 @@ class Alike:
 
 
 def alike(q: Tensor, k: Tensor, rule: Rule, relative: Bias | None = None) -> Iterator[Alike]:
-    """The heads of a layer, sorted by kind; queries and keys are features where these are weighed.
+    """The heads of a layer, sorted by kind and by group of keys k (B, G, K, D), which are not
+    copied; queries and keys are features where these are weighed.
 
     Features take no part in relative positions: there are no scores to add them to.
     """
-    for places in rule.alike():
-        at = _index(places)
-        their_q, their_k, terms = q[:, at], k[:, at], None
+    each = q.shape[1] // max(1, k.shape[1])
+    for places, group in _grouped(rule, each):
+        at, terms = _index(places), None
+        their_q = q[:, at]
+        their_k = k[:, at] if group is None else _shared(k, group, len(places))
         features = ACTIVATIONS[rule.activations[places[0]]].features
         if features is not None:
             their_q, their_k = features(their_q, torch), features(their_k, torch)
         elif relative is not None:
             terms = relative.each(lambda one, at=at: one[at])  # type: ignore[misc]
-        yield Alike(places, rule.only(places), terms, their_q, their_k)
+        yield Alike(places, rule.only(places), terms, their_q, their_k, group)
+
+
+def _grouped(rule: Rule, each: int) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """The places of heads of a kind that share keys, of so many heads each, and their group."""
+    for places in rule.alike():
+        if each <= 1:
+            yield places, None
+            continue
+        for group, some in groupby(places, lambda place: place // each):
+            yield tuple(some), group
+
+
+def _shared(x: Tensor, group: int, heads: int) -> Tensor:
+    """Keys or values (B, heads, K, D) that heads share, held once."""
+    return x[:, group : group + 1].expand(-1, heads, -1, -1)
 
 
 def per_head(x: Tensor, heads: int) -> Tensor:
@@ -190,20 +215,22 @@ def _index(places: tuple[int, ...]) -> Any:
     return slice(places[0], places[-1] + 1) if together else list(places)
 
 
-def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
-    """The numbers of a few rows at a time, and how many keys the last of them reaches."""
+def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
+    """The numbers of a few rows at a time, and the columns outside which they see no key."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
-        yield torch.arange(queries, device=one.q.device), keys
+        yield torch.arange(queries, device=one.q.device), slice(0, keys)
         return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
-    step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
+    across = min(keys, one.rule.width(keys) + ROWS)
+    step = min(ROWS, max(16, cells // max(1, batch * heads * across)))
     for start in range(0, queries, step):
         require_wanted()
         stop = min(start + step, queries)
-        reach = one.rule.reach(stop - 1, keys)[1]
-        yield torch.arange(start, stop, device=one.q.device), reach
+        first, last = one.rule.reach(start, keys)[0], one.rule.reach(stop - 1, keys)[1]
+        first = max(0, min(first, last - 1))  # one that nobody sees is better than none
+        yield torch.arange(start, stop, device=one.q.device), slice(first, last)
 
 
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
@@ -213,19 +240,21 @@ def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> T
 
 
 def scored(
-    one: Alike, rows: Tensor, keep: Tensor | None, reach: int | None = None
+    one: Alike, rows: Tensor, keep: Tensor | None, within: slice = slice(None)
 ) -> tuple[Tensor, Tensor]:
-    """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist."""
-    q, k = one.q[..., rows, :], one.k[..., :reach, :]
-    keys = k.shape[-2]
+    """Scaled scores (B, h, rows, columns) of some rows with the keys of some columns, all if not
+    given, and which exist.
+    """
+    q, k = one.q[..., rows, :], one.k[..., within, :]
+    first, keys = within.start or 0, k.shape[-2]
     content = q if one.relative is None else one.relative.to_keys(q)
     scores = content @ k.transpose(-1, -2)
     of_keys = ACTIVATIONS[one.activation].of_keys
     if of_keys is not None:
         scores = scores + of_keys(k, torch)[..., None, :]
     if one.distances is not None:
-        scores = scores + one.distances.scores(q, rows, keys)
-    columns = torch.arange(keys, device=q.device)
+        scores = scores + one.distances.scores(q, rows, keys, first)
+    columns = torch.arange(first, first + keys, device=q.device)
     scores = scores * one.rule.scale_of(0)
     if (cap := one.rule.softcap) is not None:
         scores = (scores / cap).tanh() * cap

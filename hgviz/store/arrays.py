@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.store.guard import Refused, numbers, reading
+from hgviz.store.packing import Packed
 
 RUN = 256  # rows that have a checksum of their own, those of a tile
 
@@ -22,7 +23,7 @@ class Stored:
     """
 
     def __init__(
-        self, dataset: h5py.Dataset, path: str, check: Callable[[int], None] | None = None
+        self, dataset: h5py.Dataset | Packed, path: str, check: Callable[[int], None] | None = None
     ) -> None:
         self._dataset, self._path, self._check = dataset, path, check
         self.shape: tuple[int, ...] = dataset.shape
@@ -81,7 +82,9 @@ class StoredRuns(Stored):
     (heads, runs) when they are first read.
     """
 
-    def __init__(self, dataset: h5py.Dataset, path: str, expected: NDArray[np.uint32]) -> None:
+    def __init__(
+        self, dataset: h5py.Dataset | Packed, path: str, expected: NDArray[np.uint32]
+    ) -> None:
         super().__init__(dataset, path)
         self._expected = expected
         self._good = np.zeros(expected.shape, bool)
@@ -103,58 +106,3 @@ class StoredRuns(Stored):
                     raise Refused(f"{self._dataset.name} is not what was written to it")
                 self._good[place, run] = True
             return values[start - first * RUN : stop - first * RUN]
-
-
-class Packed:
-    """Dense weights (heads, queries, keys), each chunk unpacked with a limit on its size.
-
-    HDF5 itself would unpack a chunk to whatever length the packed bytes say.
-    """
-
-    def __init__(self, dataset: h5py.Dataset, path: str) -> None:
-        self._dataset, self._path = dataset, path
-        self.shape: tuple[int, ...] = dataset.shape
-        self.dtype: np.dtype[Any] = dataset.dtype
-        chunks = dataset.chunks
-        plist = dataset.id.get_create_plist()
-        filters = [plist.get_filter(at)[0] for at in range(plist.get_nfilters())]
-        if filters != [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE] or chunks[0] != 1:
-            raise Refused(f"{dataset.name} is not packed as captures are")
-        self._side: tuple[int, int] = chunks[1:]
-
-    def __getitem__(self, at: tuple[int, slice, slice]) -> NDArray[Any]:
-        place, *slices = at
-        (top, bottom, _), (left, right, _) = (
-            one.indices(size) for one, size in zip(slices, self.shape[1:], strict=True)
-        )
-        out = np.zeros((max(bottom - top, 0), max(right - left, 0)), self.dtype)
-        down, across = self._side
-        with reading(self._path):
-            for i in range(top // down, -(-bottom // down)):
-                for j in range(left // across, -(-right // across)):
-                    chunk = self._chunk(place, i * down, j * across)
-                    above, before = i * down - top, j * across - left
-                    target = out[max(above, 0) : above + down, max(before, 0) : before + across]
-                    cut = chunk[max(-above, 0) :, max(-before, 0) :]
-                    target[:] = cut[: target.shape[0], : target.shape[1]]
-        return out
-
-    def _chunk(self, place: int, row: int, column: int) -> NDArray[Any]:
-        corner, size = (place, row, column), int(np.prod(self._side)) * self.dtype.itemsize
-        info = self._dataset.id.get_chunk_info_by_coord(corner)
-        if info.byte_offset is None:
-            return np.zeros(self._side, self.dtype)  # never written
-        if info.filter_mask or info.size > 2 * size + 1024:
-            raise Refused(f"{self._dataset.name} has a chunk of {info.size} bytes")
-        stream = zlib.decompressobj()
-        _, packed = self._dataset.id.read_direct_chunk(corner)
-        try:
-            data = stream.decompress(packed, size)
-        except zlib.error as error:
-            raise Refused(f"{self._dataset.name} is damaged ({error})") from None
-        if len(data) != size or stream.decompress(stream.unconsumed_tail, 1):
-            raise Refused(f"{self._dataset.name} has a chunk that is not {size} bytes long")
-        if not stream.eof:  # the checksum comes at the very end
-            raise Refused(f"{self._dataset.name} is cut short")
-        bytes_ = np.frombuffer(data, np.uint8).reshape(self.dtype.itemsize, -1)
-        return np.ascontiguousarray(bytes_.T).view(self.dtype).reshape(self._side)

@@ -109,7 +109,7 @@ def write_layer(
         attributes |= {"kind": "dense", "causal": maps.causal}
         _write_weights(group, maps)
     if maps.value_norms is not None:
-        store(group, "value_norms", np.asarray(maps.value_norms[...], "<f4"), axis=1)
+        store(group, "value_norms", np.asarray(maps.value_norms[...], "<f4"), axis=1, packs=True)
     if maps.mixture is not None:
         store(group, "mixture", np.asarray(maps.mixture[...], "<f4"), axis=2)
     attributes |= _write_summaries(group, maps, found.summaries)
@@ -153,7 +153,8 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
     if lowest_zoom(factors.q.shape[1], factors.k.shape[1]) is not None:
         store(group, "runs", np.array(runs, "<u4"), axis=0)
     store(group, "proof/rows", np.asarray(factors.proof_rows[...], "<i8"))
-    store(group, "proof/values", np.asarray(factors.proof_values[...], "<f4"), 2, checked=False)
+    proof = np.asarray(factors.proof_values[...], "<f4")
+    store(group, "proof/values", proof, axis=2, checked=False, packs=True)
     return {
         "stride_q": rule.stride_q, "stride_k": rule.stride_k, "scale": float(rule.scale),
         "causal": rule.causal, "windowed": rule.windowed, "empty_rows": rule.empty_rows,
@@ -182,9 +183,7 @@ def _write_summaries(
     if found and all(one.hist is not None for one in found):
         stored["hist"] = np.array([one.hist.counts for one in found if one.hist], "<u4")
     for name, values in stored.items():
-        # thumbnails in one chunk, so that a wall of heads is one read per layer
-        chunks = values.shape if name == "thumb" else None
-        store(group, name, values, chunks=chunks, checked=False)
+        store(group, name, values, axis=1, checked=False, packs=True)
     places = range(len(found))
     return {"summary32": tuple(checksum(one[at] for one in stored.values()) for at in places)}
 

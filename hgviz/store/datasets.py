@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.maps import Grouped
-from hgviz.store.arrays import run_checksums
+from hgviz.store import packing
+from hgviz.store.arrays import RUN, run_checksums
 
-CHUNK_BYTES = 64 << 10
+CHUNK_BYTES, RUN_BYTES = 64 << 10, 16 << 10  # of a chunk; of the least that is packed of a head
 
 
 def store(
@@ -22,12 +23,13 @@ def store(
     name: str,
     values: NDArray[Any],
     axis: int = -1,
-    chunks: tuple[int, ...] | None = None,
     checked: bool = True,
+    packs: bool = False,
 ) -> None:
     """A dataset cut along one axis, or whole where it would be one chunk.
 
-    Chunks have checksums of their own; checked: what is whole gets one too.
+    Chunks have checksums of their own; checked: what is whole gets one too. packs: chunks are
+    packed, those of each place along the first axis for themselves.
     """
     little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     if little.nbytes <= CHUNK_BYTES:
@@ -35,8 +37,15 @@ def store(
         if checked and little.size:
             _attribute(made, b"crc32", np.asarray(zlib.crc32(little.data), "<i8"))
         return
-    shape = chunks or _chunks(little.shape, axis % little.ndim, little.dtype.itemsize)
-    group.create_dataset(name, data=little, chunks=shape, fletcher32=True)
+    axis, itemsize = axis % little.ndim, little.dtype.itemsize
+    if not packs:
+        shape = _chunks(little.shape, axis, itemsize)
+        group.create_dataset(name, data=little, chunks=shape, fletcher32=True)
+        return
+    shape = _chunks((1, *little.shape[1:]), axis, itemsize)
+    target = packing.create(group, name, little.shape, little.dtype, shape)
+    for place, part in enumerate(little):
+        packing.write_chunks(target, place, part)
 
 
 def store_heads(
@@ -52,11 +61,13 @@ def store_heads(
     if small:
         whole = np.empty(values.shape, dtype)
     else:
-        chunks = _chunks((1, *values.shape[1:]), axis, dtype.itemsize)
-        target = group.create_dataset(name, values.shape, dtype, chunks=chunks, fletcher32=True)
+        target = packing.create(group, name, values.shape, dtype, _runs(values.shape, axis, dtype))
     for place in range(values.shape[0]):
         part = np.ascontiguousarray(values[place], dtype)
-        (whole if small else target)[place] = part
+        if small:
+            whole[place] = part
+        else:
+            packing.write_chunks(target, place, part)
         for head in range(place * each, (place + 1) * each):
             crc[head] = zlib.crc32(part.data, crc[head])
             runs[head] += run_checksums(part)
@@ -118,9 +129,20 @@ def _attribute(identifier: Any, name: bytes, value: NDArray[Any]) -> None:
         made.write(value)
 
 
+def _runs(shape: tuple[int, ...], axis: int, dtype: Any) -> tuple[int, ...]:
+    """The same of one head in whole runs of rows, since these are what is read at a time."""
+    head = (1, *shape[1:])
+    run = RUN * max(1, RUN_BYTES // (RUN * _others(head, axis, dtype.itemsize)))
+    return (*head[:axis], min(run, shape[axis]), *head[axis + 1 :])
+
+
+def _others(shape: tuple[int, ...], axis: int, itemsize: int) -> int:
+    """Bytes of a row across an axis."""
+    return max(1, int(np.prod(shape)) // max(1, shape[axis]) * itemsize)
+
+
 def _chunks(shape: tuple[int, ...], axis: int, itemsize: int) -> tuple[int, ...]:
     """Equal runs along an axis of about CHUNK_BYTES, with less than one row to spare in each."""
-    others = int(np.prod(shape)) // max(1, shape[axis]) * itemsize
-    runs = -(-shape[axis] // max(1, CHUNK_BYTES // max(1, others)))
+    runs = -(-shape[axis] // max(1, CHUNK_BYTES // _others(shape, axis, itemsize)))
     run = -(-shape[axis] // max(1, runs))
     return (*shape[:axis], max(1, run), *shape[axis + 1 :])

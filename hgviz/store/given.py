@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
+from hgviz.maps.rule import proof_rows
 
-PROOFS, LONGEST_NAME = 8, 200
+LONGEST_NAME = 200
 DTYPES = "float16", "float32", "float64"
 KNOWN = ("q", "k", "weights", "scale", "activation", "norm", "causal", "keep", "name")
 LAZY = tuple(name for name in ACTIVATIONS if name != "topk")  # its choices are not in q and k
@@ -123,7 +124,7 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
         causal=causal,
         keep=None if keep is None else np.asarray(keep, bool),
     )
-    proofs = np.unique(np.linspace(0, tokens - 1, min(PROOFS, tokens)).round().astype(np.int64))
+    proofs = proof_rows(tokens, tokens)
     proven = np.stack([_weighed(q, k, rule, place, proofs) for place in range(len(q))])
     stat = np.zeros(q.shape[:2])
     return measured(Factors(q, k, stat, rule, proofs, proven, q.dtype.name))

@@ -17,7 +17,7 @@ from h5py._objects import phil
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError
-from hgviz.store.schema import FORMAT, PACKED, VERSION, Row
+from hgviz.store.schema import FORMAT, PACKABLE, PACKED, VERSION, Row
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LARGEST_CHUNK = 64 << 20
@@ -172,14 +172,15 @@ def dataset(group: h5py.Group, name: str, row: Row, sizes: dict[str, int]) -> h5
 def plain_dataset(group: h5py.Group, name: str, kinds: tuple[str, ...]) -> h5py.Dataset:
     """A dataset of plain numbers that all lie in this file, as many as it declares."""
     found = _child(group, name)
-    if wrong := _wrong(found, kinds, name.split("/")[0] in PACKED):
+    if wrong := _wrong(found, kinds, name):
         raise Refused(f"{_named(group, name)} {wrong}")
     dataset: h5py.Dataset = found
     return dataset
 
 
-def _wrong(found: Any, kinds: tuple[str, ...], packs: bool) -> str:
-    """What is wrong with a dataset in words, "" for nothing; packs: it is to be compressed."""
+def _wrong(found: Any, kinds: tuple[str, ...], name: str) -> str:
+    """What is wrong with a dataset in words, "" for nothing; by its name it is to be compressed,
+    may be, or is not."""
     if not isinstance(found, h5py.Dataset):
         return "is not a dataset"
     plist, dtype, shape = found.id.get_create_plist(), found.dtype, found.shape
@@ -196,8 +197,8 @@ def _wrong(found: Any, kinds: tuple[str, ...], packs: bool) -> str:
         if chunk * dtype.itemsize > LARGEST_CHUNK:
             return f"has chunks of {chunk} numbers"
     declared = math.prod(shape)
-    packed = h5py.h5z.FILTER_DEFLATE in filters
-    if packed != packs:  # those alone are unpacked with a limit
+    packed, packs = h5py.h5z.FILTER_DEFLATE in filters, name.split("/")[0] in PACKED
+    if packed != packs and not (packed and name in PACKABLE):  # they are unpacked with a limit
         return f"is{'' if packed else ' not'} compressed"
     if not packed and declared * dtype.itemsize > found.id.get_storage_size():
         return f"declares {declared} numbers, more than the file holds"

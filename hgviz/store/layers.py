@@ -26,10 +26,11 @@ from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Distance, Norm
 from hgviz.maps.summary import THUMB, Histogram
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import RUN, Checksums, Packed, Stored, StoredRuns, Whole, checksum
+from hgviz.store.arrays import RUN, Checksums, Stored, StoredRuns, Whole, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
+from hgviz.store.packing import Packed, bounded
 
-Found = dict[str, h5py.Dataset]
+Found = dict[str, h5py.Dataset | Packed]
 Pyramids = Callable[[int], Pyramid]
 
 
@@ -46,7 +47,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         rows = {**rows, **more}
     sizes = {"heads": len(layer.heads), "two": 2, "three": 3, "codes": schema.CODES}
     found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
-    data: Found = {name: one for name, one in found.items() if one is not None}
+    data: Found = {name: bounded(one, path) for name, one in found.items() if one is not None}
     if sizes.get("mixtures", 1) not in (1, sizes["heads"]):
         raise Refused(f"{group.name} has {sizes['mixtures']} mixtures for {sizes['heads']} heads")
     groups = sizes.get("groups", sizes["heads"])
@@ -64,7 +65,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         summaries = _summaries(group, data, path, len(layer.heads), pyramids)
         return LazyMap(factors, layer.heads, summaries, difference, pyramids)
     signed, causal = (attribute(group, name, False) for name in ("signed", "causal"))
-    weights: Any = Packed(data["weights"], path)
+    weights: Any = data["weights"]
     pyramids = overviews.read(group, path, sizes, signed)
     summaries = _summaries(group, data, path, len(layer.heads), pyramids)
     norms, mixture = (_whole(data, name, path) for name in schema.VALUES)

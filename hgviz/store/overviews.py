@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -17,12 +16,11 @@ from hgviz.maps.pyramid import Codes, Pyramid, Range
 from hgviz.maps.statistic import settled_row
 from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
 from hgviz.maps.survey import Surveyor, survey, totals
-from hgviz.store import schema
-from hgviz.store.arrays import Packed
+from hgviz.store import packing, schema
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
+from hgviz.store.packing import Packed
 
 SIDE = 256
-_SAMPLED = 32  # every so many rows are packed on trial
 REDUCTIONS: tuple[Reduce, Reduce] = ("max", "mean")
 
 
@@ -90,41 +88,11 @@ def _write_levels(group: h5py.Group, place: int, heads: int, pyramid: Pyramid) -
             name = f"{reduce}/{zoom}"
             side = min(SIDE, max(codes.shape))
             if name not in group:
-                group.create_dataset(
-                    name, (heads, *codes.shape), np.uint8,
-                    chunks=(1, min(side, codes.shape[0]), min(side, codes.shape[1])),
-                    shuffle=True, compression="gzip", compression_opts=1,
-                )  # fmt: skip
-            _write_chunks(group[name], place, codes)
+                chunks = (1, *(min(side, size) for size in codes.shape))
+                packing.create(group, name, (heads, *codes.shape), np.uint8, chunks)
+            packing.write_chunks(group[name], place, codes)
     within = pyramid.ranges
     return [[within[reduce].floor, within[reduce].maximum] for reduce in REDUCTIONS]
-
-
-def _write_chunks(target: h5py.Dataset, place: int, codes: Codes) -> None:
-    """All chunks but those of zeros, which is what a chunk that was never written reads as."""
-    _, down, across = target.chunks
-    for top in range(0, codes.shape[0], down):
-        for left in range(0, codes.shape[1], across):
-            part = codes[top : top + down, left : left + across]
-            if part.any():
-                whole = np.zeros((down, across), np.uint8)
-                whole[: part.shape[0], : part.shape[1]] = part
-                target.id.write_direct_chunk((place, top, left), _packed(whole))
-
-
-def _packed(codes: Codes) -> bytes:
-    """As HDF5's own filters read it (single bytes are not shuffled). Where looking for runs would
-    not save half, as on some rows, codes are kept as they are: six times as fast to read.
-    """
-    few = codes[::_SAMPLED].tobytes()
-    worth = 2 * len(_runs(few)) < len(few)
-    return _runs(codes.tobytes()) if worth else zlib.compress(codes.tobytes(), 0)
-
-
-def _runs(data: bytes) -> bytes:
-    """Codes of weights seldom repeat but in runs: these alone take half the time of level 1."""
-    pack = zlib.compressobj(1, strategy=zlib.Z_RLE)
-    return pack.compress(data) + pack.flush()
 
 
 # --- reading --------------------------------------------------------------------------------------

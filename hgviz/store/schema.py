@@ -39,9 +39,11 @@ Many texts in one file, a corpus (since 1.3): spec, off and made stand at the ro
     /items/00000      prompt, target, levels, layers and output of the first text; /items/00001, ...
                       The relative terms, the same for every text, may be hard links to one group.
 
-A dataset of at most 64 KB lies whole in the file; a larger one is in chunks with fletcher32. Whole
-ones carry the attribute crc32 of their bytes, but for those of a layer, which has attributes of its
-own for q, k and statistics (crc32) and for what is known of whole maps (summary32, since 1.3).
+A dataset of at most 64 KB lies whole in the file; a larger one is in chunks: with fletcher32, or,
+since 1.7, packed by shuffle + deflate, each chunk of one head, as q, k, stat, norm, threshold, the
+relative terms, proof/values, value_norms, thumb, rowmax and entropy are. Whole ones carry the
+attribute crc32 of their bytes, but for those of a layer, which has attributes of its own for q, k
+and statistics (crc32) and for what is known of whole maps (summary32, since 1.3).
 
 A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
@@ -77,7 +79,8 @@ same over thumb, rowmax, entropy and hist; optional).
                                      stat and has no key
     runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
                                      that head's q, then k, and so on, in the order of crc32
-    proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64
+    proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64;
+                                     eight rows, of more than 2,048 keys fewer, two at least
     value_norms (heads, keys) float32        since 1.4, optional: what a key adds to the stream at
                                      weight 1, |v_j W_O|; not in the crc32 of heads, with its own
     mixture (heads or 1, keys, tokens) float32       since 1.5, optional: where keys are slots, the
@@ -122,7 +125,7 @@ is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 6)
+VERSION = (1, 7)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
 ITEM, ITEM_FILE = "{:05}", "item-{:05}.h5"
@@ -196,3 +199,8 @@ DENSE: dict[str, Row] = {
     **VALUES,
     **SUMMARY,
 }
+# what may be packed where it is large; all else that is packed always is
+PACKABLE = (
+    *SUMMED, *RELATIVE, *QUADRATIC, *DIAGONALS, "proof/values", "value_norms", "thumb", "rowmax",
+    "entropy",
+)  # fmt: skip

@@ -79,6 +79,7 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Cap
 def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
 ) -> Task[Capture]:
+    from hgviz.maps.cache import give_back
     from hgviz.models.surveying import surveyor
     from hgviz.store import Writer, open_capture
 
@@ -91,6 +92,8 @@ def _capture_to_file(
             if index not in writer.committed:
                 writer.add(index, one, settle=True, survey=survey)
             del one  # before the next layer is computed
+            if len(blank.prompt) > SMALL:
+                give_back()
             yield Step(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)
@@ -133,6 +136,7 @@ class Traced:
 
 # --- what it will take ----------------------------------------------------------------------------
 
+SMALL = 4096  # tokens whose layers leave little behind
 QUICK = 8192  # tokens: shorter texts are not worth an estimate
 LENGTHS = (1024, 4096)  # tokens of the captures that an estimate is made from
 COUNTED = 1 << 16  # characters whose tokens are counted, of a longer text

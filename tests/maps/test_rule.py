@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hgviz.core import Capture, finish
 from hgviz.maps import Diagonals, Factors, Grouped, LazyMap, Rule, measured, settled
 from hgviz.maps.anatomy import dissect
+from hgviz.maps.rule import proof_rows
 from hgviz.models.attention import attend
 from hgviz.models.dense import attend_by_maps
 from hgviz.models.positions import Biases
@@ -210,3 +211,13 @@ def test_bounds_of_rows_are_those_of_the_cells_that_exist():
                 assert (first, stop) == (seen[0], seen[-1] + 1)
         assert not rule.whole
     assert math.isclose(Rule(0.5, ("softmax",), (None,)).scale_of(0), 0.5)
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+def test_proof_rows_are_in_order_with_the_last_and_few_of_long_maps(queries, keys):
+    rows = proof_rows(queries, keys)
+    assert rows[-1] == queries - 1 and (np.diff(rows) > 0).all() and rows[0] >= 0
+    assert min(2, queries) <= len(rows) <= 8
+    assert len(rows) <= max(2, (1 << 14) // keys)
+    if keys <= 2048:
+        assert len(rows) == min(8, queries) and rows[0] == 0 or queries == 1
