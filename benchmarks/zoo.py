@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import inspect
 import multiprocessing
 import os
 import sys
@@ -38,7 +39,7 @@ TOKENS, WRITTEN = 23, 17
 PATIENCE = 120  # seconds for a type
 OUTPUTS, MAPS = 1e-4, 1e-5
 MAPPINGS = (
-    "CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM",
+    "SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM",
     "SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING",
     "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION", "SPEECH_SEQ_2_SEQ", "CTC",
 )  # fmt: skip
@@ -87,8 +88,7 @@ def tried(kind):
                 try:
                     row = kind, name, *compared(path, name)
                 except HgvizError as error:
-                    said = f"{error.why}" if hasattr(error, "why") else str(error)
-                    row = kind, name, "refused", "", "", str(error).replace(str(path), "")[:300]
+                    row = kind, name, "refused", "", "", " ".join(error.lines[1:2] or error.lines)
                 except Exception as error:
                     said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                     row = kind, name, "refused", "", "", said
@@ -101,7 +101,7 @@ def tried(kind):
 
 
 def softmaxes():
-    """A mode that keeps what softmaxes over the last of four axes give, as arrays."""
+    """A mode that keeps what softmaxes (B, H, Q, K) or (B * H, Q, K) give of one text."""
     import torch.nn.functional as F
     from torch import Tensor, softmax
     from torch.overrides import TorchFunctionMode
@@ -113,8 +113,9 @@ def softmaxes():
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             made = func(*args, **(kwargs or {}))
-            if func in (F.softmax, softmax, Tensor.softmax) and made.dim() == 4:
-                self.found.append(made.detach().float().numpy()[0].copy())
+            if func in (F.softmax, softmax, Tensor.softmax) and made.dim() in (3, 4):
+                one = made.detach().float().numpy()
+                self.found.append((one[0] if made.dim() == 4 else one).copy())
             return made
 
     return Softmaxes()
@@ -138,53 +139,60 @@ def compared(path, name):
     target = model.from_ids(written[0].numpy()) if both else None
     capture = finish(tasks.capture(model, model.from_ids(ids[0].numpy()), target=target))
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+    takes = inspect.signature(other.forward).parameters
     given = {"input_ids": ids, **({"decoder_input_ids": written} if both else {})}
-    given |= model.module.fixed(given) if hasattr(model.module, "fixed") else {}
+    if "use_cache" in takes:
+        given["use_cache"] = False
     seen = softmaxes()
     with torch.no_grad():
         out = other(**given)
         with seen:
             other(**given)
         try:
-            told = other(**given, output_attentions=True)
+            told = given_by(other(**given, output_attentions=True), both)
         except Exception:
-            told = {}
+            told = []
     logits = main_output(out)
-    apart = np.abs(np.squeeze(capture.logits) - np.squeeze(logits.float().numpy())).max()
+    found, logits = np.squeeze(capture.logits), np.squeeze(logits.float().numpy())
     without = "; ".join(f"{one}: {why}" for one, why in getattr(model.config, "unattending", ()))
-    if not apart <= OUTPUTS * max(1.0, float(logits.abs().max())):
+    if found.shape != logits.shape:
+        return "refused", "", without, f"outputs are {found.shape}, those wanted {logits.shape}"
+    apart = np.abs(found - logits).max()
+    if not apart <= OUTPUTS * max(1.0, float(np.abs(logits).max())):
         return "differs", "", without, f"outputs by {apart:.1e}"
     ours = [np.stack([one.read(head) for head in one.heads]) for one in capture.maps]
-    theirs = given_by(told, both)
-    if [one.shape for one in theirs] != [one.shape for one in ours]:
-        theirs = seen.found
-    worst, at = 0.0, 0
-    for one in ours:
-        while at < len(theirs):
-            apart = distance(one, theirs[at])
-            at += 1
-            if apart <= MAPS:
-                break
-        else:
-            shapes = Counter(one.shape for one in theirs)
-            return "outputs", "", without, (
-                f"{len(ours)} maps, of which {one.shape} is not among those of transformers: "
-                f"{dict(shapes)}"
-            )  # fmt: skip
-        worst = max(worst, apart)
     lazy = sum(isinstance(one, LazyMap) for one in capture.maps)
     status = "lazy" if lazy == len(ours) else "both" if lazy else "dense"
-    rest = len(theirs) - len(ours)
-    more = f"{rest} softmaxes besides" if rest else ""
-    return status, f"{len(ours)}", without, more
+    for theirs, whose in ((told, ""), (seen.found, "beside the softmaxes of its eager code")):
+        rest = left(ours, theirs)
+        if rest is not None and not (rest and not whose):
+            more = f", {rest} others of which are not seen" if rest else ""
+            return status, f"{len(ours)}", without, whose + more
+    shapes = dict(Counter(one.shape for one in seen.found))
+    said = f"{len(ours)} maps, not all of which are among those of transformers: {shapes}"
+    return "outputs", f"{len(ours)}", without, said
+
+
+def left(ours, theirs):
+    """How many of their maps are none of ours, which have to be among them in order; else None."""
+    at = 0
+    for one in ours:
+        while at < len(theirs) and distance(one, theirs[at]) > MAPS:
+            at += 1
+        at += 1
+    return len(theirs) - len(ours) if at <= len(theirs) else None
 
 
 def main_output(out):
-    """What a model gives: logits, or states where it has none."""
-    found = getattr(out, "logits", None)
-    if found is None:
-        found = getattr(out, "start_logits", None)
-    return out.last_hidden_state if found is None else found
+    """What hgviz takes as the output of a model that gives several things."""
+    import torch
+
+    if getattr(out, "start_logits", None) is not None:
+        return torch.stack([out.start_logits, out.end_logits], -1)
+    for name in ("logits", "prediction_logits", "last_hidden_state"):
+        if getattr(out, name, None) is not None:
+            return getattr(out, name)
+    return out[0]
 
 
 def given_by(out, both):
@@ -200,12 +208,18 @@ def given_by(out, both):
 
 def distance(one, other):
     """How far two maps (H, Q, K) are apart; infinite where they are of other shapes. What sinks
-    take is a column more in the second."""
+    take is a column more in the second, or taken from its rows only after they are given."""
     import numpy as np
 
     if other.shape == (*one.shape[:2], one.shape[2] + 1):
         other = other[..., :-1]
-    return float(np.abs(one - other).max()) if one.shape == other.shape else np.inf
+    if one.shape != other.shape:
+        return np.inf
+    apart = float(np.abs(one - other).max())
+    sums = one.sum(-1, keepdims=True)
+    if apart > MAPS and 0 < sums.min() and sums.max() <= 1 and np.allclose(other.sum(-1), 1):
+        apart = float(np.abs(one / sums - other).max())
+    return apart
 
 
 def child(kind, queue):

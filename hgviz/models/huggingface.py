@@ -67,7 +67,11 @@ SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
-BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
+COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
+BUFFERS = (
+    "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
+    "num_batches_tracked",
+)  # fmt: skip
 GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
     ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
     ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
@@ -211,7 +215,8 @@ def mask(
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a layer asked for: q (B, H, Q, D), k and v (B, G, K, D), the rule they meet by, and
-    keep (B, K) and bias of it. added: what is added to scores that no rule can say."""
+    keep (B, K) and bias of it. added: what is added to scores that no rule can say; sinks
+    (B, H, Q, 1): logits of every query that have no key, where they are not those of a head."""
 
     q: Tensor
     k: Tensor
@@ -220,6 +225,7 @@ class Call:
     keep: Tensor | None = None
     bias: Biases | None = None
     added: Tensor | None = None
+    sinks: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ class Running:
     run: Pass = field(default_factory=Pass)
     after: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
+    texts: int = 1  # side by side
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0
 
@@ -321,6 +328,9 @@ def _call(
             added = position_bias if added is None else added + position_bias
         elif line.any():
             bias = Biases((line / scale).to(q.dtype), 1 - queries)
+    each = sinks if sinks is not None and sinks.numel() > heads else None
+    if each is not None and added is None:
+        added = q.new_zeros(())
     keep = None if found.keep is None or bool(found.keep.all()) else found.keep
     band = found.band
     if band is not None:  # as wide as the text at most
@@ -329,9 +339,10 @@ def _call(
     rule = Rule(
         scale, ("softmax",) * heads, (None,) * heads, causal=found.causal, band=band,
         chunk=found.chunk, softcap=softcap,
-        sinks=None if sinks is None else to_numpy(sinks.detach().float().reshape(-1)),
+        sinks=None if sinks is None or each is not None
+        else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
-    return Call(q, k, v, rule, keep, bias, added)
+    return Call(q, k, v, rule, keep, bias, added, each)
 
 
 def _seen(mask: Tensor) -> MaskRule | None:
@@ -397,14 +408,16 @@ def dense(call: Call) -> Tensor:
     if any(name != "softmax" for name in call.rule.activations):
         raise unexchanged("its model adds numbers to every score that no other activation knows")
     (one,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
-    scores, _ = scored(one, torch.arange(call.q.shape[2], device=call.q.device), None)
+    scores, seen = scored(one, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
     exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
+    exact = exact.masked_fill(~seen, lowest)
     assert call.added is not None
     if call.added.dtype == torch.bool:
         exact = exact.masked_fill(~call.added, lowest)
     else:
         exact = (exact + call.added.to(exact.dtype)).clamp(min=lowest)
-    return weigh(exact, None, "softmax", sinks=one.sinks).to(call.q.dtype)
+    sinks = one.sinks if call.sinks is None else call.sinks
+    return weigh(exact, None, "softmax", sinks=sinks).to(call.q.dtype)
 
 
 def unexchanged(why: str) -> HgvizError:
@@ -415,8 +428,8 @@ def unexchanged(why: str) -> HgvizError:
 
 
 class Softmaxes(TorchFunctionMode):
-    """Sees the softmaxes (B, H, Q, K) of a model that has attention code of its own: keeps their
-    weights, and switches heads off where they weigh."""
+    """Sees the softmaxes (B, H, Q, K) or (B * H, Q, K) of a model that has attention code of its
+    own: keeps their weights, and switches heads off where they weigh."""
 
     def __init__(self, running: Running) -> None:
         super().__init__()
@@ -427,9 +440,14 @@ class Softmaxes(TorchFunctionMode):
     ) -> Any:
         found = func(*args, **(kwargs or {}))
         along = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
-        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.dim() != 4:
+        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.shape[-1] < 2:
             return found
-        return self._seen(found) if along in (-1, 3) and found.shape[-1] > 1 else found
+        if found.dim() == 4 and along in (-1, 3):
+            return self._seen(found)
+        heads, rest = divmod(len(found), self.running.texts)
+        if found.dim() == 3 and along in (-1, 2) and heads > 1 and not rest:
+            return self._seen(found.unflatten(0, (-1, heads))).flatten(0, 1)
+        return found
 
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
@@ -514,12 +532,23 @@ class Transformers(Network):
             }
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
+        first = tokens.ids if tokens.embedded is None else tokens.embedded
+        running.texts = 1 if first is None else len(first)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
-        logits = getattr(out, "logits", None)
-        found: Tensor = out.last_hidden_state if logits is None else logits
-        return found
+        return _output(out)
+
+
+def _output(out: Any) -> Tensor:
+    """Logits, else states, where a model gives several things: the first that it gives of these,
+    of start and end of an answer both (B, n, 2), else the first of all."""
+    if getattr(out, "start_logits", None) is not None:
+        return torch.stack([out.start_logits, out.end_logits], -1)
+    names = ("logits", "prediction_logits", "last_hidden_state")
+    found = [out.get(name) for name in names] if isinstance(out, Mapping) else []
+    rest = out.values() if isinstance(out, Mapping) else out
+    return next(one for one in (*found, *rest) if isinstance(one, Tensor))
 
 
 def _blocks(net: nn.Module) -> Iterator[nn.Module]:
@@ -658,18 +687,26 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     raise HgvizError(f"{where} is of a model that hgviz cannot run", why, BRING)
 
 
-def class_of(data: Mapping[str, Any], kind: str) -> str:
-    """The name of the class that a config.json names, else of the bare model of its type."""
+def classes_of(kind: str | None = None) -> set[str]:
+    """The names of every class, or of those of a model type."""
     from transformers.models.auto import modeling_auto
 
     every: set[str] = set()
     for name in dir(modeling_auto):
         if name.endswith("_MAPPING_NAMES"):
-            for one in getattr(modeling_auto, name).values():
-                every |= {one} if isinstance(one, str) else set(one)
+            for key, one in getattr(modeling_auto, name).items():
+                if kind in (None, key):
+                    every |= {one} if isinstance(one, str) else set(one)
+    return every
+
+
+def class_of(data: Mapping[str, Any], kind: str) -> str:
+    """The name of the class that a config.json names, else of the bare model of its type."""
+    from transformers.models.auto import modeling_auto
+
     stated = data.get("architectures")
     first = stated[0] if isinstance(stated, list) and stated else None
-    if isinstance(first, str) and first in every and hasattr(library(), first):
+    if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
         return first
     bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     if isinstance(bare, str):
@@ -693,7 +730,7 @@ def read(path: Path) -> Checkpoint:
     kind = require_known(data, shown(where))
     made = getattr(library(), class_of(data, kind))
     own = getattr(made.config_class, "model_type", kind)
-    if own != kind:
+    if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
             f"{shown(where)} says two things",
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
@@ -705,7 +742,11 @@ def read(path: Path) -> Checkpoint:
     _require_fit(made, stated, where, weights, held)
     try:
         asks = _asks(made)
-        net, missing = _loaded(made, stated, held, torch.float32, asks)
+        try:
+            net, missing = _loaded(made, stated, held, torch.float32, asks)
+        except KeyError:  # a part looks attention up in a table of its own
+            asks = False
+            net, missing = _loaded(made, stated, held, torch.float32, asks)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
         network = Transformers(net, replace(_config(net, kind, made.__name__, data), asks=asks))
@@ -736,7 +777,7 @@ def build(
     else:
         made = getattr(library(), config.made)
         with _quiet():
-            stated = made.config_class.from_dict(dict(config.data))
+            stated = made.config_class.from_dict(_numbered(config.data))
         net, _ = _loaded(made, stated, tensors, dtype, config.asks)
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
@@ -761,7 +802,8 @@ def _loaded(
             None, config=stated, state_dict=dict(tensors), dtype=dtype,
             attn_implementation=NAME if asks else "eager", output_loading_info=True,
         )  # fmt: skip
-    return net.eval().requires_grad_(False), sorted(told["missing_keys"])
+    missing = [one for one in told["missing_keys"] if not one.endswith(BUFFERS)]
+    return net.eval().requires_grad_(False), sorted(missing)
 
 
 def _stated(
@@ -777,9 +819,18 @@ def _stated(
             raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
     try:
         with _quiet():
-            return CONFIG_MAPPING[kind].from_dict(data)
+            return CONFIG_MAPPING[kind].from_dict(_numbered(data))
     except Exception as error:
         raise _unbuilt(where, error) from None
+
+
+def _numbered(data: Any) -> Any:
+    """What a config.json says, with numbers that JSON does not know, as transformers writes them."""
+    if isinstance(data, Mapping):
+        if data.keys() == {"__float__"}:
+            return float(data["__float__"])
+        return {key: _numbered(one) for key, one in data.items()}
+    return [*map(_numbered, data)] if isinstance(data, list) else data
 
 
 def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -787,7 +838,7 @@ def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for key, value in data.items():
         if isinstance(value, dict):
             yield from _counts(value)
-        elif type(value) is int and re.search("layer|depth|block|head|expert", key):
+        elif type(value) is int and re.search(COUNTS, key):
             yield key, value
 
 
@@ -846,8 +897,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
-    told = net.config
-    text = told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+    told, text = net.config, _text_config(net)
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
     both = bool(getattr(told, "is_encoder_decoder", False))
@@ -855,17 +905,23 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     return TransformersConfig(
         family=kind, made=name, data=data,
         width=int(getattr(text, "hidden_size", table.weight.shape[1])),
-        vocab_size=int(table.weight.shape[0]), max_positions=_positions(net, text), goal=goal,
+        vocab_size=int(table.weight.shape[0]), max_positions=None, goal=goal,
         labels=labels if goal == "classes" else (), form="encoder-decoder" if both else "",
     )  # fmt: skip
 
 
-def _positions(net: nn.Module, config: Any) -> int | None:
-    """How many positions a table of them has; None where they are turned or biased."""
+def _text_config(net: Any) -> Any:
+    told = net.config
+    return told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+
+
+def _positions(used: Mapping[nn.Module, str], config: Any) -> int | None:
+    """How many positions the tables of them have, of all modules that were used with their names;
+    None where they are turned or biased."""
     stated = getattr(config, "max_position_embeddings", None)
     tables = [
         one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
-        for name, one in net.named_modules()
+        for one, name in used.items()
         if isinstance(one, nn.Embedding) and ("pos" in name.rpartition(".")[2] or "wpe" in name)
     ]
     if not tables:
@@ -878,15 +934,12 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     together by: told by a pass over a few tokens."""
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
     both = config.form == "encoder-decoder"
-    device = network.table.weight.device
     names = {module: name for name, module in network.net.named_modules()}
-    path, stack = dict[int, str](), list[str]()
-
-    def ids(count: int) -> Tensor:
-        return torch.arange(count, device=device)[None] % config.vocab_size
+    path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         stack.append(names[module])
+        used[module] = names[module]
         if not isinstance(module, nn.Linear) or not running.given:
             return
         wanted, running.given = running.given, 0
@@ -904,8 +957,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
     hooks += [one.register_forward_hook(after, always_call=True) for one in names]
-    given = Tokens(ids(SOURCE))
-    given = Tokens(ids(TARGET), source=given) if both else given
+    given = Tokens(_ids(network, SOURCE))
+    given = Tokens(_ids(network, TARGET), source=given) if both else given
     try:
         with torch.inference_mode():
             network._logits(given, running)
@@ -934,7 +987,14 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         config = replace(config, goal="states")
     tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in range(len(found))]
     files = tuple(_same(network.net, one, held) for one in tensors)
-    return replace(config, own=tuple(found), form=form, outputs=files)
+    positions = _positions(used, _text_config(network.net))
+    return replace(config, own=tuple(found), form=form, outputs=files, max_positions=positions)
+
+
+def _ids(network: Transformers, count: int) -> Tensor:
+    """(1, count) Tokens of a text, none of the first, which often stand for padding."""
+    ids = torch.arange(5, 5 + count, device=network.table.weight.device)
+    return ids[None] % network.config.vocab_size
 
 
 def _proved(
@@ -965,11 +1025,11 @@ def _proved(
 def _require_same(network: Transformers) -> None:
     """Errors: HgvizError where a model gives something else by our attention than by its own, so
     that its maps would not be what it does."""
-    config, device = network.config, network.table.weight.device
+    config = network.config
     if not config.asks:
         return
     length = min(PROVED, config.max_positions or PROVED)
-    ids = torch.arange(length, device=device)[None] % config.vocab_size
+    ids = _ids(network, length)
     given = Tokens(ids)
     if config.form == "encoder-decoder":
         given = Tokens(ids[:, : length // 2], source=given)
