@@ -143,6 +143,8 @@ def compared(path, name):
     given = {"input_ids": ids, **({"decoder_input_ids": written} if both else {})}
     if "use_cache" in takes:
         given["use_cache"] = False
+    if "bbox" in takes:
+        given["bbox"] = torch.zeros(1, TOKENS, 4, dtype=torch.long)
     seen = softmaxes()
     with torch.no_grad():
         out = other(**given)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import os
 import queue
 import re
@@ -70,7 +71,7 @@ MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one 
 COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
 BUFFERS = (
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
-    "num_batches_tracked",
+    "num_batches_tracked", "relative_position_index",
 )  # fmt: skip
 GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
     ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
@@ -503,6 +504,11 @@ class Transformers(Network):
         found = [modules.get(_same(self.net, name, modules)) for name in self.config.outputs]
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
+    @cached_property
+    def takes(self) -> Collection[str]:
+        """The names of what the model can be given."""
+        return inspect.signature(self.net.forward).parameters.keys()
+
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
         names = self.config.layers[index].activations
@@ -532,6 +538,10 @@ class Transformers(Network):
             }
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
+        if "bbox" in self.takes:  # where on a page each word stands: nowhere
+            one = texts[""]
+            first = one.embedded if one.ids is None else one.ids
+            given["bbox"] = first.new_zeros((*first.shape[:2], 4), dtype=torch.long)
         first = tokens.ids if tokens.embedded is None else tokens.embedded
         running.texts = 1 if first is None else len(first)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
@@ -936,10 +946,13 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     both = config.form == "encoder-decoder"
     names = {module: name for name, module in network.net.named_modules()}
     path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
+    blocks, silent = dict.fromkeys(_blocks(network.net), 0), list[tuple[str, str]]()
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         stack.append(names[module])
         used[module] = names[module]
+        if module in blocks:
+            blocks[module] = running.count
         if not isinstance(module, nn.Linear) or not running.given:
             return
         wanted, running.given = running.given, 0
@@ -951,8 +964,14 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         if fits:
             outputs[running.count - 1] = names[module]
 
-    def after(*_: Any) -> None:
+    def after(module: nn.Module, given: Any, found: Any) -> None:
         stack.pop()
+        first = found[0] if isinstance(found, tuple) and found else found
+        parts = [type(one).__name__ for one in module.children()]
+        whole = module in blocks and isinstance(first, Tensor) and first.dim() == 3 and parts
+        if whole and blocks[module] == running.count:
+            mixers = [one for one in parts if not re.search("Norm|Dropout", one)]
+            silent.append((names[module], ", ".join(dict.fromkeys(mixers))))
 
     running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
@@ -988,7 +1007,10 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in range(len(found))]
     files = tuple(_same(network.net, one, held) for one in tensors)
     positions = _positions(used, _text_config(network.net))
-    return replace(config, own=tuple(found), form=form, outputs=files, max_positions=positions)
+    return replace(
+        config, own=tuple(found), form=form, outputs=files, max_positions=positions,
+        unattending=tuple(dict(silent).items()),
+    )  # fmt: skip
 
 
 def _ids(network: Transformers, count: int) -> Tensor:

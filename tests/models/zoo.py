@@ -13,9 +13,10 @@ from tqdm import tqdm
 tqdm.monitor_interval = 0  # no thread of its own
 SIZES = {  # of whatever configuration or part of one has such a key: the first that fits
     "type_vocab_size|modality_type_vocab_size|mamba_d_conv|num_mem_blocks": 2,
-    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings|codebook_size": 120,
+    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings|encoder_hash_byte_group_vocab": 120,
+    "codebook_size": 128,
     "v_head_dim|qk_head_dim|kv_lora_rank|q_lora_rank|mamba_d_state|ssm_state_size|state_size"
-    "|mamba_d_head|mamba_head_dim": 16,
+    "|mamba_d_head|mamba_head_dim|mamba_headdim": 16,
     "head_dim|d_kv|.*_head_dim|global_head_dim|kv_channels|d_head|attention_key_size"
     "|attention_head_size|dim_head|size_per_head": 8,
     "num_hidden_layers|n_layers?|num_layers|encoder_layers|decoder_layers|num_decoder_layers"
@@ -45,11 +46,13 @@ SIZES = {  # of whatever configuration or part of one has such a key: the first 
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
     "decoder_start_token_id": 0,
     "query_pre_attn_scalar": 8, "rotary_dim": 4, "num_labels": 3,
-    "patch_size": 8, "image_size|img_size": 32, "num_mel_bins": 16, "num_filters|base_channels": 8,
+    "patch_size": 8, "image_size|img_size": 32, "num_mel_bins": 16, "num_filters": 8,
+    "base_channels": 32, "index_topk|indexer_topk": 6,
     "num_queries|num_query_tokens|num_latents": 6,
 }  # fmt: skip
 GIVEN = {"num_labels": 3, "attention_dropout": 0.0, "forced_eos_token_id": None}
 TYPES = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "attn_layers")
+LISTS = ("hidden_sizes", "embed_dims", "embed_dim", "embed_dim_per_stage", "backbone_channel_list")
 DEPTHS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "depth")
 SPECIAL = range(110, 120)  # tokens that stand for something else than a text
 AXES = "glm|qwen|ernie|paddle|hunyuan|cosmos|compass"  # types whose angles are those of three axes
@@ -70,7 +73,41 @@ FIXES = {  # by type, of a model or a part, what fits no rule
     "funnel": {"block_sizes": [1, 2, 1]},
     "glm4v_moe_text": {"head_dim": 16}, "esmc": {"num_key_value_heads": 4},
     "glm5_next_text": {"num_key_value_heads": 4},
-    "neomme": {"head_dim": 16},
+    "neomme": {"head_dim": 16}, "zaya": {"num_experts_per_tok": 1},
+    "bailing_hybrid": {"num_expert_group": 1}, "xmod": {"default_language": "en_XX"},
+    "falcon_h1": {"mamba_d_ssm": 64, "mamba_d_head": 16}, "beam": {"sliding_window": 5},
+    "chameleon": {"vocabulary_map": {"<image>": 110}, "image_token_id": 110},
+    "emu3": {"vocabulary_map": {"<image>": 110}, "image_token_id": 110},
+    "cohere_compass_text": {"rope_parameters": {
+        kind: {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
+        for kind in ("full_attention", "sliding_attention")
+    }},
+    "zamba": {
+        "num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid"] * 2,
+        "attention_hidden_size": 64, "attention_head_dim": 16, "mamba_dt_rank": 4,
+        "num_key_value_heads": 4, "n_mamba_heads": 2,
+    },
+    "zamba2": {
+        "num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid"] * 2,
+        "attention_hidden_size": 64, "attention_head_dim": 16, "num_key_value_heads": 4,
+        "mamba_headdim": 16, "mamba_ngroups": 1,
+    },
+    "gemma3n_text": {
+        "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "num_kv_shared_layers": 2, "intermediate_size": [48] * 4,
+        "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
+    },
+    "ernie4_5_vl_moe_text": {"moe_intermediate_size": [16, 16]},
+    "molmo2_adapter": {"vision_feature_layer": [1, 0]},
+    "molmo2_vision": {"image_size": [32, 32], "num_position_embeddings": 16},
+    "dots3_note_text": {"per_layer_config": {2: {
+        "num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 32,
+        "qk_nope_head_dim": 16,
+    }}},
+    "granite_speech5_encoder": {"context_size": 16}, "granite_speech5_ctc": {"context_size": 16},
+    "fun_asr_nano_adapter": {"intermediate_size": 8},
+    "autoformer": {"prediction_length": 4}, "informer": {"prediction_length": 4},
+    "time_series_transformer": {"prediction_length": 4},
     "qwen4_exp_text": {
         "layer_types": ["linear_attention", "indexed_attention"], "indexer_kv_heads": 1,
         "indexer_budget": 8, "indexer_compress_ratio": 2, "hc_count": 2, "hc_lowrank": 8,
@@ -99,9 +136,15 @@ def small(known, numbers):
                 found[key] = [min(2, one) for one in value]
             elif key in ("num_heads", "num_attention_heads") and value[0] > 1:
                 found[key] = [4 * one // value[0] for one in value]
-            elif key in ("hidden_sizes", "embed_dims") and not any(one % 8 for one in value):
+            elif key in LISTS and not any(one % 8 for one in value):
                 found[key] = [one // 8 for one in value]
     found |= by_layer(known, found)
+    if isinstance(stages := known.get("out_features"), list) and "num_hidden_layers" in found:
+        count = max(2, len(stages))
+        found |= {
+            "num_hidden_layers": count, "out_indices": None,
+            "out_features": [f"stage{at}" for at in range(1, count + 1)][-len(stages) :],
+        }  # fmt: skip
     if "kv_lora_rank" in known:
         found["num_key_value_heads"] = 4
     fixes = FIXES.get(kind, {})
@@ -135,8 +178,8 @@ def by_layer(known, found):
 def turned(rope, width, axes):
     """Rotary angles of heads so wide."""
     if any(isinstance(one, dict) for one in rope.values()):
-        return {key: turned(one, width, axes) for key, one in rope.items() if one}
-    if not axes and "mrope_section" not in rope:
+        return {key: one and turned(one, width, axes) for key, one in rope.items()}
+    if not rope or not axes and "mrope_section" not in rope:
         return rope
     pairs = int(width * (rope.get("partial_rotary_factor") or 1)) // 2
     return {**rope, "mrope_section": [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]}
@@ -171,6 +214,9 @@ def model_of(kind, name, **changes):
                 parameter.copy_(scale * torch.randn_like(parameter))
             else:
                 parameter.add_(0.1 * torch.randn_like(parameter))
+        for one in model.modules():
+            if isinstance(one, nn.Embedding) and one.padding_idx is not None:
+                one.weight[one.padding_idx] = 0.0  # as Funnel's is when transformers loads it
     return model
 
 

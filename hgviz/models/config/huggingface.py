@@ -16,7 +16,8 @@ class TransformersConfig:
 
     asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
     own: its layers as they attend by themselves; outputs: by layer, the tensor in its file that
-    what heads give is multiplied with, "" where none was seen. box: the model that the layers were
+    what heads give is multiplied with, "" where none was seen; unattending: by name, what those of
+    its layers are made of that do not attend, as Mamba's. box: the model that the layers were
     found in, with the tensors it has, until somebody takes it.
     """
 
@@ -33,6 +34,7 @@ class TransformersConfig:
     asks: bool = True
     own: tuple[Layer, ...] = ()
     outputs: tuple[str, ...] = ()
+    unattending: tuple[tuple[str, str], ...] = ()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
