@@ -219,7 +219,7 @@ def distance(one, other):
         return np.inf
     apart = float(np.abs(one - other).max())
     sums = one.sum(-1, keepdims=True)
-    if apart > MAPS and 0 < sums.min() and sums.max() <= 1 and np.allclose(other.sum(-1), 1):
+    if apart > MAPS and 0 < sums.min() and sums.max() <= 1 + MAPS and np.allclose(other.sum(-1), 1):
         apart = float(np.abs(one / sums - other).max())
     return apart
 

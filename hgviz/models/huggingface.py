@@ -280,6 +280,7 @@ def attention(
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
     sinks = more.get("sinks") if s_aux is None else s_aux
+    attention_mask = _chosen(module, query, key, attention_mask, more)
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     running = _running.get() or Running()
     index, running.count = running.count, running.count + 1
@@ -299,6 +300,27 @@ def attention(
     found = context.transpose(1, 2).contiguous()
     running.given = found.numel()
     return found, None
+
+
+def _chosen(
+    module: nn.Module, q: Tensor, k: Tensor, mask: Tensor | None, more: Mapping[str, Any]
+) -> Tensor | None:
+    """A mask without the keys that an indexer left out, which eager code of models takes out of it
+    before it attends; indices (B, Q, n) of single keys, block_indices of blocks of them."""
+    keys, blocks = more.get("indices"), more.get("block_indices")
+    if blocks is not None:
+        places = more.get("position_ids")
+        if places is None:
+            places = torch.arange(k.shape[2] - q.shape[2], k.shape[2], device=q.device)[None]
+        build: Any = module.indexer.build_block_mask  # type: ignore[union-attr]
+        found: Tensor = build(blocks, mask, k.shape[2], q.dtype, q.device, places)
+        return found
+    if keys is None or keys.shape[-1] >= k.shape[2]:
+        return mask
+    left = keys.new_ones((*keys.shape[:2], k.shape[2]), dtype=torch.bool)
+    left = left.scatter(-1, keys.long(), False)[:, None]
+    assert mask is not None
+    return mask.masked_fill(left, torch.finfo(q.dtype).min)
 
 
 def _call(

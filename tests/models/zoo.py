@@ -48,6 +48,7 @@ SIZES = {  # of whatever configuration or part of one has such a key: the first 
     "query_pre_attn_scalar": 8, "rotary_dim": 4, "num_labels": 3,
     "patch_size": 8, "image_size|img_size": 32, "num_mel_bins": 16, "num_filters": 8,
     "base_channels": 32, "index_topk|indexer_topk": 6,
+    "index_block_size": 4, "index_topk_blocks": 2,
     "num_queries|num_query_tokens|num_latents": 6,
 }  # fmt: skip
 GIVEN = {"num_labels": 3, "attention_dropout": 0.0, "forced_eos_token_id": None}
@@ -60,7 +61,6 @@ FIXES = {  # by type, of a model or a part, what fits no rule
     "bamba": {"attn_layer_indices": [1]},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 4},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
     "lilt": {"hidden_size": 48}, "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
@@ -102,8 +102,10 @@ FIXES = {  # by type, of a model or a part, what fits no rule
     "molmo2_vision": {"image_size": [32, 32], "num_position_embeddings": 16},
     "dots3_note_text": {"per_layer_config": {2: {
         "num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 32,
-        "qk_nope_head_dim": 16,
+        "qk_nope_head_dim": 16, "head_dim": 24,
     }}},
+    "unlimited_ocr_text": {"num_key_value_heads": 4},
+    "bros": {"hidden_size": 64}, "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 1e4}},
     "granite_speech5_encoder": {"context_size": 16}, "granite_speech5_ctc": {"context_size": 16},
     "fun_asr_nano_adapter": {"intermediate_size": 8},
     "autoformer": {"prediction_length": 4}, "informer": {"prediction_length": 4},
