@@ -21,6 +21,7 @@ import csv
 import inspect
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -72,7 +73,6 @@ def tried(kind):
     transformers.utils.logging.set_verbosity(50)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    from hgviz.core import HgvizError
     from tests.models.zoo import write
 
     best = kind, "", "part", "", "", ""
@@ -82,22 +82,30 @@ def tried(kind):
             try:
                 write(path, kind, name)
             except Exception as error:
-                said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-                row = kind, name, "unbuilt", "", "", said
+                row = kind, name, "unbuilt", "", "", in_a_line(error)
             else:
                 try:
                     row = kind, name, *compared(path, name)
-                except HgvizError as error:
-                    row = kind, name, "refused", "", "", " ".join(error.lines[1:2] or error.lines)
                 except Exception as error:
-                    said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-                    row = kind, name, "refused", "", "", said
+                    row = kind, name, "refused", "", "", in_a_line(error)
         order = list(SAID)
         if best[2] == "part" or order.index(row[2]) < order.index(best[2]):
             best = row
         if row[2] in EXACT:
             break
     return best
+
+
+def in_a_line(error):
+    """What an error says: why, of those of hgviz."""
+    from hgviz.core import HgvizError
+
+    if isinstance(error, HgvizError):
+        return error.lines[1] if len(error.lines) > 1 else error.lines[0]
+    words = " ".join(str(error).split())
+    if needed := re.search(r"requires the (\w+) library", words):
+        return f"Needs the package {needed[1]}, which is not installed."
+    return f"{type(error).__name__}: {words}"[:200]
 
 
 def softmaxes():
@@ -219,7 +227,7 @@ def distance(one, other):
         return np.inf
     apart = float(np.abs(one - other).max())
     sums = one.sum(-1, keepdims=True)
-    if apart > MAPS and 0 < sums.min() and sums.max() <= 1 + MAPS and np.allclose(other.sum(-1), 1):
+    if apart > MAPS and sums.min() > 0 and sums.max() <= 1 + MAPS and np.allclose(other.sum(-1), 1):
         apart = float(np.abs(one / sums - other).max())
     return apart
 
@@ -254,17 +262,18 @@ def patiently(kind):
 
 def rows_of(path):
     """The rows of a table by their types."""
-    if not path.exists():
-        return {}
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))
-    return {row[0]: row for row in rows[1:]}
+    return {row[0]: row for row in rows[2:]}
 
 
 def written(path, rows):
-    """Write a table, by type."""
+    """Write a table, by type; its first line says of which version of transformers it is."""
+    import transformers
+
     with path.open("w", encoding="utf-8", newline="") as file:
         made = csv.writer(file, delimiter="\t", lineterminator="\n")
+        made.writerow(["transformers", transformers.__version__])
         made.writerows([COLUMNS, *(rows[kind] for kind in sorted(rows))])
 
 
@@ -279,7 +288,7 @@ def main():
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     kinds = options.types or sorted(CONFIG_MAPPING_NAMES)
-    rows = rows_of(options.out) if options.types else {}
+    rows = rows_of(options.out) if options.types and options.out.exists() else {}
     with ThreadPoolExecutor(2) as pool:
         for row in pool.map(patiently, kinds):
             rows[row[0]] = row

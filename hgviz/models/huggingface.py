@@ -509,7 +509,7 @@ class Transformers(Network):
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.net.get_input_embeddings())  # type: ignore[operator]
+        return _table(self.net)
 
     def projected(self) -> list[Projected]:
         """The layers whose heads go through a product that is known."""
@@ -569,7 +569,27 @@ class Transformers(Network):
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
+        count = len(self.config.own)
+        if running.network is not None and running.count != count:
+            why = f"it attended {running.count:,} times to this text, and {count:,} to a short one"
+            raise _unseen(self.config.family, why)
         return _output(out)
+
+
+def _table(net: nn.Module) -> nn.Embedding:
+    """The embeddings of the vocabulary; the first table where a model does not say which it is.
+
+    Errors: HgvizError for a model without any.
+    """
+    try:
+        found: Any = net.get_input_embeddings()  # type: ignore[operator]
+    except NotImplementedError:
+        found = None
+    every = [*(found.modules() if isinstance(found, nn.Module) else ()), *net.modules()]
+    for one in every:
+        if isinstance(one, nn.Embedding):
+            return one
+    raise _unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
 
 
 def _output(out: Any) -> Tensor:
@@ -857,7 +877,7 @@ def _stated(
 
 
 def _numbered(data: Any) -> Any:
-    """What a config.json says, with numbers that JSON does not know, as transformers writes them."""
+    """What a config.json says, with the numbers that JSON lacks, as transformers writes them."""
     if isinstance(data, Mapping):
         if data.keys() == {"__float__"}:
             return float(data["__float__"])
@@ -933,7 +953,7 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
     both = bool(getattr(told, "is_encoder_decoder", False))
-    table = net.get_input_embeddings()
+    table = _table(net)
     return TransformersConfig(
         family=kind, made=name, data=data,
         width=int(getattr(text, "hidden_size", table.weight.shape[1])),
@@ -1006,6 +1026,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     finally:
         for hook in hooks:
             hook.remove()
+    if {*network.net.modules()} != {*names}:  # as BigBird does
+        raise _unseen(config.family, "it attends to short texts by other modules than to long ones")
     outputs = _proved(network, given, running.met or [], outputs)
     found = []
     for index, one in enumerate(running.met or ()):

@@ -136,7 +136,8 @@ def info(path: Path_) -> dict[str, Any]:
         {"name": name, "made_of": parts} for name, parts in getattr(model.config, "unattending", ())
     ]
     return {
-        "kind": "checkpoint", **_of_spec(spec), **({"unattending_blocks": others} if others else {}),
+        "kind": "checkpoint", **_of_spec(spec),
+        **({"unattending_blocks": others} if others else {}),
         "width": spec.width, "vocabulary": spec.vocabulary, "parameters": spec.parameters,
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},

@@ -33,7 +33,7 @@ SIZES = {  # of whatever configuration or part of one has such a key: the first 
     "hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|word_embed_proj_dim|emb_dim"
     "|projection_dim|out_hidden_size|lru_width|output_dim|.*_hidden_size|hidden_size_.*"
     "|projection_size|embedding_dim|d_latents|.*_embedding_size|codebook_dim|upsample_groups"
-    "|.*_embed_dim|vision_output_dim|intra_bottleneck_size|condition_dim"
+    "|.*_embed_dim|vision_output_dim|adapter_in_dim|adapter_out_dim|adapter_input_size|intra_bottleneck_size|condition_dim"
     "|vector_quantization_hidden_dimension|.*_hidden_dim": 32,
     "max_position_embeddings|n_positions|n_ctx|max_seq_len|max_sequence_length|max_text_len"
     "|max_source_positions|max_target_positions": 64,
@@ -48,7 +48,7 @@ SIZES = {  # of whatever configuration or part of one has such a key: the first 
     "query_pre_attn_scalar": 8, "rotary_dim": 4, "num_labels": 3,
     "patch_size": 8, "image_size|img_size": 32, "num_mel_bins": 16, "num_filters": 8,
     "base_channels": 32, "index_topk|indexer_topk": 6,
-    "index_block_size": 4, "index_topk_blocks": 2,
+    "index_block_size|num_landmarks": 4, "index_topk_blocks": 2,
     "num_queries|num_query_tokens|num_latents": 6,
 }  # fmt: skip
 GIVEN = {"num_labels": 3, "attention_dropout": 0.0, "forced_eos_token_id": None}
@@ -72,7 +72,7 @@ FIXES = {  # by type, of a model or a part, what fits no rule
     },
     "funnel": {"block_sizes": [1, 2, 1]},
     "glm4v_moe_text": {"head_dim": 16}, "esmc": {"num_key_value_heads": 4},
-    "glm5_next_text": {"num_key_value_heads": 4},
+    "glm5_next_text": {"num_key_value_heads": 4, "index_kpool": 2},
     "neomme": {"head_dim": 16}, "zaya": {"num_experts_per_tok": 1},
     "bailing_hybrid": {"num_expert_group": 1}, "xmod": {"default_language": "en_XX"},
     "falcon_h1": {"mamba_d_ssm": 64, "mamba_d_head": 16}, "beam": {"sliding_window": 5},
@@ -105,9 +105,11 @@ FIXES = {  # by type, of a model or a part, what fits no rule
         "qk_nope_head_dim": 16, "head_dim": 24,
     }}},
     "unlimited_ocr_text": {"num_key_value_heads": 4},
-    "bros": {"hidden_size": 64}, "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 1e4}},
+    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"]},
+    "muse_spark_audio": {"num_hidden_layers": 4}, "adaptor_config": {"intermediate_size": 8},
+    "bros": {"hidden_size": 64},
+    "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 1e4}},
     "granite_speech5_encoder": {"context_size": 16}, "granite_speech5_ctc": {"context_size": 16},
-    "fun_asr_nano_adapter": {"intermediate_size": 8},
     "autoformer": {"prediction_length": 4}, "informer": {"prediction_length": 4},
     "time_series_transformer": {"prediction_length": 4},
     "qwen4_exp_text": {
@@ -117,14 +119,14 @@ FIXES = {  # by type, of a model or a part, what fits no rule
 }  # fmt: skip
 
 
-def small(known, numbers):
+def small(known, numbers, name=""):
     """What changes in a configuration: sizes by SIZES, its parts' too; numbers: of the special
-    tokens so far, which are the same in all parts."""
-    found, kind = {}, known.get("model_type") or ""
+    tokens so far, which are the same in all parts; name: of a part without a type."""
+    found, kind = {}, known.get("model_type") or name
     for key, value in known.items():
         part = key.endswith("_config") and key != "per_layer_config"
         if isinstance(value, dict) and (part or "model_type" in value):
-            found[key] = {**value, **small(value, numbers)}
+            found[key] = {**value, **small(value, numbers, key)}
             for name in ("transformers_version", "dtype", "id2label", "label2id", "stage_names",
                          "per_layer_config", "layer_rope_theta"):  # fmt: skip
                 found[key].pop(name, None)
