@@ -249,7 +249,16 @@ class Running:
     met: list[Found] | None = None  # of the short pass
     texts: int = 1  # side by side
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
-    count: int = 0
+    count: int = 0  # layers so far
+    calls: int = 0  # the same, and what attends to no text
+
+    def layer(self) -> int | None:
+        """The number of the layer that attends now; None where it attends to no text."""
+        call, self.calls = self.calls, self.calls + 1
+        if self.network is not None and call in self.network.config.apart:
+            return None
+        self.count += 1
+        return self.count - 1
 
 
 _running: ContextVar[Running | None] = ContextVar("running", default=None)
@@ -283,7 +292,9 @@ def attention(
     attention_mask = _chosen(module, query, key, attention_mask, more)
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     running = _running.get() or Running()
-    index, running.count = running.count, running.count + 1
+    index = running.layer()
+    if index is None:
+        return _attended(call, 0, Pass(), None).transpose(1, 2).contiguous(), None
     if running.met is not None:
         heads, queries = call.q.shape[1:3]
         running.met.append(Found(heads, queries, call.k.shape[2], call.rule.causal))
@@ -474,7 +485,8 @@ class Softmaxes(TorchFunctionMode):
 
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
-        index, running.count = running.count, running.count + 1
+        if (index := running.layer()) is None:
+            return weights
         queries, keys = weights.shape[2:]
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
@@ -502,7 +514,8 @@ class Transformers(Network):
     def __init__(self, net: nn.Module, config: TransformersConfig) -> None:
         super().__init__(config)
         self.net = net
-        self.spans: dict[tuple[nn.Module, int], int] = {}  # first and last layer of a block
+        # after each block with its first layer: the number of its last one, and of calls
+        self.spans: dict[tuple[nn.Module, int], tuple[int, int]] = {}
         for block in _blocks(net):
             block.forward = partial(_block, self, block, block.forward)
 
@@ -612,6 +625,12 @@ def _blocks(net: nn.Module) -> Iterator[nn.Module]:
             yield from _blocks(part)
 
 
+def _parts(module: nn.Module) -> Iterator[nn.Module]:
+    """What a module is made of, lists of modules taken apart."""
+    for part in module.children():
+        yield from _parts(part) if isinstance(part, nn.ModuleList) else (part,)
+
+
 def _block(
     network: Transformers, block: nn.Module, forward: Callable[..., Any], *given: Any, **named: Any
 ) -> Any:
@@ -624,13 +643,13 @@ def _block(
     if running is None:
         return forward(*given, **named)
     first = running.count
-    last = network.spans.get((block, first))
-    if last is not None and (known := running.run.skipped(last)) is not None:
-        running.count = last + 1
+    last, calls = network.spans.get((block, first), (-1, 0))
+    if last >= 0 and (known := running.run.skipped(last)) is not None:
+        running.count, running.calls = last + 1, calls
         return known
     found = forward(*given, **named)
     if running.count > first and isinstance(found, Tensor):
-        network.spans[block, first] = running.count - 1
+        network.spans[block, first] = running.count - 1, running.calls
         running.run.left(running.count - 1, found)
     return found
 
@@ -1009,7 +1028,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     def after(module: nn.Module, given: Any, found: Any) -> None:
         stack.pop()
         first = found[0] if isinstance(found, tuple) and found else found
-        parts = [type(one).__name__ for one in module.children()]
+        parts = [type(one).__name__ for one in _parts(module)]
         whole = module in blocks and isinstance(first, Tensor) and first.dim() == 3 and parts
         if whole and blocks[module] == running.count:
             mixers = [one for one in parts if not re.search("Norm|Dropout", one)]
@@ -1029,31 +1048,36 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     if {*network.net.modules()} != {*names}:  # as BigBird does
         raise _unseen(config.family, "it attends to short texts by other modules than to long ones")
     outputs = _proved(network, given, running.met or [], outputs)
-    found = []
-    for index, one in enumerate(running.met or ()):
+    found, places, lengths = [], [], (SOURCE, TARGET) if both else (SOURCE,)
+    for call, one in enumerate(running.met or ()):
         role: Role = "self"
         if both and one.queries == TARGET and one.keys == SOURCE:
             role = "cross"
-        elif one.queries != one.keys:
-            raise _unseen(config.family, f"{path[index]} weighs other keys than those of its text")
+        elif one.queries != one.keys or one.queries not in lengths:
+            silent.append((path[call], "attention to something else than the tokens of a text"))
+            continue
         level, heads = int(both and one.queries == TARGET), tuple(range(one.heads))
+        places.append(call)
         found.append(
             Layer(
-                index, path[index] or f"layer.{index}", role, level,
+                len(found), path[call] or f"layer.{call}", role, level,
                 0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
             )
         )  # fmt: skip
+    if not found and running.met:
+        raise _unseen(config.family, f"{path[0]} weighs other keys than those of its text")
     if not found:
         raise _unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
     if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
         config = replace(config, goal="states")
-    tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in range(len(found))]
+    tensors = [f"{outputs[at]}.weight" if at in outputs else "" for at in places]
     files = tuple(_same(network.net, one, held) for one in tensors)
     positions = _positions(used, _text_config(network.net))
     return replace(
         config, own=tuple(found), form=form, outputs=files, max_positions=positions,
         unattending=tuple(dict(silent).items()),
+        apart=frozenset({*range(len(running.met or ()))} - {*places}),
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ class TransformersConfig:
     asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
     own: its layers as they attend by themselves; outputs: by layer, the tensor in its file that
     what heads give is multiplied with, "" where none was seen; unattending: by name, what those of
-    its layers are made of that do not attend, as Mamba's. box: the model that the layers were
+    its layers are made of that do not attend, as Mamba's; apart: numbers of calls for attention, in
+    order, that are no layers, since they attend to no text. box: the model that the layers were
     found in, with the tensors it has, until somebody takes it.
     """
 
@@ -35,6 +36,7 @@ class TransformersConfig:
     own: tuple[Layer, ...] = ()
     outputs: tuple[str, ...] = ()
     unattending: tuple[tuple[str, str], ...] = ()
+    apart: frozenset[int] = frozenset()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
