@@ -3,18 +3,25 @@ are its outputs and maps those of transformers?
 
     python benchmarks/zoo.py                 all of them, two at a time: some twenty minutes
     python benchmarks/zoo.py llama t5        these
-    python benchmarks/zoo.py --write F.md    and write the table
 
-A type is exact where outputs agree within 1e-4 of the largest, and every map within 1e-5 with those
-that transformers gives with eager attention and output_attentions; "lazy" where maps are computed
-from queries and keys, "dense" where weights are kept. Only classes that read token ids are tried.
+Rows are written to docs/reference/models.tsv as they are found, in place of those before; docs/
+reference.py makes a page of them.
+
+A type counts by its best class that hgviz opens. It is exact where outputs agree within 1e-4 of the
+largest, and every map within 1e-5 with those that transformers gives with eager attention and
+output_attentions; where it gives none or others, with the softmaxes (B, H, Q, K) of its eager code,
+in order. "lazy" where maps are computed from queries and keys, "dense" where weights are kept,
+"both" where each is found.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import inspect
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -23,63 +30,107 @@ from pathlib import Path
 
 from table import line
 
-sys.path[:0] = [str(Path(__file__).parents[1])]
+HERE = Path(__file__).parents[1]
+sys.path[:0] = [str(HERE)]
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 
+TABLE = HERE / "docs" / "reference" / "models.tsv"
+COLUMNS = ("type", "class", "found", "maps", "without", "why")
 TOKENS, WRITTEN = 23, 17
-PATIENCE = 60  # seconds for a type
-TABLES = (
-    "MODEL_FOR_CAUSAL_LM", "MODEL_FOR_MASKED_LM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM",
-    "MODEL_FOR_SEQUENCE_CLASSIFICATION", "MODEL",
+PATIENCE = 120  # seconds for a type
+OUTPUTS, MAPS = 1e-4, 1e-5
+MAPPINGS = (
+    "SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM",
+    "SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING",
+    "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION", "SPEECH_SEQ_2_SEQ", "CTC",
 )  # fmt: skip
-SAID = {
-    "lazy": "exact, lazy", "dense": "exact, dense", "outputs": "outputs equal, no maps to compare",
-    "differs": "differs", "refused": "refused", "unbuilt": "not built so small here",
-    "texts": "no class that reads texts", "slow": "not done in a minute",
+SAID = {  # the best first
+    "lazy": "exact, lazy", "both": "exact, lazy or dense", "dense": "exact, dense",
+    "outputs": "outputs equal, no maps to compare", "differs": "differs", "refused": "refused",
+    "unbuilt": "not built so small here", "part": "part of a model, without a class of its own",
+    "slow": "not done in time",
 }  # fmt: skip
+EXACT = ("lazy", "both", "dense")
 
 
 def classes(kind):
-    """The names of the classes of a type that read texts, the first one first."""
+    """The names of the classes of a type, the first to try first."""
     from transformers.models.auto import modeling_auto
 
     found = []
-    for table in TABLES:
+    for table in (*(f"MODEL_FOR_{one}" for one in MAPPINGS), "MODEL"):
         one = getattr(modeling_auto, f"{table}_MAPPING_NAMES").get(kind)
         found += [one] if isinstance(one, str) else list(one or ())
     return list(dict.fromkeys(found))
 
 
 def tried(kind):
-    """(type, class, status, what was said)"""
+    """(type, class, status, maps, layers without maps, what was said) of its best class."""
     warnings.simplefilter("ignore")
     import torch
     import transformers
 
     transformers.utils.logging.set_verbosity(50)
+    transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    names, said = classes(kind), ""
-    if not names:
-        return kind, "", "texts", ""
     from tests.models.zoo import write
 
-    for name in names:
+    best = kind, "", "part", "", "", ""
+    for name in classes(kind):
         with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
             try:
-                write(Path(folder) / "model", kind, name)
+                write(path, kind, name)
             except Exception as error:
-                said = said or f"{type(error).__name__}: {error}".splitlines()[0][:100]
-                continue
-            try:
-                return kind, name, *compared(Path(folder) / "model", name)
-            except Exception as error:
-                line = f"{type(error).__name__}: {error}".splitlines()[0][:140]
-                return kind, name, "refused", line
-    return kind, names[0], "unbuilt", said
+                row = kind, name, "unbuilt", "", "", in_a_line(error)
+            else:
+                try:
+                    row = kind, name, *compared(path, name)
+                except Exception as error:
+                    row = kind, name, "refused", "", "", in_a_line(error)
+        order = list(SAID)
+        if best[2] == "part" or order.index(row[2]) < order.index(best[2]):
+            best = row
+        if row[2] in EXACT:
+            break
+    return best
+
+
+def in_a_line(error):
+    """What an error says: why, of those of hgviz."""
+    from hgviz.core import HgvizError
+
+    if isinstance(error, HgvizError):
+        return error.lines[1] if len(error.lines) > 1 else error.lines[0]
+    words = " ".join(str(error).split())
+    if needed := re.search(r"requires the (\w+) library", words):
+        return f"Needs the package {needed[1]}, which is not installed."
+    return f"{type(error).__name__}: {words}"[:200]
+
+
+def softmaxes():
+    """A mode that keeps what softmaxes (B, H, Q, K) or (B * H, Q, K) give of one text."""
+    import torch.nn.functional as F
+    from torch import Tensor, softmax
+    from torch.overrides import TorchFunctionMode
+
+    class Softmaxes(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.found = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            made = func(*args, **(kwargs or {}))
+            if func in (F.softmax, softmax, Tensor.softmax) and made.dim() in (3, 4):
+                one = made.detach().float().numpy()
+                self.found.append((one[0] if made.dim() == 4 else one).copy())
+            return made
+
+    return Softmaxes()
 
 
 def compared(path, name):
-    """(status, what was said) of a model beside transformers."""
+    """(status, maps, layers without maps, what was said) of a model beside transformers."""
     import numpy as np
     import torch
     import transformers
@@ -91,35 +142,94 @@ def compared(path, name):
 
     random = torch.Generator().manual_seed(1)
     ids, written = (torch.randint(5, 110, (1, n), generator=random) for n in (TOKENS, WRITTEN))
-    other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
     model = open_model(path)
     both = model.spec.two_texts
-    more = {"decoder_input_ids": written} if both else {}
-    with torch.no_grad():
-        out = other(input_ids=ids, output_attentions=True, **more)
     target = model.from_ids(written[0].numpy()) if both else None
     capture = finish(tasks.capture(model, model.from_ids(ids[0].numpy()), target=target))
-    logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
-    apart = np.abs(np.squeeze(capture.logits) - np.squeeze(logits.float().numpy())).max()
-    if not apart <= 1e-4 * max(1.0, float(logits.abs().max())):
-        return "differs", f"outputs by {apart:.1e}"
+    other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+    takes = inspect.signature(other.forward).parameters
+    given = {"input_ids": ids, **({"decoder_input_ids": written} if both else {})}
+    if "use_cache" in takes:
+        given["use_cache"] = False
+    if "bbox" in takes:
+        given["bbox"] = torch.zeros(1, TOKENS, 4, dtype=torch.long)
+    seen = softmaxes()
+    with torch.no_grad():
+        out = other(**given)
+        with seen:
+            other(**given)
+        try:
+            told = given_by(other(**given, output_attentions=True), both)
+        except Exception:
+            told = []
+    logits = main_output(out)
+    found, logits = np.squeeze(capture.logits), np.squeeze(logits.float().numpy())
+    without = "; ".join(f"{one}: {why}" for one, why in getattr(model.config, "unattending", ()))
+    if found.shape != logits.shape:
+        return "refused", "", without, f"outputs are {found.shape}, those wanted {logits.shape}"
+    apart = np.abs(found - logits).max()
+    if not apart <= OUTPUTS * max(1.0, float(np.abs(logits).max())):
+        return "differs", "", without, f"outputs by {apart:.1e}"
+    ours = [np.stack([one.read(head) for head in one.heads]) for one in capture.maps]
+    lazy = sum(isinstance(one, LazyMap) for one in capture.maps)
+    status = "lazy" if lazy == len(ours) else "both" if lazy else "dense"
+    for theirs, whose in ((told, ""), (seen.found, "beside the softmaxes of its eager code")):
+        rest = left(ours, theirs)
+        if rest is not None and not (rest and not whose):
+            more = f", {rest} others of which are not seen" if rest else ""
+            return status, f"{len(ours)}", without, whose + more
+    shapes = dict(Counter(one.shape for one in seen.found))
+    said = f"{len(ours)} maps, not all of which are among those of transformers: {shapes}"
+    return "outputs", f"{len(ours)}", without, said
+
+
+def left(ours, theirs):
+    """How many of their maps are none of ours, which have to be among them in order; else None."""
+    at = 0
+    for one in ours:
+        while at < len(theirs) and distance(one, theirs[at]) > MAPS:
+            at += 1
+        at += 1
+    return len(theirs) - len(ours) if at <= len(theirs) else None
+
+
+def main_output(out):
+    """What hgviz takes as the output of a model that gives several things."""
+    import torch
+
+    if getattr(out, "start_logits", None) is not None:
+        return torch.stack([out.start_logits, out.end_logits], -1)
+    for name in ("logits", "prediction_logits", "last_hidden_state"):
+        if getattr(out, name, None) is not None:
+            return getattr(out, name)
+    return out[0]
+
+
+def given_by(out, both):
+    """The maps that transformers gives, in order of computation."""
     if both:
-        pairs = zip(out.decoder_attentions or (), out.cross_attentions or (), strict=False)
-        theirs = [*(out.encoder_attentions or ()), *(one for pair in pairs for one in pair)]
+        pairs = zip(out.get("decoder_attentions") or (), out.get("cross_attentions") or (),
+                    strict=False)  # fmt: skip
+        found = [*(out.get("encoder_attentions") or ()), *(one for pair in pairs for one in pair)]
     else:
-        theirs = [one for one in getattr(out, "attentions", None) or () if one is not None]
-    lazy = all(isinstance(one, LazyMap) for one in capture.maps)
-    if len(theirs) != len(capture.maps):
-        return "outputs", f"{len(capture.maps)} layers, {len(theirs)} maps of transformers"
-    worst = 0.0
-    for one, theirs_ in zip(capture.maps, theirs, strict=True):
-        found = np.stack([one.read(head) for head in one.heads])
-        if found.shape != theirs_[0].shape:
-            return "outputs", f"maps are {found.shape}, those of transformers {theirs_[0].shape}"
-        worst = max(worst, float(np.abs(found - theirs_[0].float().numpy()).max()))
-    if worst > 1e-5:
-        return "differs", f"maps by {worst:.1e}"
-    return ("lazy" if lazy else "dense"), f"{len(capture.maps)} layers, maps within {worst:.0e}"
+        found = out.get("attentions") or ()
+    return [one.float().numpy()[0] for one in found if hasattr(one, "dim") and one.dim() == 4]
+
+
+def distance(one, other):
+    """How far two maps (H, Q, K) are apart; infinite where they are of other shapes. What sinks
+    take is a column more in the second, or taken from its rows only after they are given."""
+    import numpy as np
+
+    if other.shape == (*one.shape[:2], one.shape[2] + 1):
+        other = other[..., :-1]
+    if one.shape != other.shape:
+        return np.inf
+    apart = float(np.abs(one - other).max())
+    sums = one.sum(-1, keepdims=True)
+    if apart > MAPS and sums.min() > 0 and sums.max() <= 1 + MAPS and np.allclose(other.sum(-1), 1):
+        apart = float(np.abs(one / sums - other).max())
+    return apart
 
 
 def child(kind, queue):
@@ -127,7 +237,13 @@ def child(kind, queue):
 
 
 context = multiprocessing.get_context("forkserver")  # which has no threads that hold a lock
-context.set_forkserver_preload(["torch", "transformers", "hgviz.models.huggingface"])
+context.set_forkserver_preload([
+    "torch", "transformers", "transformers.modeling_utils", "transformers.generation",
+    "transformers.models.auto.modeling_auto", "transformers.models.clip.modeling_clip",
+    "transformers.models.llama.modeling_llama", "transformers.models.bert.modeling_bert",
+    "hgviz.models.huggingface", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
+    "hgviz.models.measures.variants", "tests.models.zoo",
+])  # fmt: skip
 
 
 def patiently(kind):
@@ -138,46 +254,53 @@ def patiently(kind):
     try:
         found = queue.get(timeout=PATIENCE)
     except Exception:
-        found = kind, "", "slow", ""
+        found = kind, "", "slow", "", "", ""
     process.kill()
     process.join()
     return found
+
+
+def rows_of(path):
+    """The rows of a table by their types."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t"))
+    return {row[0]: row for row in rows[2:]}
+
+
+def written(path, rows):
+    """Write a table, by type; its first line says of which version of transformers it is."""
+    import transformers
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        made = csv.writer(file, delimiter="\t", lineterminator="\n")
+        made.writerow(["transformers", transformers.__version__])
+        made.writerows([COLUMNS, *(rows[kind] for kind in sorted(rows))])
 
 
 def main():
     """Try them; print a row for each and how many there are of each kind."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("types", nargs="*")
-    parser.add_argument("--write", default="", help="the table, as Markdown")
+    parser.add_argument("--out", type=Path, default=TABLE, help="the table")
     options = parser.parse_args()
     from concurrent.futures import ThreadPoolExecutor
 
-    import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     kinds = options.types or sorted(CONFIG_MAPPING_NAMES)
-    rows = []
+    rows = rows_of(options.out) if options.types and options.out.exists() else {}
     with ThreadPoolExecutor(2) as pool:
         for row in pool.map(patiently, kinds):
-            rows.append(row)
-            print(f"{row[0]:30}{row[1]:42}{SAID[row[2]]:36}{row[3]}", flush=True)
-    counts = Counter(row[2] for row in rows)
+            rows[row[0]] = row
+            print(f"{row[0]:30}{row[1]:42}{SAID[row[2]]:24}{'  '.join(row[3:])}", flush=True)
+            written(options.out, rows)
+    counts = Counter(row[2] for row in rows.values())
     print()
     for status, words in SAID.items():
         print(f"{counts[status]:5}  {words}")
-    line(
-        "types of transformers that are exact",
-        f"{counts['lazy'] + counts['dense']}",
-        "at least 380",
-    )
+    exact = sum(counts[one] for one in EXACT)
+    line("types of transformers that are exact", f"{exact}", "at least 380")
     line("types whose outputs or maps differ", f"{counts['differs']}", "at most 0")
-    if options.write:
-        lines = ["| type | class | what was found |", "|---|---|---|"]
-        lines += [f"| {kind} | {name} | {SAID[status]} |" for kind, name, status, _ in rows]
-        head = f"transformers {transformers.__version__}: " + ", ".join(
-            f"{counts[status]} {words}" for status, words in SAID.items() if counts[status]
-        )
-        Path(options.write).write_text("\n".join([head, "", *lines, ""]), "utf-8")
 
 
 if __name__ == "__main__":

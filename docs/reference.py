@@ -1,13 +1,16 @@
-"""Writes the pages of the reference that are made from the code: commands, and actions with keys.
+"""Writes the pages of the reference that are made from the code, commands and actions with keys,
+and the one of models, from the table that benchmarks/zoo.py writes.
 
-Run from a checkout after a change to either: python docs/reference.py.
+Run from a checkout after a change to any: python docs/reference.py.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,7 +67,72 @@ def keys() -> str:
     return "\n".join(lines)
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "keys.md": keys}
+MAPS = {  # what is kept of the types that open exactly
+    "lazy": "computed from queries and keys", "dense": "kept as weights",
+    "both": "some computed, some kept",
+}  # fmt: skip
+WHY = {"refused": "refused", "differs": "differs", "outputs": "outputs alone are compared",
+       "slow": "not done in time", "unbuilt": "not tried"}  # fmt: skip
+
+
+def tried() -> tuple[str, list[dict[str, str]]]:
+    """The version of transformers, and a row for each of its model types."""
+    with (REFERENCE / "models.tsv").open(encoding="utf-8", newline="") as file:
+        _, version = file.readline().split("\t")
+        return version.strip(), list(csv.DictReader(file, delimiter="\t"))
+
+
+def counted() -> str:
+    """How many model types open, in a sentence."""
+    version, rows = tried()
+    exact = sum(row["found"] in MAPS for row in rows)
+    parts = sum(row["found"] == "part" for row in rows)
+    return (
+        f"Of the {len(rows)} model types that transformers {version} knows, {parts} are parts of "
+        f"others; of the other {len(rows) - parts}, {exact} open exactly"
+    )
+
+
+def models() -> str:
+    """Every model type of transformers: what its maps are, or why it does not open."""
+    rows = tried()[1]
+    counts = Counter(row["found"] for row in rows)
+    kept = ", ".join(f"{counts[one]} {words}" for one, words in MAPS.items() if counts[one])
+    lines = [
+        "# Models of transformers", "",
+        "<!-- Written by docs/reference.py from models.tsv, and that by benchmarks/zoo.py. -->", "",
+        f"{counted()}. Each was built tiny and with random weights, opened from its folder, and "
+        "compared with transformers itself, eager on the CPU: outputs within 1e-4 of the largest, "
+        f"every map within 1e-5. By their maps they are: {kept}. "
+        "[How it is done](../models.md#models-of-transformers).", "",
+        "## Types that open", "",
+        "Maps that are computed from queries and keys are exact at any length; those that are kept "
+        "as weights are exact too, but grow with the square of the length. The class is the one "
+        "that was compared; others of its type open the same way. A type that also reads images "
+        "or sounds was given text alone where its class takes it.", "",
+        "| type | class | maps | blocks without a map |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for row in rows:
+        if row["found"] in MAPS:
+            cells = f"`{row['type']}`", row["class"], MAPS[row["found"]], row["without"]
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Types that do not", "", "| type | class | | why |", "|---|---|---|---|"]
+    for row in rows:
+        if row["found"] in WHY:
+            why = row["why"].replace("|", "\\|").replace("<", "&lt;")
+            lines.append(f"| `{row['type']}` | {row['class']} | {WHY[row['found']]} | {why} |")
+    named = ", ".join(f"`{row['type']}`" for row in rows if row["found"] == "part")
+    lines += ["", "## Parts of others", "",
+              f"They are configurations inside of others and have no model of their own: {named}.",
+              ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands, "keys.md": keys, "models.md": models
+}  # fmt: skip
+COUNTED = re.compile(r"Of the \d+\s+model\s+types\s+that\s+.*?\s+open\s+exactly", re.DOTALL)
+SAYING = (HERE / "models.md",)  # pages that say how many open
 
 
 def main() -> None:
@@ -73,6 +141,8 @@ def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
     for name, make in PAGES.items():
         (REFERENCE / name).write_text(make(), "utf-8")
+    for page in SAYING:
+        page.write_text(COUNTED.sub(counted(), page.read_text("utf-8")), "utf-8")
 
 
 def _first(section: str) -> str:

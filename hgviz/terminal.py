@@ -172,6 +172,7 @@ def _table(name: str, records: list[dict[str, Any]]) -> tuple[Text, Table]:
     table = Table(*(_words(key) for key in columns if key not in alike), box=None, pad_edge=False)
     for cells in zip(*(columns[key] for key in columns if key not in alike), strict=True):
         table.add_row(*map(Text, cells))
+    name = _words(name)
     if len(records) == 1:
         return Text(f"1 {name.removesuffix('s')}: {shared}"), table
     return Text(f"{len(records)} {name}; each: {shared}" if shared else f"{name}"), table

@@ -147,6 +147,18 @@ def test_the_reference_is_what_the_code_says(name, monkeypatch):
     assert written == reference.PAGES[name](), "python docs/reference.py writes it again"
 
 
+def test_pages_say_how_many_models_open_as_the_table_does():
+    for page in reference.SAYING:
+        assert reference.counted() in page.read_text("utf-8"), "python docs/reference.py"
+
+
+def test_no_model_of_the_table_is_shown_wrong():
+    rows = reference.tried()[1]
+    assert not [row["type"] for row in rows if row["found"] == "differs"]
+    assert len({row["type"] for row in rows}) == len(rows)
+    assert {row["found"] for row in rows} <= {*reference.MAPS, *reference.WHY, "part"}
+
+
 def test_the_page_of_tasks_is_what_the_script_does_and_has_all_its_pictures():
     assert tasks.PAGE.read_text("utf-8") == tasks.page(), "python docs/tasks.py --page"
     wanted = {tasks.name(one, at + 1) for one in tasks.TASKS for at in range(len(one.steps))}

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import difflib
+import inspect
 import os
 import queue
 import re
@@ -82,7 +83,11 @@ CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
 GROUPS = ("num_key_value_heads", "num_kv_heads")
-BUFFERS = ("position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq")
+COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
+BUFFERS = (
+    "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
+    "num_batches_tracked", "relative_position_index",
+)  # fmt: skip
 GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
     ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
     ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
@@ -232,7 +237,8 @@ def mask(
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a layer asked for: q (B, H, Q, D), k and v (B, G, K, D), the rule they meet by, and
-    keep (B, K) and bias of it. added: what is added to scores that no rule can say."""
+    keep (B, K) and bias of it. added: what is added to scores that no rule can say; sinks
+    (B, H, Q, 1): logits of every query that have no key, where they are not those of a head."""
 
     q: Tensor
     k: Tensor
@@ -241,6 +247,7 @@ class Call:
     keep: Tensor | None = None
     bias: Biases | None = None
     added: Tensor | None = None
+    sinks: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +278,18 @@ class Running:
     met: list[Found] | None = None  # of the short pass
     kept: Sequence[Kept] = ()
     watch: Watch | None = None
+    texts: int = 1  # side by side
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
-    count: int = 0
+    count: int = 0  # layers so far
+    calls: int = 0  # the same, and what attends to no text
+
+    def layer(self) -> int | None:
+        """The number of the layer that attends now; None where it attends to no text."""
+        call, self.calls = self.calls, self.calls + 1
+        if self.network is not None and call in self.network.config.apart:
+            return None
+        self.count += 1
+        return self.count - 1
 
     def off(self, index: int) -> list[int]:
         """The places of the heads of a layer that are off."""
@@ -308,8 +325,12 @@ def attention(
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
     sinks = more.get("sinks") if s_aux is None else s_aux
+    attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
-    index, running.count = running.count, running.count + 1
+    index = running.layer()
+    if index is None:
+        call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+        return _attended(call, 0, Running(), None).transpose(1, 2).contiguous(), None
     if running.watch is not None:
         told = running.watch(index, module, query, key, value, sinks)
         if told is not None:
@@ -365,6 +386,27 @@ def _left(
     return q[:, :count], k, v, bias, None if sinks is None else sinks[:count]
 
 
+def _chosen(
+    module: nn.Module, q: Tensor, k: Tensor, mask: Tensor | None, more: Mapping[str, Any]
+) -> Tensor | None:
+    """A mask without the keys that an indexer left out, which eager code of models takes out of it
+    before it attends; indices (B, Q, n) of single keys, block_indices of blocks of them."""
+    keys, blocks = more.get("indices"), more.get("block_indices")
+    if blocks is not None:
+        places = more.get("position_ids")
+        if places is None:
+            places = torch.arange(k.shape[2] - q.shape[2], k.shape[2], device=q.device)[None]
+        build: Any = module.indexer.build_block_mask  # type: ignore[union-attr]
+        found: Tensor = build(blocks, mask, k.shape[2], q.dtype, q.device, places)
+        return found
+    if keys is None or keys.shape[-1] >= k.shape[2]:
+        return mask
+    left = keys.new_ones((*keys.shape[:2], k.shape[2]), dtype=torch.bool)
+    left = left.scatter(-1, keys.long(), False)[:, None]
+    assert mask is not None
+    return mask.masked_fill(left, torch.finfo(q.dtype).min)
+
+
 def _call(
     q: Tensor,
     k: Tensor,
@@ -393,6 +435,9 @@ def _call(
             added = position_bias if added is None else added + position_bias
         elif line.any():
             bias = Biases((line / scale).to(q.dtype), 1 - queries)
+    each = sinks if sinks is not None and sinks.numel() > heads else None
+    if each is not None and added is None:
+        added = q.new_zeros(())
     keep = None if found.keep is None or bool(found.keep.all()) else found.keep
     band = found.band
     if band is not None:  # as wide as the text at most
@@ -401,9 +446,10 @@ def _call(
     rule = Rule(
         scale, ("softmax",) * heads, (None,) * heads, causal=found.causal, band=band,
         chunk=found.chunk, softcap=softcap,
-        sinks=None if sinks is None else to_numpy(sinks.detach().float().reshape(-1)),
+        sinks=None if sinks is None or each is not None
+        else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
-    return Call(q, k, v, rule, keep, bias, added)
+    return Call(q, k, v, rule, keep, bias, added, each)
 
 
 def _seen(mask: Tensor) -> MaskRule | None:
@@ -469,14 +515,16 @@ def dense(call: Call) -> Tensor:
     if any(name != "softmax" for name in call.rule.activations):
         raise unexchanged("its model adds numbers to every score that no other activation knows")
     (one,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
-    scores, _ = scored(one, torch.arange(call.q.shape[2], device=call.q.device), None)
+    scores, seen = scored(one, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
     exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
+    exact = exact.masked_fill(~seen, lowest)
     assert call.added is not None
     if call.added.dtype == torch.bool:
         exact = exact.masked_fill(~call.added, lowest)
     else:
         exact = (exact + call.added.to(exact.dtype)).clamp(min=lowest)
-    return weigh(exact, None, "softmax", sinks=one.sinks).to(call.q.dtype)
+    sinks = one.sinks if call.sinks is None else call.sinks
+    return weigh(exact, None, "softmax", sinks=sinks).to(call.q.dtype)
 
 
 def unexchanged(why: str) -> HgvizError:
@@ -487,8 +535,8 @@ def unexchanged(why: str) -> HgvizError:
 
 
 class Softmaxes(TorchFunctionMode):
-    """Sees the softmaxes (B, H, Q, K) of a model that has attention code of its own: keeps their
-    weights, and switches heads off where they weigh."""
+    """Sees the softmaxes (B, H, Q, K) or (B * H, Q, K) of a model that has attention code of its
+    own: keeps their weights, and switches heads off where they weigh."""
 
     def __init__(self, running: Running) -> None:
         super().__init__()
@@ -499,13 +547,19 @@ class Softmaxes(TorchFunctionMode):
     ) -> Any:
         found = func(*args, **(kwargs or {}))
         along = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
-        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.dim() != 4:
+        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.shape[-1] < 2:
             return found
-        return self._seen(found) if along in (-1, 3) and found.shape[-1] > 1 else found
+        if found.dim() == 4 and along in (-1, 3):
+            return self._seen(found)
+        heads, rest = divmod(len(found), self.running.texts)
+        if found.dim() == 3 and along in (-1, 2) and heads > 1 and not rest:
+            return self._seen(found.unflatten(0, (-1, heads))).flatten(0, 1)
+        return found
 
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
-        index, running.count = running.count, running.count + 1
+        if (index := running.layer()) is None:
+            return weights
         batch, heads, queries, keys = weights.shape
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
@@ -533,14 +587,15 @@ class Transformers(Network):
     def __init__(self, net: nn.Module, config: TransformersConfig) -> None:
         super().__init__(config)
         self.net = net
-        self.spans: dict[tuple[nn.Module, int], int] = {}  # first and last layer of a block
+        # after each block with its first layer: the number of its last one, and of calls
+        self.spans: dict[tuple[nn.Module, int], tuple[int, int]] = {}
         for block in _blocks(net):
             block.forward = partial(_block, self, block, block.forward)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.net.get_input_embeddings())  # type: ignore[operator]
+        return _table(self.net)
 
     @property
     def weight(self) -> Tensor:
@@ -552,8 +607,8 @@ class Transformers(Network):
         so many of its decoder."""
         config, device = self.config, self.weight.device
 
-        def ids(count: int) -> Tokens:
-            return Tokens(torch.arange(count, device=device)[None] % config.vocab_size)
+        def ids(count: int) -> Tokens:  # none of the first, which often stand for padding
+            return Tokens(torch.arange(5, 5 + count, device=device)[None] % config.vocab_size)
 
         given = ids(source) if config.modality == "text" else self._sample
         return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
@@ -614,6 +669,11 @@ class Transformers(Network):
         found = [self.net.get_submodule(one) if one else None for one in self.config.products]
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
+    @cached_property
+    def takes(self) -> Collection[str]:
+        """The names of what the model can be given."""
+        return inspect.signature(self.net.forward).parameters.keys()
+
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
         names = self.config.layers[index].activations
@@ -647,14 +707,48 @@ class Transformers(Network):
             }
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
+        if "bbox" in self.takes:  # where on a page each word stands: nowhere
+            one = texts[""]
+            read = one.embedded if one.ids is None else one.ids
+            assert read is not None
+            given["bbox"] = read.new_zeros((*read.shape[:2], 4), dtype=torch.long)
+        first = tokens.ids if tokens.embedded is None else tokens.embedded
+        running.texts = 1 if first is None else len(first)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
-        if (begins := getattr(out, "start_logits", None)) is not None:
-            return torch.stack([begins, out.end_logits], 1)
-        logits = getattr(out, "logits", None)
-        found: Tensor = out.last_hidden_state if logits is None else logits
-        return found
+        count = len(self.config.own)
+        if running.network is not None and running.count != count:
+            why = f"it attended {running.count:,} times to this text, and {count:,} to a short one"
+            raise _unseen(self.config.family, why)
+        return _output(out)
+
+
+def _table(net: nn.Module) -> nn.Embedding:
+    """The embeddings of the vocabulary; the first table where a model does not say which it is.
+
+    Errors: HgvizError for a model without any.
+    """
+    try:
+        found: Any = net.get_input_embeddings()  # type: ignore[operator]
+    except NotImplementedError:
+        found = None
+    every = [*(found.modules() if isinstance(found, nn.Module) else ()), *net.modules()]
+    for one in every:
+        if isinstance(one, nn.Embedding):
+            return one
+    raise _unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
+
+
+def _output(out: Any) -> Tensor:
+    """Logits, else states, where a model gives several things: the first that it gives of these,
+    of start and end of an answer both (B, 2, n), else the first of all."""
+    if getattr(out, "start_logits", None) is not None:
+        return torch.stack([out.start_logits, out.end_logits], 1)
+    names = ("logits", "prediction_logits", "last_hidden_state")
+    found = [out.get(name) for name in names] if isinstance(out, Mapping) else []
+    rest = out.values() if isinstance(out, Mapping) else out
+    return next(one for one in (*found, *rest) if isinstance(one, Tensor))
 
 
 class _Met(Exception):
@@ -670,6 +764,12 @@ def _blocks(net: nn.Module) -> Iterator[nn.Module]:
             yield from _blocks(part)
 
 
+def _parts(module: nn.Module) -> Iterator[nn.Module]:
+    """What a module is made of, lists of modules taken apart."""
+    for part in module.children():
+        yield from _parts(part) if isinstance(part, nn.ModuleList) else (part,)
+
+
 def _block(
     network: Transformers, block: nn.Module, forward: Callable[..., Any], *given: Any, **named: Any
 ) -> Any:
@@ -682,13 +782,13 @@ def _block(
     if running is None:
         return forward(*given, **named)
     first = running.count
-    last = network.spans.get((block, first))
-    if last is not None and (known := running.run.skipped(last)) is not None:
-        running.count = last + 1
+    last, calls = network.spans.get((block, first), (-1, 0))
+    if last >= 0 and (known := running.run.skipped(last)) is not None:
+        running.count, running.calls = last + 1, calls
         return known
     found = forward(*given, **named)
     if running.count > first and isinstance(found, Tensor):
-        network.spans[block, first] = running.count - 1
+        network.spans[block, first] = running.count - 1, running.calls
         running.run.left(running.count - 1, found)
     return found
 
@@ -797,18 +897,26 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     raise HgvizError(f"{where} is of a model that hgviz cannot run", why, BRING)
 
 
-def class_of(data: Mapping[str, Any], kind: str) -> str:
-    """The name of the class that a config.json names, else of the bare model of its type."""
+def classes_of(kind: str | None = None) -> set[str]:
+    """The names of every class, or of those of a model type."""
     from transformers.models.auto import modeling_auto
 
     every: set[str] = set()
     for name in dir(modeling_auto):
         if name.endswith("_MAPPING_NAMES"):
-            for one in getattr(modeling_auto, name).values():
-                every |= {one} if isinstance(one, str) else set(one)
+            for key, one in getattr(modeling_auto, name).items():
+                if kind in (None, key):
+                    every |= {one} if isinstance(one, str) else set(one)
+    return every
+
+
+def class_of(data: Mapping[str, Any], kind: str) -> str:
+    """The name of the class that a config.json names, else of the bare model of its type."""
+    from transformers.models.auto import modeling_auto
+
     stated = data.get("architectures")
     first = stated[0] if isinstance(stated, list) and stated else None
-    if isinstance(first, str) and first in every and hasattr(library(), first):
+    if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
         return first
     bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     if isinstance(bare, str):
@@ -832,7 +940,7 @@ def read(path: Path) -> Checkpoint:
     kind = require_known(data, shown(where))
     made = getattr(library(), class_of(data, kind))
     own = getattr(made.config_class, "model_type", kind)
-    if own != kind:
+    if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
             f"{shown(where)} says two things",
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
@@ -854,7 +962,11 @@ def read(path: Path) -> Checkpoint:
                 f"it lists heads that are left, and no {kind} is written without some",
                 "Put the config.json beside the weights that came with them",
             )
-        net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
+        try:
+            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
+        except KeyError:  # a part looks attention up in a table of its own
+            asks = False
+            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
         told = _config(net, kind, made.__name__, data)
@@ -887,7 +999,7 @@ def build(
     else:
         made = getattr(library(), config.made)
         with quiet():
-            stated = made.config_class.from_dict(config.stated)
+            stated = made.config_class.from_dict(_numbered(config.stated))
         net, _ = _loaded(made, stated, tensors, dtype, config.asks, config.kept)
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
@@ -924,7 +1036,8 @@ def _loaded(
                 _put(net, name, tensors[same(net, name, tensors)].to(dtype))
             for one in kept:
                 _count(net.get_submodule(one.name), one)
-    return net.eval().requires_grad_(False), sorted(told["missing_keys"])
+    missing = [one for one in told["missing_keys"] if not one.endswith(BUFFERS)]
+    return net.eval().requires_grad_(False), sorted(missing)
 
 
 def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
@@ -960,9 +1073,18 @@ def _stated(
             raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
     try:
         with quiet():
-            return CONFIG_MAPPING[kind].from_dict(data)
+            return CONFIG_MAPPING[kind].from_dict(_numbered(data))
     except Exception as error:
         raise _unbuilt(where, error) from None
+
+
+def _numbered(data: Any) -> Any:
+    """What a config.json says, with the numbers that JSON lacks, as transformers writes them."""
+    if isinstance(data, Mapping):
+        if data.keys() == {"__float__"}:
+            return float(data["__float__"])
+        return {key: _numbered(one) for key, one in data.items()}
+    return [*map(_numbered, data)] if isinstance(data, list) else data
 
 
 def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -970,7 +1092,7 @@ def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for key, value in data.items():
         if isinstance(value, dict):
             yield from _counts(value)
-        elif type(value) is int and re.search("layer|depth|block|head|expert", key):
+        elif type(value) is int and re.search(COUNTS, key):
             yield key, value
 
 
@@ -1089,13 +1211,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
-    told = net.config
-    text = told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+    told, text = net.config, _text_config(net)
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
     both = bool(getattr(told, "is_encoder_decoder", False))
     modality = MODALITIES.get(net.main_input_name, "text")
-    table = net.get_input_embeddings() if both or modality == "text" else None
+    table = _table(net) if both or modality == "text" else None
     stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
     width = next((one for one in stated if isinstance(one, int)), 0)
     if not width and table is not None:
@@ -1104,7 +1225,7 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     return TransformersConfig(
         family=kind, made=name, data=data, width=width,
         vocab_size=0 if table is None else int(table.weight.shape[0]),
-        max_positions=None if table is None else _positions(net, text), goal=goal,
+        max_positions=None, goal=goal,
         labels=labels if goal in NAMED else (), form="encoder-decoder" if both else "",
         segments=types if types > 1 and "token_type_ids" in signature(net.forward).parameters
         else 0, modality=modality,
@@ -1138,12 +1259,18 @@ def _examples(net: Any) -> Iterator[Floats]:
         yield random.normal(size=shape).astype(np.float32)
 
 
-def _positions(net: nn.Module, config: Any) -> int | None:
-    """How many positions a table of them has; None where they are turned or biased."""
+def _text_config(net: Any) -> Any:
+    told = net.config
+    return told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+
+
+def _positions(used: Mapping[nn.Module, str], config: Any) -> int | None:
+    """How many positions the tables of them have, of all modules that were used with their names;
+    None where they are turned or biased."""
     stated = getattr(config, "max_position_embeddings", None)
     tables = [
         one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
-        for name, one in net.named_modules()
+        for one, name in used.items()
         if isinstance(one, nn.Embedding) and ("pos" in name.rpartition(".")[2] or "wpe" in name)
     ]
     if not tables:
@@ -1157,11 +1284,15 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
     both = config.form == "encoder-decoder"
     names = {module: name for name, module in network.net.named_modules()}
-    path, stack = dict[int, str](), list[str]()
+    path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
+    blocks, silent = dict.fromkeys(_blocks(network.net), 0), list[tuple[str, str]]()
     given = network.example(SOURCE, TARGET)
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         stack.append(names[module])
+        used[module] = names[module]
+        if module in blocks:
+            blocks[module] = running.count
         if not isinstance(module, nn.Linear) or not running.given:
             return
         wanted, running.given = running.given, 0
@@ -1173,8 +1304,14 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         if fits:
             outputs[running.count - 1] = names[module]
 
-    def after(*_: Any) -> None:
+    def after(module: nn.Module, given: Any, found: Any) -> None:
         stack.pop()
+        first = found[0] if isinstance(found, tuple) and found else found
+        parts = [type(one).__name__ for one in _parts(module)]
+        whole = module in blocks and isinstance(first, Tensor) and first.dim() == 3 and parts
+        if whole and blocks[module] == running.count:
+            mixers = [one for one in parts if not re.search("Norm|Dropout", one)]
+            silent.append((names[module], ", ".join(dict.fromkeys(mixers))))
 
     running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
@@ -1185,43 +1322,55 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     finally:
         for hook in hooks:
             hook.remove()
+    if {*network.net.modules()} != {*names}:  # as BigBird does
+        raise _unseen(config.family, "it attends to short texts by other modules than to long ones")
     met, kept = running.met or [], config.kept
-    if kept and [one.name for one in kept] != [path[index] for index, _ in enumerate(met)]:
-        raise HgvizError(
-            f"what config.json says under {ENTRY} is of another model",
-            f"it names {_listed([one.name for one in kept])}, and its layers are "
-            + _listed([path[index] for index, _ in enumerate(met)] or ["none"]),
-            "Put the config.json beside the weights that came with them",
-        )
     outputs = _proved(network, given, met, outputs)
-    found = []
-    source = met[0].queries if met else SOURCE
-    for index, one in enumerate(met):
+    source = met[0].queries if met and config.modality != "text" else SOURCE
+    found, places = list[Layer](), list[int]()
+    lengths = (source, TARGET) if both else (source,)
+    for call, one in enumerate(met):
         role: Role = "self"
         if both and one.queries == TARGET and one.keys == source:
             role = "cross"
-        elif one.queries != one.keys:
-            raise _unseen(config.family, f"{path[index]} weighs other keys than those of its text")
+        elif one.queries != one.keys or one.queries not in lengths:
+            silent.append((path[call], "attention to something else than the tokens of a text"))
+            continue
         elif one.batch > 1:
-            raise _unseen(config.family, f"{path[index]} attends within parts of what it reads")
-        level = int(both and one.queries == TARGET)
-        heads = kept[index].heads if kept else tuple(range(one.heads))
-        shared = kept[index].shared if kept else one.heads // max(1, one.groups)
+            raise _unseen(config.family, f"{path[call]} attends within parts of what it reads")
+        level, left = int(both and one.queries == TARGET), [*kept][len(found) : len(found) + 1]
+        heads = left[0].heads if left else tuple(range(one.heads))
+        shared = left[0].shared if left else one.heads // max(1, one.groups)
+        places.append(call)
         found.append(
             Layer(
-                index, path[index] or f"layer.{index}", role, level,
+                len(found), path[call] or f"layer.{call}", role, level,
                 0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
                 shared=shared,
             )
         )  # fmt: skip
+    if not found and running.met:
+        raise _unseen(config.family, f"{path[0]} weighs other keys than those of its text")
     if not found:
         raise _unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
     if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
         config = replace(config, goal="states")
-    products = tuple(outputs.get(at, "") for at in range(len(found)))
+    if kept and [one.name for one in kept] != [one.name for one in found]:
+        raise HgvizError(
+            f"what config.json says under {ENTRY} is of another model",
+            f"it names {_listed([one.name for one in kept])}, and its layers are "
+            + _listed([one.name for one in found]),
+            "Put the config.json beside the weights that came with them",
+        )
+    products = tuple(outputs.get(at, "") for at in places)
     files = tuple(_filed(network.net, one, held) for one in products)
-    return replace(config, own=tuple(found), form=form, products=products, outputs=files)
+    positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
+    return replace(
+        config, own=tuple(found), form=form, products=products, outputs=files,
+        max_positions=positions, unattending=tuple(dict(silent).items()),
+        apart=frozenset({*range(len(met))} - {*places}),
+    )  # fmt: skip
 
 
 def _proved(

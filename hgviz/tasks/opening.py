@@ -132,8 +132,12 @@ def info(path: Path_) -> dict[str, Any]:
 
     model = open_model(path)
     spec = model.spec
+    others = [
+        {"name": name, "made_of": parts} for name, parts in getattr(model.config, "unattending", ())
+    ]
     return {
         "kind": "checkpoint", **_of_spec(spec),
+        **({"unattending_blocks": others} if others else {}),
         "reads": spec.modality, "width": spec.width, "vocabulary": spec.vocabulary,
         "parameters": spec.parameters,
         "max_positions": spec.max_positions, "items": 0, "complete": True,

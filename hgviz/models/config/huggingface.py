@@ -69,10 +69,12 @@ class TransformersConfig:
 
     asks: whether it asks transformers for attention; else its softmaxes are seen on their way.
     own: its layers as they attend by themselves; products: by layer, the module that what heads
-    give goes through, outputs: its weights in the file, "" where none was seen. kept: what is left
-    of each layer, () of a whole model; alone: why no other program opens one that is not whole, ""
-    where transformers does. box: the model that the layers were found in, with the tensors it has,
-    until somebody takes it.
+    give goes through, outputs: its weights in the file, "" where none was seen; unattending: by
+    name, what those of its layers are made of that do not attend, as Mamba's; apart: numbers of
+    calls for attention, in order, that are no layers, since they attend to no text. kept: what is
+    left of each layer, () of a whole model; alone: why no other program opens one that is not
+    whole, "" where transformers does. box: the model that the layers were found in, with the
+    tensors it has, until somebody takes it.
     """
 
     family: str
@@ -92,6 +94,8 @@ class TransformersConfig:
     outputs: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
     alone: str = ""
+    unattending: tuple[tuple[str, str], ...] = ()
+    apart: frozenset[int] = frozenset()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
