@@ -38,11 +38,13 @@ class Survey:
     sums: Floats
     rows: NDArray[Any]
 
-    def settled(self, wanted: Wanted) -> Survey:
-        """What is found of the weights when their rows sum to 1; cells are not that exact."""
-        sums = np.where(np.isfinite(self.total) & (self.total > 0), self.total, 1.0)
-        rows = self.rows / sums[list(wanted.rows), None]
-        return replace(self, top=self.top / sums, rows=rows)
+    def settled(
+        self, wanted: Wanted, before: NDArray[np.float64], after: NDArray[np.float64]
+    ) -> Survey:
+        """What is found of a softmax by other statistics (queries,); cells are not that exact."""
+        some = np.isfinite(after)
+        by = np.exp(np.subtract(before, after, where=some, out=np.zeros(len(after))))
+        return replace(self, top=self.top * by, rows=self.rows * by[list(wanted.rows), None])
 
 
 @dataclass(slots=True)
@@ -124,14 +126,14 @@ def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> ND
 
 
 def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
-    """The log-sum-exp of each row of what a head's `logs` are (queries,); +inf for none."""
+    """The log-sum-exp of each row of what a head's `terms` are (queries,); +inf for none."""
     found = np.full(maps.shape[1], np.inf)
 
     def block(i: int) -> None:
         rows = found[i * TILE : (i + 1) * TILE]
         top, total = np.full(len(rows), -np.inf), np.zeros(len(rows))
         for j in maps.tiles_in(i):
-            logs = maps.logs(place, i, j)
+            logs = maps.terms(place, i, j)
             if logs is None:
                 continue
             before, top = top, np.maximum(top, logs.max(1))

@@ -61,8 +61,8 @@ def weigh(
         scores = normalised(scores, norm)
     stat = None
     if row.statistic == "lse":
-        stat = log_sum(scores, chosen)
-        stat = stat if sinks is None else torch.logaddexp(stat, sinks.to(stat))
+        scores, terms = row.split(scores, torch)
+        stat = log_sum(terms, chosen, sinks, row.sink)
         scores = scores.masked_fill(~chosen, -torch.inf)  # exp(0 - stat) may be too large
     elif row.statistic == "sum":
         stat = (torch.where(chosen, scores, 0.0) ** row.power).sum(-1, keepdim=True)
@@ -82,11 +82,16 @@ def normalised(scores: Tensor, norm: Norm) -> Tensor:
     return found.to(scores.dtype)
 
 
-def log_sum(scores: Tensor, seen: Tensor) -> Tensor:
-    """Log-sum-exp (..., q, 1) of the scores that are seen; finite for a row without any."""
+def log_sum(scores: Tensor, seen: Tensor, *sinks: Tensor | float | None) -> Tensor:
+    """Log-sum-exp (..., q, 1) of the scores that are seen and the sinks that there are; finite for
+    a row without any."""
     # such a row takes all its scores: log 0 has no gradient
     taken = seen | ~seen.any(-1, keepdim=True)
-    return scores.masked_fill(~taken, -torch.inf).logsumexp(-1, keepdim=True)
+    found = scores.masked_fill(~taken, -torch.inf).logsumexp(-1, keepdim=True)
+    for one in sinks:
+        if one is not None:
+            found = torch.logaddexp(found, torch.as_tensor(one).to(found))
+    return found
 
 
 def sizes(scores: Tensor, activation: str) -> Tensor:
@@ -143,8 +148,8 @@ class Alike:
 
     @property
     def sinks(self) -> Tensor | None:
-        """(h, 1, 1) A logit of each that no key has."""
-        if self.rule.sinks is None:
+        """(h, 1, 1) A logit of each that no key has, where a softmax weighs."""
+        if self.rule.sinks is None or not ACTIVATIONS[self.activation].softmax:
             return None
         return torch.as_tensor(self.rule.sinks, device=self.q.device)[:, None, None]
 

@@ -10,13 +10,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS
 from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.pyramid import Codes, Pyramid, Range
-from hgviz.maps.statistic import settled_row
+from hgviz.maps.statistic import settled_row, settled_rows
 from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
-from hgviz.maps.survey import Surveyor, survey, totals
+from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
 from hgviz.store.arrays import Packed
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
@@ -53,12 +52,15 @@ def write(
         one: LazyMap | DenseMap = maps
         if isinstance(maps, LazyMap) and stat is not None:
             if not maps.by_softmax(place):  # these need their statistics before they can be read
-                _settle(maps, place, stat)
+                stat[place] = settled_rows(maps, place)
                 one = final
             found = survey(one, place, wanted)
             if maps.by_softmax(place):
-                stat[place] = settled_row(maps.factors, place, found.total)
-                found = found.settled(wanted)
+                before, stat[place] = (
+                    stat[place].copy(),
+                    settled_row(maps.factors, place, found.total),
+                )
+                found = found.settled(wanted, before, stat[place])
             one = final
         else:
             found = survey(one, place, wanted)
@@ -75,11 +77,6 @@ def write(
     if ranges:
         group.create_dataset("ranges", data=np.array(ranges, "<f4"), fletcher32=True, chunks=True)
     return Found(summaries, stat, difference)
-
-
-def _settle(maps: LazyMap, place: int, stat: NDArray[np.float64]) -> None:
-    if ACTIVATIONS[maps.factors.rule.activations[place]].statistic != "none":
-        stat[place] = settled_row(maps.factors, place, totals(maps, place))
 
 
 def _write_levels(group: h5py.Group, place: int, heads: int, pyramid: Pyramid) -> list[list[float]]:
