@@ -195,15 +195,17 @@ def _index(places: tuple[int, ...]) -> Any:
     return slice(places[0], places[-1] + 1) if together else list(places)
 
 
-def row_blocks(one: Alike) -> Iterator[tuple[Tensor, int]]:
-    """The numbers of a few rows at a time, and how many keys the last of them reaches."""
+def row_blocks(one: Alike, few: int | None = None) -> Iterator[tuple[Tensor, int]]:
+    """The numbers of a few rows at a time, and how many keys the last of them reaches; few: how
+    many of these each of them sees at most."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
         yield torch.arange(queries, device=one.q.device), keys
         return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
-    step = min(ROWS, max(16, cells // max(1, batch * heads * keys)))
+    held = keys if few is None else min(keys, few + ROWS)
+    step = min(ROWS, max(16, cells // max(1, batch * heads * held)))
     for start in range(0, queries, step):
         require_wanted()
         stop = min(start + step, queries)
@@ -217,20 +219,41 @@ def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> T
     return seen if keep is None else seen & keep[:, None, None, columns]
 
 
-def scored(
-    one: Alike, rows: Tensor, keep: Tensor | None, reach: int | None = None
+def latest(
+    rule: Rule, rows: Tensor, reach: int, keep: Tensor | None, sink: int, recent: int
 ) -> tuple[Tensor, Tensor]:
-    """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist."""
+    """The numbers of the columns (n,) that some row sees which has so many first and latest keys,
+    and bool (B or 1, 1, rows, n): the cells; see hgviz.core.Streaming."""
+    columns = torch.arange(reach, device=rows.device)
+    number = (columns + 1)[None] if keep is None else keep[:, :reach].cumsum(-1)  # of real keys
+    ends = -(-(rows + 1) * rule.stride_q // rule.stride_k)
+    own = number[:, ends.clamp(max=reach) - 1]
+    columns = columns[((number <= sink) | (number > own[:, :1] - recent)).any(0)]
+    number = number[:, None, columns]
+    kept = (number <= sink) | (number > own[..., None] - recent)
+    return columns, visible(rule, rows, columns, keep) & kept[:, None]
+
+
+def scored(
+    one: Alike,
+    rows: Tensor,
+    keep: Tensor | None,
+    reach: int | None = None,
+    columns: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Scaled scores (B, h, rows, reach) of some rows with the first keys, and which exist; or with
+    those of the first keys that have the numbers of columns."""
     q, k = one.q[..., rows, :], one.k[..., :reach, :]
-    keys = k.shape[-2]
+    keys, some = k.shape[-2], slice(None) if columns is None else columns
+    k = k[..., some, :]
     content = q if one.relative is None else one.relative.to_keys(q)
     scores = content @ k.transpose(-1, -2)
     of_keys = ACTIVATIONS[one.activation].of_keys
     if of_keys is not None:
         scores = scores + of_keys(k, torch)[..., None, :]
     if one.distances is not None:
-        scores = scores + one.distances.scores(q, rows, keys)
-    columns = torch.arange(keys, device=q.device)
+        scores = scores + one.distances.scores(q, rows, keys)[..., some]
+    columns = torch.arange(keys, device=q.device)[some]
     scores = scores * one.rule.scale_of(0)
     if (cap := one.rule.softcap) is not None:
         scores = (scores / cap).tanh() * cap
