@@ -7,12 +7,23 @@ exp(-|q - k|^2 / 2), which a row cannot tell from exp(q . k - |k|^2 / 2), both s
 (q . k)^2, and raw q . k itself, over no sum since it may be negative. Masked keys never pass
 through these functions: whoever calls them sets masked weights to exactly 0 afterwards, since
 f(mask value) is not 0 for most of them.
+
+Three let a row look at nothing. softmax1 is exp(s_j) / (1 + sum_k exp(s_k)) (Miller 2023,
+"Attention Is Off By One"): a sink of logit 0. softpick is relu(exp(s_j) - 1) over the sum of
+|exp(s_k) - 1| and epsilon (Zuhri et al. 2025, "Softpick: No Attention Sink, No Massive Activations
+with Rectified Softmax"). They keep it in range by the largest score m of the row, exp(s - m) -
+exp(-m), and add epsilon after that; here it is kept in range by the logarithm of the sum, epsilon
+is 1e-8 beside exp(s) itself, and no weight differs by more than 2 epsilon. sigmoid is
+sigmoid(s_j - log n) (Ramapuram et al. 2024, "Theory, Analysis, and Best Practices for Sigmoid
+Self-Attention"), n being how many keys the row sees: the length of the text, as in the paper, where
+all see all; but neither the padding of a batch nor, in a causal model, tokens to come count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import Any, Literal
 
 SELU_SCALE = 1.0507009873554805
@@ -21,6 +32,8 @@ LEAK = 0.1
 NORM_EPSILON = 1e-9
 SUM_EPSILON = 1e-6
 SQUARES_EPSILON = NORM_EPSILON**2
+SOFTPICK_EPSILON = 1e-8
+NEVER = -60.0  # the logarithm of what is too small to count, in half precision too
 
 Pooling = Literal["max", "magnitude", "after"]
 
@@ -32,7 +45,9 @@ class Activation:
     apply(scores, stat, xp): weights from scaled scores (..., q, k); stat (..., q, 1) is the row
     statistic or None where none is needed or it was applied already (subtracted from the scores
     for the log-sum-exp, divided by for the sum). statistic: which number per row it needs; "sum" is
-    of the scores to a power, to which epsilon is added.
+    of the scores to a power, to which epsilon is added. logs(scores, xp): of which numbers the
+    log-sum-exp is subtracted, and of which it is; None for the scores, both times. sink: a logit
+    that takes part in it and has no key.
     pooling: how a reduction commutes with it, "max" (increasing), "magnitude" (odd and increasing)
     or "after" (apply first, then pool).
     norm: what the scores of a row are divided by unless a model says otherwise.
@@ -52,6 +67,18 @@ class Activation:
     of_keys: Callable[[Any, Any], Any] | None = None
     power: int = 1
     epsilon: float = SUM_EPSILON
+    logs: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    sink: float | None = None
+
+    @property
+    def softmax(self) -> bool:
+        """Whether a weight is e to the score less the statistic, so that a row and its sinks sum to
+        1."""
+        return self.statistic == "lse" and self.logs is None
+
+    def split(self, scores: Any, xp: Any) -> tuple[Any, Any]:
+        """What the log-sum-exp of a row is subtracted from, and what it is taken of."""
+        return (scores, scores) if self.logs is None else self.logs(scores, xp)
 
     def divisor(self, stat: Any) -> Any:
         """What scores are divided by, of the sum of their row; their power is the weight."""
@@ -61,6 +88,27 @@ class Activation:
 
 def _softmax(scores: Any, stat: Any, xp: Any) -> Any:
     return xp.exp(scores if stat is None else scores - stat)
+
+
+def _log_excess(scores: Any, xp: Any) -> tuple[Any, Any]:
+    """log(e^s - 1) where that is above 0, and log|e^s - 1|, neither of which overflows."""
+    positive, zero = scores > 0, scores == 0
+    size = xp.abs(xp.where(zero, 0 * scores + 1, scores))
+    whole = xp.where(positive, scores, 0 * scores) + xp.log(-xp.expm1(-size))
+    terms = xp.where(zero, 0 * scores + NEVER, whole)
+    return xp.where(positive, terms, 0 * scores - float("inf")), terms
+
+
+def _sigmoid(scores: Any, stat: Any, xp: Any) -> Any:
+    x = scores if stat is None else scores - stat
+    positive = x > 0
+    small = xp.exp(xp.where(positive, -x, x))
+    return xp.where(positive, 0 * small + 1, small) / (1 + small)
+
+
+def _ones(scores: Any, xp: Any) -> tuple[Any, Any]:
+    """The scores, and of each key seen the logarithm of 1."""
+    return scores, 0 * scores
 
 
 def _tanh(scores: Any, stat: Any, xp: Any) -> Any:
@@ -117,6 +165,12 @@ ACTIVATIONS: dict[str, Activation] = {
     for row in (
         Activation("softmax", "softmax", False, "max", "lse", _softmax),
         Activation("topk", "softmax of the k largest", False, "max", "lse", _softmax),
+        Activation("softmax1", "softmax1, 1 in its sum", False, "max", "lse", _softmax, sink=0.0),
+        Activation(
+            "softpick", "softpick, a rectified softmax", False, "max", "lse", _softmax,
+            logs=_log_excess, sink=log(SOFTPICK_EPSILON),
+        ),
+        Activation("sigmoid", "sigmoid", False, "max", "lse", _sigmoid, logs=_ones),
         Activation("tanh", "tanh", True, "magnitude", "none", _tanh),
         Activation("swish", "swish", True, "after", "none", _swish),
         Activation("selu", "SELU", True, "after", "none", _selu),

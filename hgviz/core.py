@@ -5,7 +5,7 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -128,6 +128,32 @@ class HeadId(NamedTuple):
 
 
 Off = frozenset[HeadId]
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Heads that see only the first keys of a text and the latest ones (StreamingLLM, Xiao et al.
+    2023; of some heads of a model: DuoAttention, Xiao et al. 2024).
+
+    sink: so many of the first keys; recent: so many up to the row's own, which is one of them.
+    Padded keys do not count.
+    """
+
+    heads: Off = frozenset()
+    sink: int = 4
+    recent: int = 256
+
+    @property
+    def near(self) -> tuple[int, int]:
+        """How many first and how many latest keys."""
+        return self.sink, self.recent
+
+    def places(self, layer: int, heads: Sequence[int]) -> tuple[int, ...]:
+        """Where they stand among the heads of a layer."""
+        return tuple(at for at, head in enumerate(heads) if HeadId(layer, head) in self.heads)
+
+
+NO_STREAMING = Streaming()
 
 
 def heads_named(text: str, layers: Iterable[Layer]) -> Off:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.core import Floats, Integers, Off, Score, Step, Task
+from hgviz.core import NO_STREAMING, Floats, Integers, Off, Score, Step, Streaming, Task
 from hgviz.examples import Batch, Examples, amount
 
 METRIC_OF = {
@@ -32,7 +32,8 @@ class Evaluation:
 
     loss: nats per text or token. right: per text in the order of the file. cut: texts longer than
     the model reads, of which it saw the beginning. windows: of so many texts a language model was
-    scored on so many.
+    scored on so many. streaming: heads that saw the first and latest keys; cached: of all keys of
+    the longest text, of so many tokens, the part that is kept then.
     """
 
     score: Score
@@ -44,6 +45,9 @@ class Evaluation:
     cut: int = 0
     windows: int = 0
     texts: int = 0
+    streaming: Streaming = NO_STREAMING
+    longest: int = 0
+    cached: float = 1.0
 
     @property
     def on(self) -> str:
@@ -63,6 +67,11 @@ class Evaluation:
         found |= {name: value for name, value in extra.items() if value is not None}
         if self.windows:
             found |= {"windows": self.windows, "texts": self.texts}
+        if (few := self.streaming).heads:
+            found |= {
+                "streaming": [str(head) for head in sorted(few.heads)], "sink": few.sink,
+                "recent": few.recent, "longest": self.longest, "cached": self.cached,
+            }  # fmt: skip
         return found | ({"cut": self.cut} if self.cut else {})
 
 

@@ -17,7 +17,9 @@ def shape(name: str, scores: Many) -> Many:
     row = ACTIVATIONS[name]
     scores = np.asarray(scores, float)
     if row.statistic == "lse":
-        stat = np.logaddexp(scores, 0.0)
+        scores, terms = row.split(scores, np)
+        stat = np.logaddexp(terms, row.split(np.zeros(1), np)[1])
+        stat = stat if row.sink is None else np.logaddexp(stat, row.sink)
     elif row.statistic == "sum":
         if row.features is not None:
             scores = np.maximum(scores, 0.0)  # their products are never below 0

@@ -255,6 +255,18 @@ def evaluate(
     label_column: LabelColumn = "",
     labels: Labels = None,
     off: Off = "",
+    streaming: Annotated[
+        str,
+        typer.Option(
+            metavar="3.5,4.*", help="Heads that see only the first keys and the latest ones."
+        ),
+    ] = "",
+    sink: Annotated[
+        int, typer.Option(metavar="S", min=0, help="How many first keys these see.")
+    ] = 4,
+    recent: Annotated[
+        int, typer.Option(metavar="W", min=1, help="How many latest keys, their own among them.")
+    ] = 256,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -270,11 +282,13 @@ def evaluate(
     """
     from hgviz import tasks
     from hgviz.analysis.evaluation import told
+    from hgviz.core import Streaming
 
     opening = tasks.load(model, device, activation=activation)
     loaded = terminal.run(opening, f"Opening {model.name}")
     heads = tasks.heads_from(off, loaded.spec)
-    task = tasks.evaluate(loaded, data, text_column, label_column, heads, labels)
+    few = Streaming(tasks.heads_from(streaming, loaded.spec), sink, recent)
+    task = tasks.evaluate(loaded, data, text_column, label_column, heads, labels, few)
     found = terminal.run(task, "Scoring")
     facts = found.facts()
     if as_json:
@@ -284,3 +298,8 @@ def evaluate(
     extra = ", ".join(f"{words} {facts[key]:.3f}" for key, words in names.items() if key in facts)
     cut = f" Too long and cut to what it reads: {found.cut:,}." if found.cut else ""
     terminal.say(f"{model.name}: {told(found.score)}{found.on}; {extra}.{cut}")
+    if few.heads:
+        terminal.say(
+            f"Heads that stream: {len(few.heads):,}. Of {found.longest:,} tokens the cache keeps "
+            f"{found.cached:.3f} of its keys and values."
+        )

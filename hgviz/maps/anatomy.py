@@ -23,7 +23,7 @@ Doubles = NDArray[np.float64]
 class Stage:
     """One column of numbers, (keys,), NaN where there is none: what it is called, and what it is.
 
-    kind: product, position, score, seen, kept, normed, exponent or weight.
+    kind: product, position, score, seen, kept, normed, rectified, exponent, biased or weight.
     """
 
     kind: str
@@ -208,9 +208,14 @@ def _staged(
         says = "The score over the length of the row's scores"
         stages.append(Stage("normed", "÷ length", says, values))
     if act.statistic == "lse":
+        power, _ = act.split(values, np)
+        if power is not values:
+            values = np.where(np.isfinite(power), power, np.nan)
+            says = "The logarithm of e to the score, less 1; of a score that is not above 0, none"
+            stages.append(Stage("rectified", "ln(e^s − 1)", says, values))
         values = values - stat
-        says = "Less the log-sum-exp of the row: what e is raised to"
-        stages.append(Stage("exponent", "− log-sum", says, values))
+        kind, title, says = LESS.get(act.name, LESS["softmax"])
+        stages.append(Stage(kind, title, says, values))
     elif act.statistic == "sum":
         values = values / act.divisor(stat)
     weights = np.where(np.isnan(values), 0.0, _activated(act.name, values))
@@ -218,12 +223,17 @@ def _staged(
     if filled:
         first, stop = rule.window(row, len(keys))
         weights[first:stop] = 1 / (stop - first)
-    kind = "squares" if act.power == 2 else act.statistic
+    kind = "none" if stages[-1].kind == "biased" else act.statistic
+    kind = "squares" if act.power == 2 else kind
     stages.append(Stage("weight", "Weight", WEIGHED[kind].format(act.label), weights))
     statistic = None if act.statistic == "none" else stat
     return Anatomy(query, keys, tuple(stages), seen, length, statistic, filled)
 
 
+LESS = {
+    "softmax": ("exponent", "− log-sum", "Less the log-sum-exp of the row: what e is raised to"),
+    "sigmoid": ("biased", "− ln n", "Less the logarithm of the number of keys that the query sees"),
+}
 WEIGHED = {
     "lse": "e to that power: the weight of the map",
     "sum": "The score over the sum of the row: the weight of the map",

@@ -129,7 +129,7 @@ class LazyMap(Tiled):
         columns = range(run.start * TILE, last.stop)
         block = self.operands.queries(place, i, rows)
         scores = _room.take((len(rows), len(columns)), self.operands.dtype)
-        plain = block.plain and self._rule.softcap is None
+        plain = block.plain and self._rule.softcap is None and self._acts[place].logs is None
         whole = plain and self._exists(rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
@@ -152,7 +152,7 @@ class LazyMap(Tiled):
 
     def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
         """Weights in place of their scores where that is as easy: fresh memory takes its time."""
-        if self._acts[place].statistic == "lse":
+        if self._acts[place].softmax:
             return exponential(scores, out=scores)
         found: NDArray[Any] = self._acts[place].apply(scores, None, np)
         return found
@@ -171,6 +171,8 @@ class LazyMap(Tiled):
         if found is None:
             return None
         tile, block, hidden = found
+        if (logs := self._acts[place].logs) is not None:
+            tile[:] = logs(tile, np)[0]
         for part in block.shift:
             tile += part
         for cells in hidden:
@@ -190,11 +192,26 @@ class LazyMap(Tiled):
 
     def by_softmax(self, place: int) -> bool:
         """Whether exp(score - statistic) is all there is to its weights."""
-        return self._acts[place].statistic == "lse" and not self.fills
+        return self._acts[place].softmax and not self.fills
 
     def logs(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """The logarithms of a tile of weights; see Tiled."""
         return self._scores(place, i, j, *self._block(i, j))
+
+    def terms(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """What the log-sum-exp of rows is taken of in a tile; of a softmax its logs, which is the
+        same where no statistic is known yet."""
+        act = self._acts[place]
+        if act.logs is None:
+            return self.logs(place, i, j)
+        found = self._scaled(place, i, j, *self._block(i, j), None)
+        if found is None:
+            return None
+        tile, _, hidden = found
+        terms: NDArray[Any] = act.split(tile, np)[1]
+        for cells in hidden:
+            np.copyto(terms, -np.inf, where=cells)
+        return terms
 
     def _nothing(self, place: int) -> float:
         return -np.inf if self._acts[place].statistic == "lse" else 0.0

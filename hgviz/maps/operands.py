@@ -105,8 +105,8 @@ class Operands:
         """
         rule, scale = self._rule, self._rule.scale_of(place)
         between = (rule.norms[place], rule.relative, rule.softcap, self._factors.threshold)
-        lse = self._acts[place].statistic == "lse"
-        return lse and abs(frexp(scale)[0]) == 0.5 and all(one is None for one in between)
+        powers = self._acts[place].softmax and abs(frexp(scale)[0]) == 0.5
+        return powers and all(one is None for one in between)
 
     def _ridden(self, place: int, rows: slice) -> Queries:
         q = self._with_one(place, plain(self._factors.q[place, rows], self.dtype))

@@ -36,19 +36,32 @@ def settled(factors: Factors, rounded: float | None = None, totals: Totals = tot
     maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
     stat = np.array(factors.stat[...], np.float64)
     for place in range(len(stat)):
-        if ACTIVATIONS[factors.rule.activations[place]].statistic != "none":
-            rows = None if rounded is None else _doubtful(factors, place, rounded)
-            stat[place] = settled_row(factors, place, totals(maps, place, rows))
+        rows = None if rounded is None else _doubtful(factors, place, rounded)
+        stat[place] = settled_rows(maps, place, rows, totals)
     return replace(factors, stat=stat)
 
 
+def settled_rows(
+    maps: LazyMap, place: int, rows: NDArray[np.bool_] | None = None, totals: Totals = totals
+) -> NDArray[np.float64]:
+    """The statistic (queries,) that goes with the tiles of the head stored at a place."""
+    factors = maps.factors
+    act = ACTIVATIONS[factors.rule.activations[place]]
+    if act.statistic == "none":
+        return np.array(factors.stat[place], np.float64)
+    if act.logs is not None:  # what a row sums to does not tell
+        return with_sink(log_sums(maps, place), factors.rule, place)
+    return settled_row(factors, place, totals(maps, place, rows))
+
+
 def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
-    """Log-sum-exps of the scores of a head (queries,), with its sink among them."""
-    if rule.sinks is None:
-        return stat
-    good = np.isfinite(stat)
-    sink = float(rule.sinks[place])
-    return np.where(good, np.logaddexp(np.where(good, stat, 0.0), sink), stat)
+    """Log-sum-exps of the scores of a head (queries,), with its sinks among them."""
+    act, good = ACTIVATIONS[rule.activations[place]], np.isfinite(stat)
+    learnt = None if rule.sinks is None or not act.softmax else float(rule.sinks[place])
+    for sink in (learnt, act.sink):
+        if sink is not None:
+            stat = np.where(good, np.logaddexp(np.where(good, stat, 0.0), sink), stat)
+    return stat
 
 
 def measured(factors: Factors) -> Factors:
@@ -76,9 +89,7 @@ def measured(factors: Factors) -> Factors:
 
 def _scores(rule: Rule, place: int) -> Rule:
     """The rule under which the `logs` of a head are its scaled scores."""
-    names = [
-        name if ACTIVATIONS[name].statistic == "lse" else "softmax" for name in rule.activations
-    ]
+    names = [name if ACTIVATIONS[name].softmax else "softmax" for name in rule.activations]
     norms, scale = (None,) * len(names), rule.scale_of(place)
     return replace(rule, scale=scale, activations=tuple(names), norms=norms)
 
@@ -105,8 +116,8 @@ def _doubtful(factors: Factors, place: int, rounded: float) -> NDArray[np.bool_]
     """
     rule = factors.rule
     kind = ACTIVATIONS[rule.activations[place]]
-    more = rule.norms[place], rule.relative, kind.of_keys, rule.sinks, rule.softcap
-    if kind.statistic != "lse" or any(one is not None for one in more):
+    more = rule.norms[place], rule.relative, kind.of_keys, kind.sink, rule.sinks, rule.softcap
+    if not kind.softmax or any(one is not None for one in more):
         return None
     q, k = (np.linalg.norm(plain(one[place], np.float32), axis=1) for one in (factors.q, factors.k))
     stat: NDArray[Any] = np.asarray(factors.stat[place], np.float64)

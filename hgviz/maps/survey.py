@@ -128,14 +128,14 @@ def totals(maps: Tiled, place: int, rows: NDArray[np.bool_] | None = None) -> ND
 
 
 def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
-    """The log-sum-exp of each row of what a head's `logs` are (queries,); +inf for none."""
+    """The log-sum-exp of each row of what a head's `terms` are (queries,); +inf for none."""
     found = np.full(maps.shape[1], np.inf)
 
     def block(i: int) -> None:
         rows = found[i * TILE : (i + 1) * TILE]
         top, total = np.full(len(rows), -np.inf), np.zeros(len(rows))
         for j in maps.tiles_in(i):
-            logs = maps.logs(place, i, j)
+            logs = maps.terms(place, i, j)
             if logs is None:
                 continue
             before, top = top, np.maximum(top, logs.max(1))

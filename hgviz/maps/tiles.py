@@ -149,6 +149,10 @@ class Tiled(ABC):
         """
         raise NotImplementedError
 
+    def terms(self, place: int, i: int, j: int) -> NDArray[Any] | None:
+        """What the log-sum-exp of rows is taken of in a tile, as logs."""
+        raise NotImplementedError
+
     def fold(self, values: NDArray[Any], zoom: int) -> NDArray[Any]:
         """Largest values, or those of largest magnitude where weights are signed."""
         return fold_magnitude(values, zoom) if self._signed else fold_max(values, zoom)

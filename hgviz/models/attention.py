@@ -24,6 +24,7 @@ from hgviz.models.weighing import (
     Alike,
     alike,
     in_order,
+    latest,
     per_head,
     row_blocks,
     scored,
@@ -47,6 +48,8 @@ def attend(
     keep: Tensor | None = None,
     relative: Bias | None = None,
     off: Collection[int] = (),
+    streaming: Sequence[int] = (),
+    near: tuple[int, int] = (0, 0),
     tap: Callable[[Factors], None] | None = None,
     maps: Callable[[Weights], None] | None = None,
 ) -> Tensor:
@@ -55,7 +58,8 @@ def attend(
     rule says scale, activation and norm per head, and which keys a query sees; keep (B, K) is
     False for padded keys; off lists the positions of heads whose context is set to zero; tap is
     given what is needed to compute any weight again, maps the weights themselves (both for one
-    text at a time).
+    text at a time). streaming lists the positions of heads that see only so many first and latest
+    keys as near says, of a causal rule without windows; tap and maps do not know them.
     """
     sums: Sums | None = None if tap is None else {}
     if maps is not None:
@@ -63,6 +67,8 @@ def attend(
         maps(found)
     elif rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
+    elif streaming and sum(near) < k.shape[2]:
+        context = _attend_apart(q, k, v, rule, keep, relative, streaming, near)
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)
     if tap is not None:
@@ -90,6 +96,29 @@ def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | 
     return parts.flatten(2, 3)[:, :, :queries]
 
 
+def _attend_apart(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    keep: Tensor | None,
+    relative: Bias | None,
+    streaming: Sequence[int],
+    near: tuple[int, int],
+) -> Tensor:
+    # heads that stream and those that do not, each as a layer of their own
+    others = [place for place in range(q.shape[1]) if place not in streaming]
+    parts = []
+    for at, few in ((others, None), (list(streaming), near)):
+        if not at:
+            continue
+        terms = None if relative is None else relative.each(lambda one, at=at: one[at])  # type: ignore[misc]
+        apart = rule.only(tuple(at))
+        parts.append(_attend(q[:, at], k[:, at], v[:, at], apart, keep, terms, near=few))
+    order = torch.tensor([*others, *streaming], device=q.device).argsort()
+    return torch.cat(parts, 1)[:, order]
+
+
 def _attend(
     q: Tensor,
     k: Tensor,
@@ -98,10 +127,11 @@ def _attend(
     keep: Tensor | None,
     relative: Bias | None,
     sums: Sums | None = None,
+    near: tuple[int, int] | None = None,
 ) -> Tensor:
     parts = []
     for one in alike(q, k, rule, relative):
-        form = _form(one, v)
+        form = _form(one, v) if near is None else partial(_streamed, near)
         if sums is not None and form is _fused and _gives_sums(one, keep):
             context, sums[one.places] = _fused_and_summed(one, one.values(v), keep)
             parts.append(context)
@@ -169,6 +199,16 @@ def _weighed_block(
     one: Alike, v: Tensor, keep: Tensor | None, rows: Tensor, columns: slice
 ) -> Tensor:
     return one.weigh(*scored(one, rows, keep, columns)) @ v[..., columns, :]
+
+
+def _streamed(near: tuple[int, int], one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
+    """Weights times values over the first keys and the latest, a block of rows at a time."""
+    parts = []
+    for rows, within in row_blocks(one, sum(near)):
+        columns, seen = latest(one.rule, rows, within.stop, keep, *near)
+        scores, _ = scored(one, rows, None, slice(0, within.stop), columns)
+        parts.append(one.weigh(scores, seen) @ v[..., columns, :])
+    return torch.cat(parts, dim=-2)
 
 
 def _many(one: Alike) -> bool:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Layer, Off
+from hgviz.core import NO_STREAMING, Layer, Off, Streaming
 from hgviz.errors import require_wanted
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
@@ -115,6 +115,7 @@ class Pass:
     they are. record: gets the parts of this one. readout: only positions that a classifier reads
     leave its last block, and no map is whole there. dense: the tap is for weights themselves.
     met: gets what each layer attended with, by its number; not together with past or readout.
+    streaming: heads that see the first keys and the latest; not together with past, readout or tap.
     """
 
     off: Off = frozenset()
@@ -126,6 +127,7 @@ class Pass:
     readout: bool = False
     dense: bool = False
     met: dict[int, Met] | None = None
+    streaming: Streaming = NO_STREAMING
 
     @property
     def first(self) -> int:
@@ -273,6 +275,7 @@ class Attention(nn.Module):
             given = None if tap is None else partial(self._tapped, tap, v, mixture)
             out = attend(
                 q, k, v, self.rule, keep=keep, relative=relative, off=off,
+                streaming=run.streaming.places(layer.index, layer.heads), near=run.streaming.near,
                 **{"maps" if run.dense else "tap": given},
             )  # fmt: skip
         if (gates := run.gates.get(layer.index)) is not None:

@@ -498,11 +498,15 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     if run.met is not None:
         k, v = per_head(call.k, heads), per_head(call.v, heads)
         run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
+    streaming = run.streaming.places(index, range(heads))
     if call.added is None:
         return attend(
             call.q, call.k, call.v, call.rule, keep=call.keep, relative=call.bias, off=off,
+            streaming=streaming, near=run.streaming.near,
             **{"maps" if run.dense else "tap": tap},
         )  # fmt: skip
+    if streaming:
+        raise unstreamed(index, "its model adds numbers to scores that no mask says")
     weights = dense(call)
     if tap is not None:
         tap(Weights(to_numpy(weights[0]), False, False))
@@ -525,6 +529,11 @@ def dense(call: Call) -> Tensor:
         exact = (exact + call.added.to(exact.dtype)).clamp(min=lowest)
     sinks = one.sinks if call.sinks is None else call.sinks
     return weigh(exact, None, "softmax", sinks=sinks).to(call.q.dtype)
+
+
+def unstreamed(layer: int, why: str) -> HgvizError:
+    """Why the heads of a layer see all they see."""
+    return HgvizError(f"heads of layer {layer} cannot stream", why, "Name heads of other layers")
 
 
 def unexchanged(why: str) -> HgvizError:
@@ -568,6 +577,8 @@ class Softmaxes(TorchFunctionMode):
         running.given = -weights.shape[1]  # how wide they are is not known here
         if run.tap is not None:
             run.tap(index, Weights(to_numpy(weights[0]), False, causal))
+        if run.streaming.places(index, range(weights.shape[1])):
+            raise unstreamed(index, "its model weighs by code of its own, which is only looked at")
         if off := running.off(index):
             weights = weights.index_fill(1, torch.tensor(off, device=weights.device), 0.0)
         if (gates := run.gates.get(index)) is not None:

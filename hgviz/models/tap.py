@@ -141,9 +141,9 @@ class Rows:
 
 def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
     """The statistics of some heads, by blocks of rows."""
-    statistic, top_k = ACTIVATIONS[one.activation].statistic, one.rule.top_k_of(0)
+    act, top_k = ACTIVATIONS[one.activation], one.rule.top_k_of(0)
     places = torch.tensor(one.places, device=one.q.device)
-    if statistic == "none" and one.norm is None and top_k is None:
+    if act.statistic == "none" and one.norm is None and top_k is None:
         return
     for rows, columns in row_blocks(one):
         at = (places[:, None], rows)
@@ -158,19 +158,17 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
             seen = chosen
         if one.norm is not None:
             length = torch.linalg.vector_norm(scores, dim=-1).float()
-            if statistic == "none":
+            if act.statistic == "none":
                 found.stat[at] = length
             elif found.norm is not None:
                 found.norm[at] = length
             scores = normalised(scores, one.norm)
-        if statistic == "lse":
-            stat = log_sum(scores, seen)
-            stat = stat if one.sinks is None else torch.logaddexp(stat, one.sinks.to(stat))
+        if act.statistic == "lse":
+            stat = log_sum(act.split(scores, torch)[1], seen, one.sinks, act.sink)
             stat = torch.where(seen.any(-1), stat[..., 0], torch.inf)
             found.stat[at] = stat.float()
-        elif statistic == "sum":
-            power = ACTIVATIONS[one.activation].power
-            found.stat[at] = (torch.where(seen, scores, 0.0) ** power).sum(-1).float()
+        elif act.statistic == "sum":
+            found.stat[at] = (torch.where(seen, scores, 0.0) ** act.power).sum(-1).float()
 
 
 def _threshold(sizes: Tensor, seen: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:

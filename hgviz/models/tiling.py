@@ -102,6 +102,7 @@ class _Reader:
         rule = factors.rule
         plain = rule.relative is None and rule.softcap is None and not maps.fills
         plain = plain and rule.band is None and rule.chunk is None
+        plain = plain and ACTIVATIONS[rule.activations[place]].logs is None
         return large and known and plain and maps.weighs_all(place)
 
     def _read(

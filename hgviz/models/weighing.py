@@ -62,8 +62,8 @@ def weigh(
         scores = normalised(scores, norm)
     stat = None
     if row.statistic == "lse":
-        stat = log_sum(scores, chosen)
-        stat = stat if sinks is None else torch.logaddexp(stat, sinks.to(stat))
+        scores, terms = row.split(scores, torch)
+        stat = log_sum(terms, chosen, sinks, row.sink)
         scores = scores.masked_fill(~chosen, -torch.inf)  # exp(0 - stat) may be too large
     elif row.statistic == "sum":
         stat = (torch.where(chosen, scores, 0.0) ** row.power).sum(-1, keepdim=True)
@@ -83,11 +83,16 @@ def normalised(scores: Tensor, norm: Norm) -> Tensor:
     return found.to(scores.dtype)
 
 
-def log_sum(scores: Tensor, seen: Tensor) -> Tensor:
-    """Log-sum-exp (..., q, 1) of the scores that are seen; finite for a row without any."""
+def log_sum(scores: Tensor, seen: Tensor, *sinks: Tensor | float | None) -> Tensor:
+    """Log-sum-exp (..., q, 1) of the scores that are seen and the sinks that there are; finite for
+    a row without any."""
     # such a row takes all its scores: log 0 has no gradient
     taken = seen | ~seen.any(-1, keepdim=True)
-    return scores.masked_fill(~taken, -torch.inf).logsumexp(-1, keepdim=True)
+    found = scores.masked_fill(~taken, -torch.inf).logsumexp(-1, keepdim=True)
+    for one in sinks:
+        if one is not None:
+            found = torch.logaddexp(found, torch.as_tensor(one).to(found))
+    return found
 
 
 def sizes(scores: Tensor, activation: str) -> Tensor:
@@ -150,8 +155,8 @@ class Alike:
 
     @property
     def sinks(self) -> Tensor | None:
-        """(h, 1, 1) A logit of each that no key has."""
-        if self.rule.sinks is None:
+        """(h, 1, 1) A logit of each that no key has, where a softmax weighs."""
+        if self.rule.sinks is None or not ACTIVATIONS[self.activation].softmax:
             return None
         return torch.as_tensor(self.rule.sinks, device=self.q.device)[:, None, None]
 
@@ -215,15 +220,16 @@ def _index(places: tuple[int, ...]) -> Any:
     return slice(places[0], places[-1] + 1) if together else list(places)
 
 
-def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
-    """The numbers of a few rows at a time, and the columns outside which they see no key."""
+def row_blocks(one: Alike, few: int | None = None) -> Iterator[tuple[Tensor, slice]]:
+    """The numbers of a few rows at a time, and the columns outside which they see no key; few: how
+    many of these each of them sees at most, where the rule does not say it."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
         yield torch.arange(queries, device=one.q.device), slice(0, keys)
         return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
-    across = min(keys, one.rule.width(keys) + ROWS)
+    across = min(keys, (one.rule.width(keys) if few is None else few) + ROWS)
     step = min(ROWS, max(16, cells // max(1, batch * heads * across)))
     for start in range(0, queries, step):
         require_wanted()
@@ -239,22 +245,43 @@ def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> T
     return seen if keep is None else seen & keep[:, None, None, columns]
 
 
+def latest(
+    rule: Rule, rows: Tensor, reach: int, keep: Tensor | None, sink: int, recent: int
+) -> tuple[Tensor, Tensor]:
+    """The numbers of the columns (n,) that some row sees which has so many first and latest keys,
+    and bool (B or 1, 1, rows, n): the cells; see hgviz.core.Streaming."""
+    columns = torch.arange(reach, device=rows.device)
+    number = (columns + 1)[None] if keep is None else keep[:, :reach].cumsum(-1)  # of real keys
+    ends = -(-(rows + 1) * rule.stride_q // rule.stride_k)
+    own = number[:, ends.clamp(max=reach) - 1]
+    columns = columns[((number <= sink) | (number > own[:, :1] - recent)).any(0)]
+    number = number[:, None, columns]
+    kept = (number <= sink) | (number > own[..., None] - recent)
+    return columns, visible(rule, rows, columns, keep) & kept[:, None]
+
+
 def scored(
-    one: Alike, rows: Tensor, keep: Tensor | None, within: slice = slice(None)
+    one: Alike,
+    rows: Tensor,
+    keep: Tensor | None,
+    within: slice = slice(None),
+    columns: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Scaled scores (B, h, rows, columns) of some rows with the keys of some columns, all if not
-    given, and which exist.
+    given, and which exist; columns: of those within, only these, by number.
     """
     q, k = one.q[..., rows, :], one.k[..., within, :]
     first, keys = within.start or 0, k.shape[-2]
+    some = slice(None) if columns is None else columns - first
+    k = k[..., some, :]
     content = q if one.relative is None else one.relative.to_keys(q)
     scores = content @ k.transpose(-1, -2)
     of_keys = ACTIVATIONS[one.activation].of_keys
     if of_keys is not None:
         scores = scores + of_keys(k, torch)[..., None, :]
     if one.distances is not None:
-        scores = scores + one.distances.scores(q, rows, keys, first)
-    columns = torch.arange(first, first + keys, device=q.device)
+        scores = scores + one.distances.scores(q, rows, keys, first)[..., some]
+    columns = torch.arange(first, first + keys, device=q.device)[some]
     scores = scores * one.rule.scale_of(0)
     if (cap := one.rule.softcap) is not None:
         scores = (scores / cap).tanh() * cap

@@ -12,6 +12,7 @@ from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
 from hgviz.maps.rule import proof_rows
+from hgviz.maps.statistic import with_sink
 
 LONGEST_NAME = 200
 DTYPES = "float16", "float32", "float64"
@@ -161,11 +162,13 @@ def _weighed(
     elif norm == "l2-literal":
         scores = scores / np.where(length > 0, length, 1.0) + NORM_EPSILON
     if act.statistic == "lse":
-        top = np.where(seen, scores, -np.inf).max(1, keepdims=True, initial=-np.inf)
+        scores, terms = act.split(scores, np)
+        top = np.where(seen, terms, -np.inf).max(1, keepdims=True, initial=-np.inf)
         top = np.where(np.isfinite(top), top, 0.0)
-        sums = np.where(seen, np.exp(scores - top), 0.0).sum(1, keepdims=True)
+        sums = np.where(seen, np.exp(terms - top), 0.0).sum(1, keepdims=True)
         with np.errstate(divide="ignore"):
             stat = np.where(sums > 0, top + np.log(sums), np.inf)
+        stat = with_sink(stat, rule, place)
     elif act.statistic == "sum":
         stat = (np.where(seen, scores, 0.0) ** act.power).sum(1, keepdims=True)
     else:

@@ -9,13 +9,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS
 from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.pyramid import Codes, Pyramid, Range
-from hgviz.maps.statistic import settled_row
+from hgviz.maps.statistic import settled_row, settled_rows
 from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
-from hgviz.maps.survey import Surveyor, survey, totals
+from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import packing, schema
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
 from hgviz.store.packing import Packed
@@ -51,7 +50,7 @@ def write(
         one: LazyMap | DenseMap = maps
         if isinstance(maps, LazyMap) and stat is not None:
             if not maps.by_softmax(place):  # these need their statistics before they can be read
-                _settle(maps, place, stat)
+                stat[place] = settled_rows(maps, place)
                 one = final
             found = survey(one, place, wanted)
             if maps.by_softmax(place):
@@ -74,11 +73,6 @@ def write(
     if ranges:
         group.create_dataset("ranges", data=np.array(ranges, "<f4"), fletcher32=True, chunks=True)
     return Found(summaries, stat, difference)
-
-
-def _settle(maps: LazyMap, place: int, stat: NDArray[np.float64]) -> None:
-    if ACTIVATIONS[maps.factors.rule.activations[place]].statistic != "none":
-        stat[place] = settled_row(maps.factors, place, totals(maps, place))
 
 
 def _write_levels(group: h5py.Group, place: int, heads: int, pyramid: Pyramid) -> list[list[float]]:

@@ -62,9 +62,11 @@ same over thumb, rowmax, entropy and hist; optional).
                                      groups than heads;
                                      for linear attention phi(q) and phi(k), phi = elu + 1
     stat  (heads, queries) float64   (or float32) log-sum-exp of the scaled scores, +inf for a row
-                                     without keys; their sum for linear attention, that of their
-                                     squares for poly2; the norm for other normalised activations;
-                                     else 0
+                                     without keys, of softmax1 with a 0 among them; for softpick
+                                     that of log|exp(s) - 1| of each and log(1e-8), for sigmoid the
+                                     logarithm of how many keys the row sees; their sum for linear
+                                     attention, that of their squares for poly2; the norm for other
+                                     normalised activations; else 0
     norm  (heads, queries) float32   the norms where stat is another number; optional
     threshold  (heads, queries) float32      with top_k: the least scaled score that weighs, -inf
                                      where all do, +inf where the keys are listed; optional
@@ -76,7 +78,7 @@ same over thumb, rowmax, entropy and hist; optional).
                                      by distance, from the distance on that its attribute lowest
                                      names; optional
     sinks (heads,)                   since 1.6, optional: a logit of each head that takes part in
-                                     stat and has no key
+                                     stat of a softmax and has no key
     runs  (heads, runs) uint32       since 1.3, large maps, optional: the crc32 of every 256 rows of
                                      that head's q, then k, and so on, in the order of crc32
     proof/rows (rows,) int64, proof/values (heads, rows, keys) float32      computed in float64;
@@ -110,11 +112,13 @@ k_j) scale) for activations without norm, f((q_i . k_j) scale / (n_i +
 1e-9)) with norm l2, f((q_i . k_j) scale / n_i + 1e-9) with norm l2-literal, n being norm or, where
 there is none, stat, and q_i . k_j / (stat_i + 1e-6) for linear attention. For rbf, as for softmax,
 q_i . k_j - |k_j|^2 / 2 stands in place of q_i . k_j; poly2 is ((q_i . k_j) scale)^2 / (stat_i +
-1e-18), stat the sum of these squares. Relative positions, of which linear attention has none, put
-(q_i + content) . k_j + (q_i + position) . (weight phi(delta) + bias) in place of q_i . k_j, with
-delta = (j stride_k - i stride_q) / unit and phi(t) = [sin(t f_c)..., cos(t f_c)...], f_c =
-10000^(-2c / model), or q_i . k_j - a (delta - c)^2, a and c being the numbers of curve. Causal:
-j stride_k < (i + 1) stride_q. Windowed: both in the same group of max(stride_q, stride_k).
+1e-18), stat the sum of these squares. softmax1 is as softmax; of the scaled score s, softpick is
+exp(log(exp(s) - 1) - stat_i) above 0 and else 0, sigmoid 1 / (1 + exp(stat_i - s)). Relative
+positions, of which linear attention has none, put (q_i + content) . k_j + (q_i + position) .
+(weight phi(delta) + bias) in place of q_i . k_j, with delta = (j stride_k - i stride_q) / unit and
+phi(t) = [sin(t f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model), or q_i . k_j - a (delta - c)^2,
+a and c being the numbers of curve. Causal: j stride_k < (i + 1) stride_q. Windowed: both in the
+same group of max(stride_q, stride_k).
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
 layers and output) and one layer-000.h5 for each layer done, with the group /layer. While a corpus

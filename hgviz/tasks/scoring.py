@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hgviz.core import HgvizError, Off, Prompt, Step, Task
+from hgviz.core import (
+    NO_STREAMING,
+    HeadId,
+    HgvizError,
+    Integers,
+    ModelSpec,
+    Off,
+    Prompt,
+    Step,
+    Streaming,
+    Task,
+)
+from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -33,25 +46,72 @@ def evaluate(
     label_column: str = "",
     off: Off = frozenset(),
     labels: Mapping[str, str] | None = None,
+    streaming: Streaming = NO_STREAMING,
 ) -> Task[Evaluation]:
     """Score a model: a classifier on labelled rows, a language model on a text or a column of them,
     others as examples_from says. labels: what the model calls the labels of the data.
 
     Each Step carries the Score so far: texts come in one random order, so it is unbiased and its
-    interval shrinks. Errors: HgvizError for data that cannot be used and labels it never learnt.
+    interval shrinks. streaming: heads that see the first and the latest keys. Errors: HgvizError
+    for data that cannot be used, labels it never learnt, and heads that cannot stream.
     """
     from hgviz.analysis import evaluation
     from hgviz.models.measures.trials import Trials
 
+    _require_causal(model.spec, streaming)
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
     if model.spec.goal == "states":  # from what it gives with all heads on
-        trials = Trials(model, examples)
+        trials = Trials(model, examples, streaming=streaming)
         return (
             yield from evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
         )
-    trials = Trials(model, examples, off, keep=0)
-    return (yield from evaluation.evaluate(trials.whole, examples, off))
+    trials = Trials(model, examples, off, keep=0, streaming=streaming)
+    found = yield from evaluation.evaluate(trials.whole, examples, off)
+    if not streaming.heads:
+        return found
+    longest = max((row.ids for row in examples.rows), key=len)
+    kept = _cached(model, longest, off, streaming)
+    return replace(found, streaming=streaming, longest=len(longest), cached=kept)
+
+
+def _require_causal(spec: ModelSpec, streaming: Streaming) -> None:
+    """Errors: HgvizError for heads whose rows have no latest key."""
+    for layer in spec.layers:
+        if streaming.places(layer.index, layer.heads) and (not layer.causal or layer.window):
+            raise HgvizError(
+                f"heads of layer {layer.index} cannot stream",
+                "its queries see windows" if layer.window else "its queries see keys after them",
+                "Name heads of causal layers",
+            )
+
+
+def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> float:
+    """Of the keys (and values) that a text leaves in the caches of all layers, the part that is
+    needed; those that heads share as long as one of them needs them."""
+    from hgviz.models.dense import Weights
+
+    needed, every = 0, 0
+
+    def tap(index: int, found: Any) -> None:
+        nonlocal needed, every
+        layer, band = model.spec.layers[index], None
+        if isinstance(found, Weights):
+            groups, _, keys = found.values.shape
+        else:
+            k, band = found.k, found.rule.band
+            groups, keys = (k.stored if isinstance(k, Grouped) else k).shape[:2]
+        most = keys if band is None else min(keys, band[0] + 1)
+        few, shared = min(most, sum(streaming.near)), len(layer.heads) // groups
+        streams = streaming.places(layer.index, layer.heads)
+        each = [0 if HeadId(layer.index, head) in off else few if at in streams else most
+                for at, head in enumerate(layer.heads)]  # fmt: skip
+        needed += sum(max(each[at : at + shared]) for at in range(0, len(each), shared))
+        every += groups * most
+
+    for _ in model.trace(model.from_ids(ids), tap=tap):
+        pass
+    return needed / every
 
 
 def examples_from(

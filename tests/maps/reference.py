@@ -16,6 +16,11 @@ FORMULAS = {
     "raw": lambda x: x,
 }
 SOFTMAXES, SUMS = ("softmax", "topk", "rbf"), ("linear", "poly2")
+OPEN = {  # rows that need not sum to 1: weights of all scores of a row that are seen, and their sum
+    "softmax1": lambda s: (np.exp(s), 1 + np.exp(s).sum()),
+    "softpick": lambda s: (np.maximum(np.expm1(s), 0), np.abs(np.expm1(s)).sum() + 1e-8),
+    "sigmoid": lambda s: (1 / (1 + len(s) * np.exp(-s)), len(s)),
+}
 
 
 def visible(rule, queries: int, keys: int) -> np.ndarray:
@@ -75,6 +80,10 @@ def statistic(values, seen, activation: str, norm) -> np.ndarray:
         return np.where(seen, values, 0).sum(1)
     if activation == "poly2":
         return np.square(np.where(seen, values, 0)).sum(1)
+    if activation in OPEN:
+        rows = zip(values.astype(np.float64), seen, strict=True)
+        sums = [OPEN[activation](row[there])[1] if there.any() else np.inf for row, there in rows]
+        return np.log(sums).astype(values.dtype)
     if activation in SOFTMAXES:
         masked = np.where(seen, values, -np.inf)
         top = masked.max(1, initial=-np.inf)
@@ -97,7 +106,7 @@ def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
     values = scores(q, k, rule, head, np.float64)
     seen = visible(rule, *values.shape)
     activation, norm = rule.activations[head], rule.norms[head]
-    if norm and activation in (*SOFTMAXES, *SUMS):
+    if norm and activation in (*SOFTMAXES, *SUMS, *OPEN):
         values = values / (length(values, seen)[:, None] + 1e-9)
     if activation == "topk":
         seen = choose(values, seen, rule.top_k) if chosen is None else chosen
@@ -106,6 +115,12 @@ def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
         out = np.where(seen, values / (stat[:, None] + 1e-6), 0.0)
     elif activation == "poly2":
         out = np.where(seen, values**2 / (stat[:, None] + 1e-18), 0.0)
+    elif activation in OPEN:
+        out = np.zeros(seen.shape)
+        for row, there, found in zip(values, seen, out, strict=True):
+            if there.any():
+                weights, total = OPEN[activation](row[there])
+                found[there] = weights if activation == "sigmoid" else weights / total
     elif activation in SOFTMAXES:
         shift = np.where(np.isinf(stat), 0, stat)[:, None]
         out = np.where(seen, np.exp(np.where(seen, values - shift, 0)), 0.0)

@@ -15,6 +15,7 @@ from hgviz.maps.blas import one_thread
 from hgviz.maps.statistic import ROUNDED
 from tests.maps.reference import (
     FORMULAS,
+    OPEN,
     SOFTMAXES,
     SUMS,
     choose,
@@ -76,7 +77,7 @@ def measured(factors: Factors) -> Factors:
                 if last - first < 1e-5 * np.abs(values[i][seen[i]]).max():
                     threshold[h, i] = np.inf
                     kept += [(h, i, j) for j in np.flatnonzero(chosen[i])]
-        if rule.norms[h] and name in (*SOFTMAXES, *SUMS):
+        if rule.norms[h] and name in (*SOFTMAXES, *SUMS, *OPEN):
             norm[h] = length(values, seen)
             values = values / (norm[h][:, None] + work(1e-9))
         stat[h] = statistic(values, chosen if name == "topk" else seen, name, rule.norms[h])
@@ -109,7 +110,7 @@ def layers(draw, most=600):
     keys = groups * factor if role == "down" else groups
     if role == "self" and draw(st.booleans()):
         keys = draw(st.integers(1, most))
-    kinds = [*SOFTMAXES, *SUMS, *FORMULAS]
+    kinds = [*SOFTMAXES, *SUMS, *OPEN, *FORMULAS]
     names = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2))
     relative = None
     if draw(st.integers(0, 3)) == 0:

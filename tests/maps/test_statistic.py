@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hgviz.maps import ROUNDED, LazyMap, Rule, measured, settled
-from tests.maps.reference import scores, statistic, visible, whole_map
+from tests.maps.reference import OPEN, scores, statistic, visible, whole_map
 from tests.maps.test_lazy import make
 
 
@@ -58,7 +58,7 @@ def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, caus
     assert error <= max(2 * np.abs(plain - exact).max(), 5e-7)
 
 
-@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh"])
+@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh", *OPEN])
 @pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_measured_of_any_rule_gives_its_maps(activation, norm, dtype):

@@ -19,6 +19,7 @@ from hgviz.models.positions import Sinusoids
 
 NORMS = [None, "l2", "l2-literal"]
 MASKS = ["none", "padding", "causal", "both", "rows without keys"]
+quick = settings(max_examples=150, deadline=None, derandomize=True)
 PLAIN = [name for name, row in ACTIVATIONS.items() if row.statistic == "none"]
 
 
@@ -128,6 +129,72 @@ def test_kernels_are_the_kernel_over_its_sum(causal):
     assert (found - q @ k.mT / 2 * seen).abs().max() < 1e-15 and (found < 0).any()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_that_may_look_at_nothing_are_their_closed_forms(causal):
+    """softmax1 (Miller 2023), softpick (Zuhri et al. 2025) and sigmoid (Ramapuram et al. 2024)."""
+    q, k, v = (draw(2, 3, 7, 4, seed=seed) for seed in range(3))
+    seen = torch.ones(7, 7).tril() if causal else torch.ones(7, 7)
+    s, n = q @ k.mT, seen.sum(-1, keepdim=True)
+    excess = s.exp() - 1
+    closed = {
+        "softmax1": s.exp() / (1 + (s.exp() * seen).sum(-1, keepdim=True)),
+        "softpick": excess.relu() / ((excess.abs() * seen).sum(-1, keepdim=True) + 1e-8),
+        "sigmoid": 1 / (1 + n * (-s).exp()),
+    }
+    for name, expected in closed.items():
+        rule = Rule(1.0, (name,) * 3, (None,) * 3, causal=causal)
+        assert (weights(q, k, rule) - expected * seen).abs().max() < 1e-14
+        assert (attend(q, k, v, rule) - (expected * seen) @ v).abs().max() < 1e-14
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["softmax1", "softpick", "sigmoid"])
+def test_scores_of_any_size_give_weights_and_slopes_that_are_numbers(name, dtype):
+    top = min(torch.finfo(dtype).max / 8, 1e30)
+    scores = torch.tensor([
+        [0.0, 0.0, 0.0], [-top, 0.0, top], [-top, -top, -1.0], [700.0, 600.0, -700.0],
+        [1e-3, -1e-3, 0.0],
+    ]).to(dtype).requires_grad_()  # fmt: skip
+    found = weigh(scores, None, name)
+    found.sum().backward()
+    assert ((found >= 0) & (found <= 1)).all() and scores.grad.isfinite().all()
+    if name != "sigmoid":
+        assert (found.sum(-1) <= 1 + 2 * torch.finfo(dtype).eps).all()
+    if name == "softpick":
+        assert (found[0] == 0).all() and (found[2] == 0).all()
+
+
+wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
+
+
+@quick
+@given(wide)
+def test_softpick_is_that_of_its_authors_within_epsilon(row):
+    """Their code: epsilon is added after the largest score was taken away."""
+    s = torch.tensor(row).double()
+    m = s.max()
+    shifted = (s - m).exp() - (-m).exp()
+    theirs = shifted.relu() / (shifted.abs().sum() + 1e-8)
+    assert (weigh(s[None], None, "softpick")[0] - theirs).abs().max() < 2e-8
+
+
+@quick
+@given(wide)
+def test_softmax1_is_softmax_beside_a_key_of_score_0_and_a_sink_of_0(row):
+    s = torch.tensor(row).double()[None]
+    found = weigh(s, None, "softmax1")
+    beside = torch.cat([s, torch.zeros(1, 1, dtype=s.dtype)], 1).softmax(-1)[:, :-1]
+    assert torch.allclose(found, beside, rtol=1e-13, atol=0)
+    sunk = weigh(s, None, "softmax", sinks=torch.zeros(1, 1))
+    assert torch.allclose(found, sunk, rtol=1e-13, atol=0)
+
+
+def test_sigmoid_of_equal_scores_of_0_is_a_little_less_than_even():
+    """The bias of the paper: weights of a model at its start add up to about 1."""
+    found = weigh(torch.zeros(1, 50).double(), None, "sigmoid")
+    assert torch.allclose(found, torch.full_like(found, 1 / 51), rtol=1e-14)
+
+
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_numpy_and_torch_give_the_same(name):
     row, scores = ACTIVATIONS[name], draw(1, 7, 9) * 5
@@ -138,6 +205,8 @@ def test_numpy_and_torch_give_the_same(name):
         features = row.features(scores.numpy(), np)
         assert (features > 0).all()
         np.testing.assert_allclose(features, row.features(scores, torch).numpy(), rtol=1e-14)
+    for ours, theirs in zip(row.split(scores.numpy(), np), row.split(scores, torch), strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-14, atol=1e-15)
     if row.of_keys is not None:
         added = row.of_keys(scores.numpy(), np)
         np.testing.assert_allclose(added, row.of_keys(scores, torch).numpy(), rtol=1e-14)
@@ -192,7 +261,6 @@ numbers = st.floats(-50, 50, width=64)
 rows = st.lists(numbers, min_size=1, max_size=40).map(lambda x: torch.tensor(x).double())
 # a row of norm 1e-3 feels the 1e-9 of its own formula by up to 1.2e-6
 rows = rows.filter(lambda x: float(torch.linalg.vector_norm(x)) >= 1.2e-3)
-quick = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 @quick

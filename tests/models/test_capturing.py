@@ -25,6 +25,7 @@ MIXTURES = {
     "six": SIX,
     "unlike": ["topk", "linear", "softmax", "topk", "tanh", "linear"],
     "kernels": ["rbf", "poly2", "softmax", "rbf", "linear", "raw"],
+    "open": ["softpick", "sigmoid", "softmax1", "softmax", "softpick", "tanh"],
     "by layer": None,
 }
 WIDTHS = {"d_model": 24, "n_heads": 6, "d_ff": 20, "vocab_size": 23}

@@ -27,6 +27,11 @@ PLAIN = {
     "sinusoidal": {**DECODER, "positions": "sinusoidal"},
     "rotary": {**DECODER, "positions": "rotary"},
     "none": {**DECODER, "positions": "none"},
+    "rows that need not sum to 1": {
+        **DECODER,
+        "n_heads": 3,
+        "activations": ["softmax1", "softpick", "sigmoid"],
+    },
     "quadratic": {**DECODER, "positions": "quadratic", "activations": ["softmax", "rbf"]},
     "quadratic alone": {**DECODER, "positions": "quadratic", "content": False},
     "without limit": {**DECODER, "positions": "rotary", "max_positions": None},

@@ -13,7 +13,10 @@ from hgviz.models.measures.variants import attentions
 from tests.models.building import make_config, make_hourglass, make_transformer
 from tests.models.test_variants import LABELS, MODELS
 
-ACTIVATIONS = ["softmax", "topk", "tanh", "swish", "selu", "elu", "leaky_relu", "ymish", "linear"]
+ACTIVATIONS = [
+    "softmax", "topk", "softmax1", "softpick", "sigmoid", "tanh", "swish", "selu", "elu",
+    "leaky_relu", "ymish", "linear",
+]  # fmt: skip
 SOME = [
     *MODELS[::2],
     *(

@@ -31,6 +31,7 @@ KINDS = {
     "linear": (Rule(0.35, ("linear",), (None,), causal=True), 600, 600),
     "poly2": (Rule(0.35, ("poly2",), (None,), causal=True), 600, 600),
     "Gaussian kernel": (Rule(0.35, ("rbf",), (None,), causal=True), 600, 600),
+    "softmax1": (Rule(0.35, ("softmax1",), (None,), causal=True), 600, 600),
 }
 
 
@@ -104,6 +105,7 @@ def test_what_is_not_made_of_q_and_k_alone_is_left_to_numpy():
     none = np.zeros(30, bool)
     for rule in (
         Rule(0.4, ("topk",), (None,), top_k=3),
+        Rule(0.4, ("softpick",), (None,)),
         Rule(0.4, ("softmax",), (None,), keep=none, empty_rows="uniform"),
     ):
         assert read(LazyMap(make(rule, 30, 30), (0,)), 0, None, None, 0) is None

@@ -265,7 +265,9 @@ def test_heads_off_are_as_without_their_columns_of_the_output_projection(
     assert np.abs(found - model.run(ids, **written).logits).max() > 1e-3
 
 
-@pytest.mark.parametrize("activation", ["ymish", "topk:4", "tanh"])
+@pytest.mark.parametrize(
+    "activation", ["ymish", "topk:4", "tanh", "softmax1", "softpick", "sigmoid"]
+)
 @pytest.mark.parametrize("kind, name", [
     ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForMaskedLM"),
     ("mistral", "MistralForCausalLM"),

@@ -53,9 +53,11 @@ def test_signed_activations(tmp_path):
     assert capture.maps[0].signed
 
 
-@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish"])
-@pytest.mark.parametrize("norm", ["l2", "l2-literal"])
-def test_scores_of_any_activation_may_be_normalised(tmp_path, activation, norm):
+@pytest.mark.parametrize(
+    "activation", ["softmax", "linear", "ymish", "softmax1", "softpick", "sigmoid"]
+)
+@pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
+def test_scores_of_any_activation_are_weighed_and_may_be_normalised(tmp_path, activation, norm):
     capture = written(tmp_path, q=Q, k=K, activation=activation, norm=norm, causal=True)
     assert capture.maps[0].verify_max_abs < 1e-6
 

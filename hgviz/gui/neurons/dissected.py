@@ -110,14 +110,23 @@ class Dissected:
         if one.length is not None:
             normed = "over the length of the row, {length}, it is {amount}"
             yield tr(normed, length=number(one.length), amount=self._at("normed", column))
+        total = number(one.statistic or 0.0)
+        if (rectified := one.stage("rectified")) is not None:
+            if np.isnan(rectified[column]):
+                yield tr("that is not above 0, and the weight is 0")
+                return
+            yield tr("the logarithm of e to that, less 1, is {amount}",
+                     amount=self._at("rectified", column))  # fmt: skip
+        if biased := self._at("biased", column):
+            keys = "less the logarithm of the number of keys seen, {total}, it is {amount}"
+            yield tr(keys, total=total, amount=biased)
         if exponent := self._at("exponent", column):
-            total = number(one.statistic or 0.0)
             less = "less the log-sum-exp of the row, {total}, it is {amount}"
             yield tr(less, total=total, amount=exponent)
             yield tr("e to that power is {weight}, the weight", weight=weight)
-        elif one.statistic is not None:
+        elif one.statistic is not None and not biased:
             over = SQUARES if act.power == 2 else OVER
-            yield tr(over, total=number(one.statistic), weight=weight)
+            yield tr(over, total=total, weight=weight)
         else:
             yield tr("{activation} of that is {weight}, the weight",
                      activation=act.label, weight=weight)  # fmt: skip

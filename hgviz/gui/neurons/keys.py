@@ -29,7 +29,9 @@ FORMULAS = {
     "seen": Cited("s_ij, j ∈ V_i", "Vaswani et al. 2017"),
     "kept": Cited("s_ij, s_ij ≥ t_i", "activations.md"),
     "normed": Cited("s_ij / √(Σ_k s_ik²)", "activations.md"),
+    "rectified": Cited("ln(exp s_ij − 1)", "activations.md"),
     "exponent": Cited("s_ij − ln Σ_k exp s_ik", "activations.md"),
+    "biased": Cited("s_ij − ln n", "activations.md"),
     "weight": Cited("a_ij = f(s_ij)", "activations.md"),
 }
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.core import Floats, HeadId, HgvizError, Integers, Off
+from hgviz.core import NO_STREAMING, Floats, HeadId, HgvizError, Integers, Off, Streaming
 from hgviz.examples import NOTHING, Batch, Examples
 from hgviz.models.blocks import Known, Tokens
 from hgviz.models.measures.variants import Whole, variants_of
@@ -31,9 +31,9 @@ Answer = tuple[Floats, Integers]  # (places,) each: nats of surprise, the likeli
 class Trials:
     """The answers of a model to examples, whole and with heads off.
 
-    off: heads that are off in the whole model already. blocks: batches in the order of the
-    examples, of the sizes that Examples.blocks takes; a score is fair after each block. keep: bytes
-    for parts of the whole model's passes.
+    off: heads that are off in the whole model already; streaming: that see fewer keys in all of
+    them. blocks: batches in the order of the examples, of the sizes that Examples.blocks takes; a
+    score is fair after each block. keep: bytes for parts of the whole model's passes.
     """
 
     def __init__(
@@ -43,10 +43,11 @@ class Trials:
         off: Off = frozenset(),
         keep: int = KEEP,
         sizes: Sequence[int] = (),
+        streaming: Streaming = NO_STREAMING,
     ) -> None:
         self.model, self.examples = model, examples
         self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        self._variants = variants_of(model.module, off)
+        self._variants = variants_of(model.module, off, streaming)
         self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
         self._states: Tensor | None = None  # (examples, d) of the whole model, of unit length

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HgvizError, Layer, Off
+from hgviz.core import NO_STREAMING, HeadId, HgvizError, Layer, Off, Streaming
 from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, finish_steps, repeated
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
@@ -75,9 +75,11 @@ def projections(module: Network) -> Sequence[Attention | Projected]:
     return [one for one in own if one.layer.heads]
 
 
-def variants_of(module: Network, off: Off = frozenset()) -> Variants:
+def variants_of(
+    module: Network, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
+) -> Variants:
     """A model and any of its heads off, by what of a pass it lets be known."""
-    return Variants(module, off) if attentions(module) else Gated(module, off)
+    return (Variants if attentions(module) else Gated)(module, off, streaming)
 
 
 class Variants:
@@ -86,8 +88,11 @@ class Variants:
     Everything here runs without gradients but `slopes`, which has them for gates alone.
     """
 
-    def __init__(self, module: Network, off: Off = frozenset()) -> None:
+    def __init__(
+        self, module: Network, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
+    ) -> None:
         self.module, self.off = module, off
+        self._run = Pass(off, readout=not streaming.heads, streaming=streaming)
         self._attentions = attentions(module)
         fed: list[Fed | None] = [getattr(part, "fed", None) for part in module.modules()]
         self._fed = {one.layer: one for one in fed if one is not None}
@@ -105,7 +110,7 @@ class Variants:
     def whole(self, tokens: Tokens) -> tuple[Whole, Tensor]:
         """The model as it is, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
         known = Known()
-        logits = self._logits(tokens, Pass(self.off, record=known, readout=True))
+        logits = self._logits(tokens, replace(self._run, record=known))
         return Whole(tokens, known), logits
 
     @torch.inference_mode()
@@ -114,7 +119,7 @@ class Variants:
         wanted = frozenset(off) | self.off
         first = min(wanted - self.off, default=HeadId(len(layers_of(self.module)), 0)).layer
         known = Known({last: one for last, one in whole.known.outputs.items() if last < first})
-        return self._logits(whole.tokens, Pass(wanted, known=known, readout=True))
+        return self._logits(whole.tokens, replace(self._run, off=wanted, known=known))
 
     @torch.inference_mode()
     def one_by_one(
@@ -138,7 +143,7 @@ class Variants:
                 if begun is not None:
                     places = [attention.layer.heads.index(head) for head in some]
                     known.hidden[layer] = begun.without(places, attended)
-                run = Pass(self.off, known=known, readout=True)
+                run = replace(self._run, known=known)
                 logits = self._logits(times_of(whole.tokens, len(some)), run)
                 yield (
                     tuple(HeadId(layer, head) for head in some),
@@ -207,7 +212,7 @@ class Variants:
         """
         known, gates = Known(), gates_of(self.module, _texts(tokens))
         with torch.enable_grad():
-            run = Pass(self.off, gates=gates, record=known, readout=True)
+            run = replace(self._run, gates=gates, record=known)
             total = losses(self._logits(tokens, run)).sum()
             contexts = [known.contexts[layer] for layer in gates]  # (B, H, Q, D)
             slopes = torch.autograd.grad(total, contexts)
@@ -239,7 +244,7 @@ class Gated(Variants):
                     gates[row, layer.heads.index(head)] = 1.0 if alone else 0.0
                 each = gates.to(kind).repeat_interleave(texts, 0)
                 known = Known(outputs, times=len(some), copies=whole.known.copies)
-                run = Pass(self.off, gates={layer.index: each}, known=known, readout=True)
+                run = replace(self._run, gates={layer.index: each}, known=known)
                 logits = self._logits(times_of(whole.tokens, len(some)), run)
                 yield (
                     tuple(HeadId(layer.index, head) for head in some),
