@@ -108,7 +108,7 @@ def _attend_apart(
 ) -> Tensor:
     # heads that stream and those that do not, each as a layer of their own
     others = [place for place in range(q.shape[1]) if place not in streaming]
-    parts = []
+    k, v, parts = per_head(k, q.shape[1]), per_head(v, q.shape[1]), []
     for at, few in ((others, None), (list(streaming), near)):
         if not at:
             continue
