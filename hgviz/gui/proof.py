@@ -203,9 +203,9 @@ def _attributed() -> str:
 
 def _transformers(folder: Path) -> str:
     """A tiny one of random weights, with a window in every second layer."""
-    from hgviz.models import huggingface
+    from hgviz.models.formats import transformers
 
-    path = huggingface.random_model(folder / "gemma2")
+    path = transformers.random_model(folder / "gemma2")
     model = finish(tasks.load(path, "cpu"))
     seen = finish(tasks.capture(model, tasks.prompt_from(model, "a fine film")[0]))
     rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]

@@ -15,20 +15,15 @@ Shapes: B batch, H heads, G groups of keys, Q queries, K keys, D head width.
 from __future__ import annotations
 
 import contextlib
-import copy
-import difflib
 import inspect
 import os
 import queue
-import re
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from inspect import signature
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -39,35 +34,20 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import (
     Floats,
-    Goal,
-    HeadId,
     HgvizError,
-    Layer,
-    Modality,
-    Role,
 )
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
+from hgviz.models.config.huggingface import ENTRY, Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
-from hgviz.models.devices import require_room, room
-from hgviz.models.formats.checkpoint import Checkpoint, digest_of
-from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.readers import (
     BRING,
-    converted,
     line_of,
-    located,
     plain,
-    quoted,
-    read_config,
-    shown,
-    weights_of,
 )
-from hgviz.models.formats.shards import read_weights
-from hgviz.models.formats.source import Source
+from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
@@ -78,157 +58,7 @@ SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two text
 SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
-PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 CRITICAL = 50  # of logging: nothing below is said
-MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
-HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
-GROUPS = ("num_key_value_heads", "num_kv_heads")
-COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
-BUFFERS = (
-    "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
-    "num_batches_tracked", "relative_position_index",
-)  # fmt: skip
-GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
-    ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
-    ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
-    ("ForSequenceClassification", "classes"), ("ForImageClassification", "classes"),
-    ("ForAudioClassification", "classes"),
-    ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
-)  # fmt: skip
-NAMED = ("classes", "tags")  # goals whose answers have names
-MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
-    "pixel_values": "image", "input_values": "audio", "input_features": "audio",
-}  # fmt: skip
-
-
-# --- masks that are rules -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MaskRule:
-    """Which keys a query sees: the fields of a Rule, and keep (B, K), False for padded keys."""
-
-    causal: bool = False
-    band: tuple[int, int] | None = None
-    chunk: int | None = None
-    keep: Tensor | None = None
-
-    def both(self, other: MaskRule) -> MaskRule | None:
-        """What two see in common; None where one number cannot say it."""
-        bands = [one.band for one in (self, other) if one.band is not None]
-        chunks = {one.chunk for one in (self, other) if one.chunk is not None}
-        if len(chunks) > 1:
-            return None
-        keeps = [one.keep for one in (self, other) if one.keep is not None]
-        keep = None if not keeps else keeps[0] if len(keeps) == 1 else keeps[0] & keeps[1]
-        band = None
-        if bands:
-            band = min(one[0] for one in bands), min(one[1] for one in bands)
-        return MaskRule(self.causal or other.causal, band, next(iter(chunks), None), keep)
-
-
-FAR = 1 << 30  # of a band that is open on one side
-
-
-def rule_of(function: Any) -> MaskRule | None:
-    """What a function of transformers.masking_utils lets be seen; None for what is not known here.
-
-    They are closures: their names say which, their cells of how many tokens.
-    """
-    name = getattr(function, "__qualname__", "").partition(".<locals>")[0]
-    closure = getattr(function, "__closure__", None) or ()
-    names = function.__code__.co_freevars if closure else ()
-    cells = {key: cell.cell_contents for key, cell in zip(names, closure, strict=True)}
-    if name == "causal_mask_function":
-        return MaskRule(causal=True)
-    if name == "bidirectional_mask_function":
-        return MaskRule()
-    if name == "sliding_window_overlay":
-        return MaskRule(band=(int(cells["sliding_window"]) - 1, FAR))
-    if name == "sliding_window_bidirectional_overlay":
-        return MaskRule(band=(int(cells["sliding_window"]),) * 2)
-    if name == "chunked_overlay" and not bool(torch.as_tensor(cells["left_padding"]).any()):
-        return MaskRule(chunk=int(cells["chunk_size"]))
-    if name == "padding_mask_function":
-        return MaskRule(keep=cells["padding_mask"].bool())
-    if name != "and_masks":
-        return None
-    found: MaskRule | None = MaskRule()
-    for one in map(rule_of, cells["mask_functions"]):
-        found = None if found is None or one is None else found.both(one)
-    return found
-
-
-class Mask(torch.Tensor):
-    """An additive mask (B, 1, Q, K) that holds no numbers, only how they are made (given)."""
-
-    given: dict[str, Any]
-
-    @staticmethod
-    def __new__(cls, given: dict[str, Any], dtype: torch.dtype) -> Mask:
-        shape = (given["batch_size"], 1, given["q_length"], given["kv_length"])
-        made: Mask = torch.Tensor._make_wrapper_subclass(
-            cls, shape, dtype=dtype, device=given["device"]
-        )
-        made.given = given
-        return made
-
-    @property
-    def rule(self) -> MaskRule | None:
-        """What it lets be seen, None where a Rule cannot say it."""
-        found = rule_of(self.given["mask_function"])
-        keep = self.given["attention_mask"]
-        return found if found is None or keep is None else found.both(MaskRule(keep=keep.bool()))
-
-    def numbers(self) -> Tensor:
-        """0 where a key is seen, else the lowest number."""
-        from transformers.masking_utils import eager_mask
-
-        found: Tensor = eager_mask(
-            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.given
-        )
-        return found
-
-    def __repr__(self, *, tensor_contents: Any = None) -> Any:  # type: ignore[override]
-        return f"Mask{tuple(self.shape)}"
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
-            return args[0]
-
-        def dense(value: Any) -> Any:
-            if isinstance(value, Mask):
-                return value.numbers()
-            if isinstance(value, tuple | list):
-                return type(value)(map(dense, value))
-            return value
-
-        return func(*dense(args), **{key: dense(one) for key, one in (kwargs or {}).items()})
-
-
-def mask(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: Any = 0,
-    kv_offset: int = 0,
-    mask_function: Any = None,
-    attention_mask: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-    use_vmap: bool = False,
-    device: Any = "cpu",
-    **_: Any,
-) -> Tensor:
-    """The registered function for masks; see transformers.masking_utils.eager_mask."""
-    given = {
-        "batch_size": batch_size, "q_length": q_length, "kv_length": kv_length,
-        "q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function,
-        "attention_mask": attention_mask, "use_vmap": use_vmap, "device": device,
-    }  # fmt: skip
-    return Mask(given, dtype)
 
 
 # --- attention ------------------------------------------------------------------------------------
@@ -423,7 +253,7 @@ def _call(
     if isinstance(mask, Mask):
         found = mask.rule
     elif mask is not None:
-        found = _seen(mask)
+        found = seen(mask)
     added = None
     if found is None or (queries != keys and (found.band or found.chunk)):
         assert mask is not None
@@ -450,23 +280,6 @@ def _call(
         else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
     return Call(q, k, v, rule, keep, bias, added, each)
-
-
-def _seen(mask: Tensor) -> MaskRule | None:
-    """What a mask of numbers lets be seen, where all rows see the same keys, or those up to their
-    own too; None for any other."""
-    seen = mask if mask.dtype == torch.bool else mask > -1e4
-    if mask.dtype != torch.bool and not ((mask == 0) | (mask <= -1e4)).all():
-        return None
-    if seen.dim() != 4 or not (seen == seen[:, :1]).all():
-        return None
-    queries, keys = seen.shape[-2:]
-    keep = seen.any(-2)[:, 0]
-    causal = queries == keys and not bool(seen[..., 0, 1:].any())
-    wanted = keep[:, None, None].expand(seen.shape[0], 1, queries, keys)
-    if causal:
-        wanted = wanted.tril()
-    return MaskRule(causal=causal, keep=keep) if torch.equal(wanted, seen[:, :1]) else None
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -600,13 +413,13 @@ class Transformers(Network):
         self.net = net
         # after each block with its first layer: the number of its last one, and of calls
         self.spans: dict[tuple[nn.Module, int], tuple[int, int]] = {}
-        for block in _blocks(net):
+        for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
-        return _table(self.net)
+        return table_of(self.net)
 
     @property
     def weight(self) -> Tensor:
@@ -639,7 +452,7 @@ class Transformers(Network):
     @cached_property
     def _sample(self) -> Tokens:
         failed: Exception | None = None
-        for one in map(torch.from_numpy, _examples(self.net)):
+        for one in map(torch.from_numpy, examples(self.net)):
             try:
                 self.positions(one[None])
             except Exception as error:  # of another shape, as their parts say it
@@ -647,7 +460,7 @@ class Transformers(Network):
             else:
                 return Tokens(signal=one[None].to(self.weight))
         why = "no picture or sound was known that it takes" if failed is None else line_of(failed)
-        raise _unseen(self.config.family, why)
+        raise unseen(self.config.family, why)
 
     def positions(self, signal: Tensor) -> int:
         """How many positions the first layer that attends makes of a picture or sound (1, ...)."""
@@ -731,11 +544,11 @@ class Transformers(Network):
         count = len(self.config.own)
         if running.network is not None and running.count != count:
             why = f"it attended {running.count:,} times to this text, and {count:,} to a short one"
-            raise _unseen(self.config.family, why)
+            raise unseen(self.config.family, why)
         return _output(out)
 
 
-def _table(net: nn.Module) -> nn.Embedding:
+def table_of(net: nn.Module) -> nn.Embedding:
     """The embeddings of the vocabulary; the first table where a model does not say which it is.
 
     Errors: HgvizError for a model without any.
@@ -748,7 +561,7 @@ def _table(net: nn.Module) -> nn.Embedding:
     for one in every:
         if isinstance(one, nn.Embedding):
             return one
-    raise _unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
+    raise unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
 
 
 def _output(out: Any) -> Tensor:
@@ -766,19 +579,19 @@ class _Met(Exception):
     """A layer was met, and no more is wanted of the pass."""
 
 
-def _blocks(net: nn.Module) -> Iterator[nn.Module]:
+def blocks(net: nn.Module) -> Iterator[nn.Module]:
     """What a model stacks: the outermost modules that stand in a list."""
     for part in net.children():
         if isinstance(part, nn.ModuleList):
             yield from part
         else:
-            yield from _blocks(part)
+            yield from blocks(part)
 
 
-def _parts(module: nn.Module) -> Iterator[nn.Module]:
+def parts(module: nn.Module) -> Iterator[nn.Module]:
     """What a module is made of, lists of modules taken apart."""
     for part in module.children():
-        yield from _parts(part) if isinstance(part, nn.ModuleList) else (part,)
+        yield from parts(part) if isinstance(part, nn.ModuleList) else (part,)
 
 
 def _block(
@@ -864,327 +677,6 @@ def library() -> Any:
     return transformers
 
 
-def random_model(folder: Path) -> Path:
-    """Write a Gemma 2 of two layers and random weights, which reads bytes, into a folder; gives
-    that folder. It is there to see whether transformers works."""
-    made = library()
-    torch.manual_seed(0)
-    sizes = made.Gemma2Config(
-        vocab_size=256, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
-        layer_types=["sliding_attention", "full_attention"],
-    )  # fmt: skip
-    with quiet():
-        made.Gemma2ForCausalLM(sizes).save_pretrained(folder)
-    return folder
-
-
-def known_types() -> dict[str, str]:
-    """The model types that transformers knows, each with the name of its configuration."""
-    library()
-    from transformers.models.auto import configuration_auto
-
-    found: Any = configuration_auto
-    return dict(found.CONFIG_MAPPING_NAMES)
-
-
-def require_known(data: Mapping[str, Any], where: str) -> str:
-    """The model type of a config.json. Errors: HgvizError for code of its own, and unknown ones."""
-    if data.get("auto_map"):
-        raise HgvizError(
-            f"{where} asks for code of its own",
-            "its auto_map names Python files, and hgviz runs nothing that comes with a model",
-            "Use a model of an architecture that transformers itself has",
-        )
-    kind, known = data.get("model_type"), known_types()
-    if isinstance(kind, str) and kind in known:
-        return kind
-    near = difflib.get_close_matches(str(kind), known, 3, 0.6)
-    stated, version = quoted(kind), library().__version__
-    why = f"its model_type is {stated}, which transformers {version} does not know"
-    if near:
-        names = ", ".join(near)
-        why = f"transformers {version} does not know {stated}; the nearest it knows are {names}"
-    raise HgvizError(f"{where} is of a model that hgviz cannot run", why, BRING)
-
-
-def classes_of(kind: str | None = None) -> set[str]:
-    """The names of every class, or of those of a model type."""
-    from transformers.models.auto import modeling_auto
-
-    every: set[str] = set()
-    for name in dir(modeling_auto):
-        if name.endswith("_MAPPING_NAMES"):
-            for key, one in getattr(modeling_auto, name).items():
-                if kind in (None, key):
-                    every |= {one} if isinstance(one, str) else set(one)
-    return every
-
-
-def class_of(data: Mapping[str, Any], kind: str) -> str:
-    """The name of the class that a config.json names, else of the bare model of its type."""
-    from transformers.models.auto import modeling_auto
-
-    stated = data.get("architectures")
-    first = stated[0] if isinstance(stated, list) and stated else None
-    if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
-        return first
-    bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
-    if isinstance(bare, str):
-        return bare
-    raise HgvizError(
-        f"hgviz does not know which model {kind} is",
-        f"its config.json names the architecture {quoted(first)}",
-        "Save it again by transformers, as one of its own classes",
-    )
-
-
-def read(path: Path) -> Checkpoint:
-    """A folder that save_pretrained wrote: its tensors as in its files, and its layers as they
-    attend.
-
-    Its files are read by hgviz's own bounded readers. Errors: HgvizError for whatever is missing,
-    damaged, not known or does not fit together.
-    """
-    where, weights = located(path)[0], weights_of(path)
-    data = read_config(where)
-    kind = require_known(data, shown(where))
-    made = getattr(library(), class_of(data, kind))
-    own = getattr(made.config_class, "model_type", kind)
-    if own != kind and made.__name__ not in classes_of(kind):
-        raise HgvizError(
-            f"{shown(where)} says two things",
-            f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
-            "Put the config.json beside the weights that came with them",
-        )
-    held = read_weights(weights, lambda name: name.endswith(BUFFERS))
-    require_finite(weights, held)
-    size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
-    require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
-    kept = converted(data[ENTRY], Entry, shown(where)).layers if ENTRY in data else ()
-    whole = {key: value for key, value in data.items() if key != ENTRY}
-    stated = _stated(whole, kind, where, weights, held)
-    alone = _fitting(made, stated, where, weights, held, kept)
-    try:
-        asks = _asks(made)
-        if kept and not asks:
-            raise HgvizError(
-                f"{shown(where)} says two things",
-                f"it lists heads that are left, and no {kind} is written without some",
-                "Put the config.json beside the weights that came with them",
-            )
-        try:
-            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
-        except KeyError:  # a part looks attention up in a table of its own
-            asks = False
-            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
-        if missing:
-            raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
-        told = _config(net, kind, made.__name__, data)
-        network = Transformers(net, replace(told, asks=asks, kept=kept, alone=alone))
-        config = network.config = _layers(network, held)
-        if not alone:
-            _require_same(network)
-    except HgvizError:
-        raise
-    except Exception as error:  # transformers raises whatever its parts do
-        raise _unbuilt(where, error) from None
-    config.box[:] = [network, held]
-    sources = {name: Source(name) for name in held}
-    return Checkpoint(config, held, digest_of(config, held), weights, sources)
-
-
-def build(
-    config: TransformersConfig, tensors: Mapping[str, Tensor], device: str, dtype: torch.dtype
-) -> Transformers:
-    """The model of a configuration with these tensors, by the names of its files.
-
-    Errors: HgvizError for another activation where its softmaxes are its own.
-    """
-    if not config.asks and config.activations != ("softmax",):
-        raise unexchanged("its model has attention code of its own")
-    if config.box and config.box[1] is tensors and dtype == torch.float32:
-        network = cast(Transformers, config.box[0])
-        config.box.clear()
-        network.config = config
-    else:
-        made = getattr(library(), config.made)
-        with quiet():
-            stated = made.config_class.from_dict(_numbered(config.stated))
-        net, _ = _loaded(made, stated, tensors, dtype, config.asks, config.kept)
-        network = Transformers(net, config)
-    with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
-        return network.to(device)
-
-
-def _asks(made: Any) -> bool:
-    """Whether a class asks transformers for attention, by what it says of itself."""
-    told = getattr(made, "_can_set_attn_implementation", None)
-    return bool(told()) if told is not None else True
-
-
-def _loaded(
-    made: Any,
-    stated: Any,
-    tensors: Mapping[str, Tensor],
-    dtype: torch.dtype,
-    asks: bool,
-    kept: Sequence[Kept] = (),
-) -> tuple[Any, list[str]]:
-    """A model with these tensors, and the names of those it lacks. kept: what is left of its layers
-    where tensors are smaller than its class has them."""
-    with (
-        quiet(),
-        room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
-    ):
-        net, told = made.from_pretrained(
-            None, config=stated, state_dict=dict(tensors), dtype=dtype,
-            attn_implementation=NAME if asks else "eager", output_loading_info=True,
-            ignore_mismatched_sizes=bool(kept),
-        )  # fmt: skip
-        if smaller := [name for name, *_ in told["mismatched_keys"]]:
-            for name in smaller:
-                _put(net, name, tensors[same(net, name, tensors)].to(dtype))
-            for one in kept:
-                _count(net.get_submodule(one.name), one)
-    missing = [one for one in told["missing_keys"] if not one.endswith(BUFFERS)]
-    return net.eval().requires_grad_(False), sorted(missing)
-
-
-def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
-    """Another parameter in place of one of another size."""
-    parent, _, own = name.rpartition(".")
-    module = net.get_submodule(parent)
-    setattr(module, own, nn.Parameter(tensor, requires_grad=False))
-    if isinstance(module, nn.Linear):
-        module.out_features, module.in_features = module.weight.shape
-
-
-def _count(module: Any, kept: Kept) -> None:
-    """Tell a module how many heads it has, where it computes with that."""
-    if hasattr(module, "config"):
-        module.config = copy.copy(module.config)
-    for names, count in zip((HEADS, GROUPS), kept.sizes, strict=True):
-        for holder in (module, getattr(module, "config", None)):
-            for name in names:
-                if isinstance(getattr(holder, name, None), int):
-                    setattr(holder, name, count)
-
-
-def _stated(
-    data: dict[str, Any], kind: str, where: Path, weights: Path, held: Mapping[str, Tensor]
-) -> Any:
-    """What a config.json says, as transformers reads it; never more layers than there are tensors,
-    since to make each takes its time."""
-    library()
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    for key, value in _counts(data):
-        if value > max(MOST_PARTS, len(held)):
-            raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
-    try:
-        with quiet():
-            return CONFIG_MAPPING[kind].from_dict(_numbered(data))
-    except Exception as error:
-        raise _unbuilt(where, error) from None
-
-
-def _numbered(data: Any) -> Any:
-    """What a config.json says, with the numbers that JSON lacks, as transformers writes them."""
-    if isinstance(data, Mapping):
-        if data.keys() == {"__float__"}:
-            return float(data["__float__"])
-        return {key: _numbered(one) for key, one in data.items()}
-    return [*map(_numbered, data)] if isinstance(data, list) else data
-
-
-def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """How many layers, heads and experts a config.json wants, its parts' too."""
-    for key, value in data.items():
-        if isinstance(value, dict):
-            yield from _counts(value)
-        elif type(value) is int and re.search(COUNTS, key):
-            yield key, value
-
-
-def _fitting(
-    made: Any,
-    stated: Any,
-    where: Path,
-    weights: Path,
-    held: Mapping[str, Tensor],
-    kept: Sequence[Kept],
-) -> str:
-    """Why the class does not fit a model without some heads, "" where it does.
-
-    Errors: HgvizError for tensors of another size than the model's, of which none is made.
-    """
-    try:
-        wanted = _shapes(made, stated)
-    except Exception as error:
-        raise _unbuilt(where, error) from None
-    narrow = False
-    for name, tensor in held.items():
-        shape = wanted.get(same(made, name, wanted))
-        if shape is not None and shape != tuple(tensor.shape):
-            if kept and _narrower(tensor.shape, shape):
-                narrow = True
-                continue
-            sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
-            raise _unfit(
-                where, weights, f"{plain(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
-            )
-    return why_alone(kept) if narrow else ""
-
-
-def _shapes(made: Any, stated: Any) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a class; none is made."""
-    with quiet(), torch.device("meta"):
-        return {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
-
-
-def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether one shape is another that has fewer along one axis."""
-    if len(found) != len(whole):
-        return False
-    return [a < b for a, b in zip(found, whole, strict=True) if a != b] == [True]
-
-
-def why_alone(kept: Sequence[Kept]) -> str:
-    """Why no class of transformers has what is left of these layers."""
-    if len({one.sizes for one in kept}) > 1:
-        return "layers keep different numbers of heads"
-    if not all(one.even for one in kept):
-        return "groups of keys keep different numbers of heads"
-    return "its class has no such number of heads of this width"
-
-
-def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
-    """The config.json by which its class itself has these tensors, of layers that keep equally many
-    heads; None where there is none."""
-    if len(sizes := {one.sizes for one in config.kept}) > 1 or not all(
-        one.even for one in config.kept
-    ):
-        return None
-    (heads, groups), data = next(iter(sizes)), config.stated
-    made = getattr(library(), config.made)
-    try:
-        with quiet():
-            before = made.config_class.from_dict(data)
-        width = getattr(before, "head_dim", None) or config.d_head
-        wanted = {"num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width}
-        for name, value in wanted.items():
-            own = made.config_class.attribute_map.get(name, name)
-            if own == name == "head_dim" or hasattr(before, own):
-                data[own] = value
-        with quiet():
-            shapes = _shapes(made, made.config_class.from_dict(data))
-    except Exception:  # transformers raises whatever its parts do
-        return None
-    named = ((shapes.get(same(made, name, shapes)), one) for name, one in tensors.items())
-    return data if all(shape in (None, tuple(one.shape)) for shape, one in named) else None
-
-
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
     """What transformers logs is said by errors here, or to nobody."""
@@ -1206,43 +698,6 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
-    do = "Put the config.json beside them that came with these weights"
-    return HgvizError(f"{shown(weights)} does not fit its config.json", why, do)
-
-
-def _unbuilt(where: Path, error: Exception) -> HgvizError:
-    why = f"transformers says: {line_of(error)}"
-    return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
-                      "Copy or download it again")  # fmt: skip
-
-
-def _listed(names: Sequence[str]) -> str:
-    return plain(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
-    told, text = net.config, _text_config(net)
-    goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
-    labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
-    both = bool(getattr(told, "is_encoder_decoder", False))
-    modality = MODALITIES.get(net.main_input_name, "text")
-    table = _table(net) if both or modality == "text" else None
-    stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
-    width = next((one for one in stated if isinstance(one, int)), 0)
-    if not width and table is not None:
-        width = table.weight.shape[1]
-    types = int(getattr(told, "type_vocab_size", 0) or 0)
-    return TransformersConfig(
-        family=kind, made=name, data=data, width=width,
-        vocab_size=0 if table is None else int(table.weight.shape[0]),
-        max_positions=None, goal=goal,
-        labels=labels if goal in NAMED else (), form="encoder-decoder" if both else "",
-        segments=types if types > 1 and "token_type_ids" in signature(net.forward).parameters
-        else 0, modality=modality,
-    )  # fmt: skip
-
-
 def stated_of(config: Any, *names: str) -> Any:
     """What a configuration, or that of its part for pictures or sounds, says under one of these
     names; None where it says nothing."""
@@ -1251,7 +706,7 @@ def stated_of(config: Any, *names: str) -> Any:
     return next((one for one in found if one is not None), None)
 
 
-def _examples(net: Any) -> Iterator[Floats]:
+def examples(net: Any) -> Iterator[Floats]:
     """Pictures or sounds at random, of the shapes that a model may read."""
     random, stated = np.random.default_rng(0), partial(stated_of, net.config)
     shapes: list[tuple[int, ...]]
@@ -1270,191 +725,7 @@ def _examples(net: Any) -> Iterator[Floats]:
         yield random.normal(size=shape).astype(np.float32)
 
 
-def _text_config(net: Any) -> Any:
-    told = net.config
-    return told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
-
-
-def _positions(used: Mapping[nn.Module, str], config: Any) -> int | None:
-    """How many positions the tables of them have, of all modules that were used with their names;
-    None where they are turned or biased."""
-    stated = getattr(config, "max_position_embeddings", None)
-    tables = [
-        one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
-        for one, name in used.items()
-        if isinstance(one, nn.Embedding) and ("pos" in name.rpartition(".")[2] or "wpe" in name)
-    ]
-    if not tables:
-        return None
-    return min(*tables, stated) if isinstance(stated, int) and stated > 0 else min(tables)
-
-
-def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersConfig:
-    """The configuration with what attends, in order, and with the tensors that heads are put
-    together by: told by a pass over a few tokens."""
-    config, running, outputs = network.config, Running(met=[]), dict[int, str]()
-    both = config.form == "encoder-decoder"
-    names = {module: name for name, module in network.net.named_modules()}
-    path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
-    blocks, silent = dict.fromkeys(_blocks(network.net), 0), list[tuple[str, str]]()
-    given = network.example(SOURCE, TARGET)
-
-    def before(module: nn.Module, given: tuple[Any, ...]) -> None:
-        stack.append(names[module])
-        used[module] = names[module]
-        if module in blocks:
-            blocks[module] = running.count
-        if not isinstance(module, nn.Linear) or not running.given:
-            return
-        wanted, running.given = running.given, 0
-        first = given[0] if given else None
-        # of a softmax only the number of heads is known, as a negative one
-        fits = isinstance(first, Tensor) and (
-            first.numel() == wanted or (wanted < 0 and not module.in_features % -wanted)
-        )
-        if fits:
-            outputs[running.count - 1] = names[module]
-
-    def after(module: nn.Module, given: Any, found: Any) -> None:
-        stack.pop()
-        first = found[0] if isinstance(found, tuple) and found else found
-        parts = [type(one).__name__ for one in _parts(module)]
-        whole = module in blocks and isinstance(first, Tensor) and first.dim() == 3 and parts
-        if whole and blocks[module] == running.count:
-            mixers = [one for one in parts if not re.search("Norm|Dropout", one)]
-            silent.append((names[module], ", ".join(dict.fromkeys(mixers))))
-
-    running.after = lambda index: path.__setitem__(index, stack[-1] if stack else "")
-    hooks = [one.register_forward_pre_hook(before) for one in names]
-    hooks += [one.register_forward_hook(after, always_call=True) for one in names]
-    try:
-        with torch.inference_mode():
-            network._logits(given, running)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if {*network.net.modules()} != {*names}:  # as BigBird does
-        raise _unseen(config.family, "it attends to short texts by other modules than to long ones")
-    met, kept = running.met or [], config.kept
-    outputs = _proved(network, given, met, outputs)
-    source = met[0].queries if met and config.modality != "text" else SOURCE
-    found, places = list[Layer](), list[int]()
-    lengths = (source, TARGET) if both else (source,)
-    for call, one in enumerate(met):
-        role: Role = "self"
-        if both and one.queries == TARGET and one.keys == source:
-            role = "cross"
-        elif one.queries != one.keys or one.queries not in lengths:
-            silent.append((path[call], "attention to something else than the tokens of a text"))
-            continue
-        elif one.batch > 1:
-            raise _unseen(config.family, f"{path[call]} attends within parts of what it reads")
-        level, left = int(both and one.queries == TARGET), [*kept][len(found) : len(found) + 1]
-        heads = left[0].heads if left else tuple(range(one.heads))
-        shared = left[0].shared if left else one.heads // max(1, one.groups)
-        places.append(call)
-        found.append(
-            Layer(
-                len(found), path[call] or f"layer.{call}", role, level,
-                0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
-                shared=shared,
-            )
-        )  # fmt: skip
-    if not found and running.met:
-        raise _unseen(config.family, f"{path[0]} weighs other keys than those of its text")
-    if not found:
-        raise _unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
-    form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
-    if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
-        config = replace(config, goal="states")
-    if kept and [one.name for one in kept] != [one.name for one in found]:
-        raise HgvizError(
-            f"what config.json says under {ENTRY} is of another model",
-            f"it names {_listed([one.name for one in kept])}, and its layers are "
-            + _listed([one.name for one in found]),
-            "Put the config.json beside the weights that came with them",
-        )
-    products = tuple(outputs.get(at, "") for at in places)
-    files = tuple(_filed(network.net, one, held) for one in products)
-    positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
-    return replace(
-        config, own=tuple(found), form=form, products=products, outputs=files,
-        max_positions=positions, unattending=tuple(dict(silent).items()),
-        apart=frozenset({*range(len(met))} - {*places}),
-    )  # fmt: skip
-
-
-def _proved(
-    network: Transformers, given: Tokens, met: Sequence[Found], outputs: Mapping[int, str]
-) -> dict[int, str]:
-    """Of the products that seemed to come after heads, those that are given zeros where the first
-    head of their layer is off."""
-    zeros: dict[int, bool] = {}
-    kept = network.config.kept
-    outputs = {index: name for index, name in outputs.items() if met[index].heads}
-
-    def looked(index: int, module: nn.Module, given: tuple[Any, ...]) -> None:
-        width = given[0].shape[-1] // met[index].heads
-        zeros[index] = zeros.get(index, True) and not bool(given[0][..., :width].any())
-
-    hooks = [
-        network.net.get_submodule(name).register_forward_pre_hook(partial(looked, index))
-        for index, name in outputs.items()
-    ]
-    off = frozenset(HeadId(at, kept[at].heads[0] if kept else 0) for at in outputs)
-    try:
-        with torch.inference_mode():
-            network._logits(given, Running(run=Pass(off)))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {index: name for index, name in outputs.items() if zeros.get(index)}
-
-
-def _require_same(network: Transformers) -> None:
-    """Errors: HgvizError where a model gives something else by our attention than by its own, so
-    that its maps would not be what it does."""
-    config = network.config
-    if not config.asks:
-        return
-    length = min(PROVED, config.max_positions or PROVED)
-    given = network.example(length, max(1, length // 2))
-    net: Any = network.net
-    with torch.inference_mode(), quiet():
-        ours = network._logits(given, Running())
-        net.set_attn_implementation("eager")
-        theirs = network._logits(given, Running())
-        net.set_attn_implementation(NAME)
-    apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())
-    if not apart <= SAME * max(1.0, largest):
-        raise _unseen(
-            config.family, f"by hgviz's attention its outputs are {apart:.1e} off, so it has more "
-            "to it than hgviz knows",
-        )  # fmt: skip
-
-
-def _unseen(family: str, why: str) -> HgvizError:
+def unseen(family: str, why: str) -> HgvizError:
     return HgvizError(
         f"hgviz does not see the attention of {family}", why, BRING,
     )  # fmt: skip
-
-
-def _filed(net: nn.Module, product: str, held: Mapping[str, Tensor]) -> str:
-    """What the file calls the weights of a product; "" where they are not in it as they are."""
-    if not product:
-        return ""
-    name, weight = f"{product}.weight", cast(Tensor, net.get_submodule(product).weight)
-    if found := same(net, name, held):
-        return found
-    # transformers gives tensors of older files other names
-    alike = [key for key, one in held.items() if one.shape == weight.shape
-             and torch.equal(one.to(weight), weight)]  # fmt: skip
-    return alike[0] if len(alike) == 1 else ""
-
-
-def same(net: Any, tensor: str, known: Collection[str]) -> str:
-    """What a tensor is called among others: with or without the name of the bare model before it;
-    "" where it is not there. So files and modules name one and the same."""
-    prefix = f"{getattr(net, 'base_model_prefix', '')}."
-    every = (tensor, prefix + tensor, tensor.removeprefix(prefix))
-    return next((one for one in every if tensor and one in known), "")

@@ -373,9 +373,9 @@ def module_of(
 ) -> Network:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     if isinstance(config, TransformersConfig):
-        from hgviz.models import huggingface
+        from hgviz.models.formats import transformers
 
-        return huggingface.build(config, tensors, device, dtype)
+        return transformers.build(config, tensors, device, dtype)
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}

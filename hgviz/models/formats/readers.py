@@ -101,9 +101,9 @@ def _gpt2(path: Path) -> Checkpoint:
 
 
 def _transformers(path: Path) -> Checkpoint:
-    from hgviz.models import huggingface
+    from hgviz.models.formats import transformers
 
-    return huggingface.read(path)
+    return transformers.read(path)
 
 
 READERS: tuple[Reader, ...] = (

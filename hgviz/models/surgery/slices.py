@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
-from hgviz.models.huggingface import Running, Transformers, build, restated, same, why_alone
+from hgviz.models.formats.transformers import build, restated, same, why_alone
+from hgviz.models.huggingface import Running, Transformers
 
 TOKENS = 5  # of the texts that slopes are of
 
