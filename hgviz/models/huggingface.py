@@ -66,6 +66,7 @@ SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two text
 THREAD = "hgviz: layers of a pass"
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
+OTHERWISE = "it attends to short texts otherwise than to long ones"
 CRITICAL = 50  # of logging: nothing below is said
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
@@ -252,13 +253,22 @@ class Running:
     count: int = 0  # layers so far
     calls: int = 0  # the same, and what attends to no text
 
-    def layer(self) -> int | None:
-        """The number of the layer that attends now; None where it attends to no text."""
-        call, self.calls = self.calls, self.calls + 1
-        if self.network is not None and call in self.network.config.apart:
-            return None
+    def layer(self, queries: int, keys: int) -> int | None:
+        """The number of the layer that attends now; None where it attends to no text.
+
+        Errors: HgvizError for another one than in the short pass.
+        """
+        call, index = self.calls, self.count
+        self.calls += 1
+        if self.network is not None:
+            config = self.network.config
+            if call in config.apart:
+                return None
+            known = index < len(config.own)
+            if not known or (config.own[index].role == "self" and queries != keys):
+                raise _unseen(config.family, OTHERWISE)
         self.count += 1
-        return self.count - 1
+        return index
 
 
 _running: ContextVar[Running | None] = ContextVar("running", default=None)
@@ -292,7 +302,7 @@ def attention(
     attention_mask = _chosen(module, query, key, attention_mask, more)
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
     running = _running.get() or Running()
-    index = running.layer()
+    index = running.layer(*call.q.shape[2:3], *call.k.shape[2:3])
     if index is None:
         return _attended(call, 0, Pass(), None).transpose(1, 2).contiguous(), None
     if running.met is not None:
@@ -485,9 +495,9 @@ class Softmaxes(TorchFunctionMode):
 
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
-        if (index := running.layer()) is None:
-            return weights
         queries, keys = weights.shape[2:]
+        if (index := running.layer(queries, keys)) is None:
+            return weights
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
             running.met.append(Found(weights.shape[1], queries, keys, causal))
@@ -575,17 +585,15 @@ class Transformers(Network):
             given["token_type_ids"] = tokens.segments
         if "bbox" in self.takes:  # where on a page each word stands: nowhere
             one = texts[""]
-            first = one.embedded if one.ids is None else one.ids
-            given["bbox"] = first.new_zeros((*first.shape[:2], 4), dtype=torch.long)
+            words = cast(Tensor, one.embedded if one.ids is None else one.ids)
+            given["bbox"] = words.new_zeros((*words.shape[:2], 4), dtype=torch.long)
         first = tokens.ids if tokens.embedded is None else tokens.embedded
         running.texts = 1 if first is None else len(first)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
-        count = len(self.config.own)
-        if running.network is not None and running.count != count:
-            why = f"it attended {running.count:,} times to this text, and {count:,} to a short one"
-            raise _unseen(self.config.family, why)
+        if running.network is not None and running.count != len(self.config.own):
+            raise _unseen(self.config.family, OTHERWISE)
         return _output(out)
 
 
@@ -598,6 +606,8 @@ def _table(net: nn.Module) -> nn.Embedding:
         found: Any = net.get_input_embeddings()  # type: ignore[operator]
     except NotImplementedError:
         found = None
+    if isinstance(getattr(found, "weight", None), Tensor):
+        return cast(nn.Embedding, found)
     every = [*(found.modules() if isinstance(found, nn.Module) else ()), *net.modules()]
     for one in every:
         if isinstance(one, nn.Embedding):
@@ -1046,9 +1056,10 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         for hook in hooks:
             hook.remove()
     if {*network.net.modules()} != {*names}:  # as BigBird does
-        raise _unseen(config.family, "it attends to short texts by other modules than to long ones")
+        raise _unseen(config.family, OTHERWISE)
     outputs = _proved(network, given, running.met or [], outputs)
-    found, places, lengths = [], [], (SOURCE, TARGET) if both else (SOURCE,)
+    found, places = list[Layer](), list[int]()
+    lengths = (SOURCE, TARGET) if both else (SOURCE,)
     for call, one in enumerate(running.met or ()):
         role: Role = "self"
         if both and one.queries == TARGET and one.keys == SOURCE:

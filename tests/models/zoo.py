@@ -13,7 +13,8 @@ from tqdm import tqdm
 tqdm.monitor_interval = 0  # no thread of its own
 SIZES = {  # of whatever configuration or part of one has such a key: the first that fits
     "type_vocab_size|modality_type_vocab_size|mamba_d_conv|num_mem_blocks": 2,
-    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings|encoder_hash_byte_group_vocab": 120,
+    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings"
+    "|encoder_hash_byte_group_vocab": 120,
     "codebook_size": 128,
     "v_head_dim|qk_head_dim|kv_lora_rank|q_lora_rank|mamba_d_state|ssm_state_size|state_size"
     "|mamba_d_head|mamba_head_dim|mamba_headdim": 16,
