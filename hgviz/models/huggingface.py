@@ -249,6 +249,7 @@ class Running:
     after: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
     texts: int = 1  # side by side
+    lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
     calls: int = 0  # the same, and what attends to no text
@@ -264,8 +265,11 @@ class Running:
             config = self.network.config
             if call in config.apart:
                 return None
-            known = index < len(config.own)
-            if not known or (config.own[index].role == "self" and queries != keys):
+            one = config.own[index] if index < len(config.own) else None
+            lengths = (
+                None if one is None else (self.lengths[one.level], self.lengths[one.key_level])
+            )
+            if lengths != (queries, keys):
                 raise _unseen(config.family, OTHERWISE)
         self.count += 1
         return index
@@ -587,8 +591,11 @@ class Transformers(Network):
             one = texts[""]
             words = cast(Tensor, one.embedded if one.ids is None else one.ids)
             given["bbox"] = words.new_zeros((*words.shape[:2], 4), dtype=torch.long)
-        first = tokens.ids if tokens.embedded is None else tokens.embedded
-        running.texts = 1 if first is None else len(first)
+        sizes = [
+            cast(Tensor, one.ids if one.embedded is None else one.embedded).shape[:2]
+            for one in texts.values()
+        ]
+        running.texts, running.lengths = sizes[0][0], tuple(size[1] for size in sizes)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})

@@ -98,7 +98,12 @@ FIXES = {  # by type, of a model or a part, what fits no rule
         "num_kv_shared_layers": 2, "intermediate_size": [48] * 4,
         "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
-    "ernie4_5_vl_moe_text": {"moe_intermediate_size": [16, 16]},
+    "ernie4_5_vl_moe_text": {
+        "moe_intermediate_size": [16, 16],
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]
+        },
+    },
     "molmo2_adapter": {"vision_feature_layer": [1, 0]},
     "molmo2_vision": {"image_size": [32, 32], "num_position_embeddings": 16},
     "dots3_note_text": {"per_layer_config": {2: {
