@@ -58,8 +58,10 @@ def classes(kind):
     from transformers.models.auto import modeling_auto
 
     found = []
-    for table in (*(f"MODEL_FOR_{one}" for one in MAPPINGS), "MODEL"):
-        one = getattr(modeling_auto, f"{table}_MAPPING_NAMES").get(kind)
+    first = [*(f"MODEL_FOR_{one}_MAPPING_NAMES" for one in MAPPINGS), "MODEL_MAPPING_NAMES"]
+    rest = [one for one in dir(modeling_auto) if re.fullmatch("MODEL_.*_NAMES", one)]
+    for table in (*first, *rest):
+        one = getattr(modeling_auto, table).get(kind)
         found += [one] if isinstance(one, str) else list(one or ())
     return list(dict.fromkeys(found))
 

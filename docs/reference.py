@@ -132,7 +132,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands, "keys.md": keys, "models.md": models
 }  # fmt: skip
 COUNTED = re.compile(r"Of the \d+\s+model\s+types\s+that\s+.*?\s+open\s+exactly", re.DOTALL)
-SAYING = (HERE / "models.md",)  # pages that say how many open
+SAYING = (HERE / "models.md", HERE.parent / "README.md")  # pages that say how many open
 
 
 def main() -> None:

@@ -58,6 +58,7 @@ SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two text
 SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
+OTHERWISE = "it attends to short texts otherwise than to long ones"
 CRITICAL = 50  # of logging: nothing below is said
 
 
@@ -109,17 +110,28 @@ class Running:
     kept: Sequence[Kept] = ()
     watch: Watch | None = None
     texts: int = 1  # side by side
+    lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
     calls: int = 0  # the same, and what attends to no text
 
-    def layer(self) -> int | None:
-        """The number of the layer that attends now; None where it attends to no text."""
-        call, self.calls = self.calls, self.calls + 1
-        if self.network is not None and call in self.network.config.apart:
-            return None
+    def layer(self, queries: int, keys: int) -> int | None:
+        """The number of the layer that attends now; None where it attends to no text.
+
+        Errors: HgvizError for another one than in the short pass.
+        """
+        call, index = self.calls, self.count
+        self.calls += 1
+        if self.network is not None:
+            config = self.network.config
+            if call in config.apart:
+                return None
+            one = config.own[index] if index < len(config.own) else None
+            levels = () if one is None else (one.level, one.key_level)
+            if tuple(self.lengths[level] for level in levels) != (queries, keys):
+                raise unseen(config.family, OTHERWISE)
         self.count += 1
-        return self.count - 1
+        return index
 
     def off(self, index: int) -> list[int]:
         """The places of the heads of a layer that are off."""
@@ -157,7 +169,7 @@ def attention(
     sinks = more.get("sinks") if s_aux is None else s_aux
     attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
-    index = running.layer()
+    index = running.layer(query.shape[2], key.shape[2])
     if index is None:
         call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
         return _attended(call, 0, Running(), None).transpose(1, 2).contiguous(), None
@@ -380,9 +392,9 @@ class Softmaxes(TorchFunctionMode):
 
     def _seen(self, weights: Tensor) -> Tensor:
         running, run = self.running, self.running.run
-        if (index := running.layer()) is None:
-            return weights
         batch, heads, queries, keys = weights.shape
+        if (index := running.layer(queries, keys)) is None:
+            return weights
         causal = queries == keys and not bool(weights.detach().triu(1).any())
         if running.met is not None:
             # which of them share keys is not seen
@@ -536,15 +548,14 @@ class Transformers(Network):
             read = one.embedded if one.ids is None else one.ids
             assert read is not None
             given["bbox"] = read.new_zeros((*read.shape[:2], 4), dtype=torch.long)
-        first = tokens.ids if tokens.embedded is None else tokens.embedded
-        running.texts = 1 if first is None else len(first)
+        parts = [one.ids if one.embedded is None else one.embedded for one in texts.values()]
+        sizes = [(1, 0) if one is None else one.shape[:2] for one in parts]
+        running.texts, running.lengths = sizes[-1][0], tuple(size[1] for size in sizes)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
-        count = len(self.config.own)
-        if running.network is not None and running.count != count:
-            why = f"it attended {running.count:,} times to this text, and {count:,} to a short one"
-            raise unseen(self.config.family, why)
+        if running.network is not None and running.count != len(self.config.own):
+            raise unseen(self.config.family, OTHERWISE)
         return _output(out)
 
 
@@ -557,6 +568,8 @@ def table_of(net: nn.Module) -> nn.Embedding:
         found: Any = net.get_input_embeddings()  # type: ignore[operator]
     except NotImplementedError:
         found = None
+    if isinstance(getattr(found, "weight", None), Tensor):
+        return cast(nn.Embedding, found)
     every = [*(found.modules() if isinstance(found, nn.Module) else ()), *net.modules()]
     for one in every:
         if isinstance(one, nn.Embedding):

@@ -14,13 +14,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from transformers.masking_utils import causal_mask_function
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.huggingface import THREAD, attention
+from hgviz.models.huggingface import THREAD, attention, mask
 from hgviz.models.measures.variants import variants_of
 from hgviz.store import open_capture
 from tests.models.zoo import write
@@ -40,11 +41,16 @@ LAZY = [
     ("modernbert", "ModernBertForMaskedLM"), ("xlm-roberta", "XLMRobertaForMaskedLM"),
     ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
     ("marian", "MarianMTModel"), ("pegasus", "PegasusForConditionalGeneration"),
+    ("bamba", "BambaForCausalLM"),  # a number that JSON lacks
+    ("llava", "LlavaForConditionalGeneration"),  # as its language model; fewer patches than tokens
+    ("internlm3", "LlamaForCausalLM"),  # a class of another type
+    ("t5gemma", "T5GemmaForConditionalGeneration"),  # masks what looks like padding
 ]  # fmt: skip
 DENSE = [  # with attention code of their own: their softmaxes are seen on their way
     ("gptj", "GPTJForCausalLM"), ("bloom", "BloomForCausalLM"), ("falcon", "FalconForCausalLM"),
     ("deberta-v2", "DebertaV2ForSequenceClassification"), ("mpnet", "MPNetForMaskedLM"),
     ("xlnet", "XLNetLMHeadModel"),
+    ("xglm", "XGLMForCausalLM"),  # heads of all texts side by side
 ]  # fmt: skip
 TOKENS, WRITTEN = 23, 17  # of a text, longer than every window, and of what a decoder writes
 
@@ -191,6 +197,81 @@ def test_in_float64_outputs_are_those_of_sdpa(folder, kind, name):
     logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
     # rotary angles are float32 in transformers, whatever the model computes in
     assert np.abs(model.run(ids, **written).logits - logits[0].numpy()).max() < 1e-9
+
+
+def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
+    draw = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(1, heads, 7, 8, generator=draw) for heads in (4, 2, 2))
+    seen = mask(1, 7, 7, mask_function=causal_mask_function, dtype=torch.float32)
+    scores = q.double() @ k.double().repeat_interleave(2, 1).mT / 8**0.5
+    later = torch.ones(7, 7, dtype=torch.bool).triu(1)
+
+    def weighed(scores, **more):
+        found, _ = attention(None, q, k, v, seen, **more)
+        weights = scores.masked_fill(later, -1e30)
+        wanted = weights.softmax(-1)[..., :7] @ v.double().repeat_interleave(2, 1)
+        assert (found - wanted.transpose(1, 2)).abs().max() < 1e-5
+
+    bias = torch.randn(1, 4, 7, 7, generator=draw)
+    weighed(scores + bias, position_bias=bias)
+    chosen = torch.stack([torch.randperm(7, generator=draw)[:3] for _ in range(7)])[None]
+    chosen[..., 0] = 0  # a key that every row may see
+    among = torch.zeros(1, 7, 7, dtype=torch.bool).scatter(-1, chosen, True)[:, None]
+    weighed(scores.masked_fill(~among, -1e30), indices=chosen)
+    sinks = torch.randn(1, 4, 7, 1, generator=draw)
+    found, _ = attention(None, q, k, v, seen, s_aux=sinks)
+    every = torch.cat([scores.masked_fill(later, -1e30), sinks.double()], -1).softmax(-1)
+    wanted = (every[..., :7] @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
+    assert (found - wanted).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("kind, name, others", [
+    ("jamba", "JambaForCausalLM", {"model.layers.0": "JambaMambaMixer, JambaMLP"}),
+    ("longt5", "LongT5ForConditionalGeneration", {
+        f"encoder.block.{at}": "LongT5LayerLocalSelfAttention, LongT5LayerFF" for at in (0, 1)
+    }),
+    ("led", "LEDForConditionalGeneration", {
+        f"led.encoder.layers.{at}.self_attn.longformer_self_attn":
+        "attention to something else than the tokens of a text" for at in (0, 1)
+    }),
+])  # fmt: skip
+def test_what_has_no_map_is_said_and_all_else_is_as_in_transformers(folder, kind, name, others):
+    path, ids = folder(kind, name), ids_of(TOKENS)
+    model = open_model(path)
+    written = ids_of(WRITTEN, 2) if model.spec.two_texts else None
+    capture = captured(model, ids, written)
+    logits, maps = theirs(path, name, ids, written)
+    if others_maps := len(maps) - len(capture.maps):
+        maps = maps[others_maps:]  # those of the encoder
+    assert np.abs(capture.logits - logits).max() < 1e-5
+    for one, theirs_ in zip(capture.maps, maps, strict=True):
+        found = np.stack([one.read(head) for head in one.heads])
+        assert np.abs(found - theirs_).max() < 1e-5
+    facts = tasks.info(path)["unattending_blocks"]
+    assert {one["name"]: one["made_of"] for one in facts} == others
+    off = {HeadId(model.spec.layers[-1].index, 1)}
+    given = {} if written is None else {"decoder_ids": written}
+    assert np.abs(model.run(ids, off=off, **given).logits - logits).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("big_bird", "BigBirdForMaskedLM"), ("canine", "CanineForSequenceClassification"),
+])  # fmt: skip
+def test_what_attends_to_short_texts_otherwise_is_refused(folder, kind, name):
+    with pytest.raises(HgvizError, match="to short texts otherwise than to long ones"):
+        captured(open_model(folder(kind, name)), ids_of(TOKENS))
+
+
+def test_where_an_answer_starts_and_ends_is_given_for_each_token(folder):
+    import transformers
+
+    path = folder("roberta", "RobertaForQuestionAnswering", num_labels=2)
+    ids = ids_of(TOKENS)
+    other = transformers.RobertaForQuestionAnswering.from_pretrained(path).eval()
+    with torch.no_grad():
+        out = other(torch.as_tensor(ids)[None])
+    wanted = torch.stack([out.start_logits[0], out.end_logits[0]], -1).numpy()
+    assert np.abs(open_model(path).run(ids).logits - wanted).max() < 1e-5
 
 
 def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_path):

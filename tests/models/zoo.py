@@ -13,8 +13,8 @@ from tqdm import tqdm
 tqdm.monitor_interval = 0  # no thread of its own
 SIZES = {  # of whatever configuration or part of one has such a key: the first that fits
     "type_vocab_size|modality_type_vocab_size|mamba_d_conv|num_mem_blocks": 2,
-    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings": 120,
-    "encoder_hash_byte_group_vocab": 120,
+    "vocab_size|n_vocab|.*_vocab_size|vocab_size_.*|num_embeddings"
+    "|encoder_hash_byte_group_vocab": 120,
     "codebook_size": 128,
     "v_head_dim|qk_head_dim|kv_lora_rank|q_lora_rank|mamba_d_state|ssm_state_size|state_size"
     "|mamba_d_head|mamba_head_dim|mamba_headdim": 16,
@@ -98,7 +98,12 @@ FIXES = {  # by type, of a model or a part, what fits no rule
         "num_kv_shared_layers": 2, "intermediate_size": [48] * 4,
         "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
-    "ernie4_5_vl_moe_text": {"moe_intermediate_size": [16, 16]},
+    "ernie4_5_vl_moe_text": {
+        "moe_intermediate_size": [16, 16],
+        "rope_parameters": {
+            "rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]
+        },
+    },
     "molmo2_adapter": {"vision_feature_layer": [1, 0]},
     "molmo2_vision": {"image_size": [32, 32], "num_position_embeddings": 16},
     "dots3_note_text": {"per_layer_config": {2: {

@@ -42,6 +42,7 @@ from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
 from hgviz.models.huggingface import (
     NAME,
+    OTHERWISE,
     SOURCE,
     TARGET,
     Found,
@@ -500,7 +501,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         for hook in hooks:
             hook.remove()
     if {*network.net.modules()} != {*names}:  # as BigBird does
-        raise unseen(config.family, "it attends to short texts by other modules than to long ones")
+        raise unseen(config.family, OTHERWISE)
     met, kept = running.met or [], config.kept
     outputs = _proved(network, given, met, outputs)
     source = met[0].queries if met and config.modality != "text" else SOURCE
