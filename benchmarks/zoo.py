@@ -138,7 +138,7 @@ def compared(path, name):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import finish
+    from hgviz.core import Signal, finish, pictured
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
 
@@ -147,10 +147,17 @@ def compared(path, name):
     model = open_model(path)
     both = model.spec.two_texts
     target = model.from_ids(written[0].numpy()) if both else None
-    capture = finish(tasks.capture(model, model.from_ids(ids[0].numpy()), target=target))
+    if model.spec.modality == "text":
+        read, source = {"input_ids": ids}, model.from_ids(ids[0].numpy())
+    else:
+        sample = model.module.example(1, 1)
+        signal = (sample if sample.source is None else sample.source).signal
+        source = pictured(Signal(signal[0].numpy()), model.module.positions(signal))
+        read = {model.module.net.main_input_name: signal}
+    capture = finish(tasks.capture(model, source, target=target))
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
     takes = inspect.signature(other.forward).parameters
-    given = {"input_ids": ids, **({"decoder_input_ids": written} if both else {})}
+    given = {**read, **({"decoder_input_ids": written} if both else {})}
     if "use_cache" in takes:
         given["use_cache"] = False
     if "bbox" in takes:
@@ -200,7 +207,7 @@ def main_output(out):
     import torch
 
     if getattr(out, "start_logits", None) is not None:
-        return torch.stack([out.start_logits, out.end_logits], -1)
+        return torch.stack([out.start_logits, out.end_logits], 1)
     for name in ("logits", "prediction_logits", "last_hidden_state"):
         if getattr(out, name, None) is not None:
             return getattr(out, name)
