@@ -265,8 +265,7 @@ def test_what_attends_to_short_texts_otherwise_is_refused(folder, kind, name):
 def test_where_an_answer_starts_and_where_it_ends_is_given_over_all_tokens(folder):
     import transformers
 
-    path = folder("roberta", "RobertaForQuestionAnswering", num_labels=2)
-    ids = ids_of(TOKENS)
+    path, ids = folder("roberta", "RobertaForQuestionAnswering"), ids_of(TOKENS)
     other = transformers.RobertaForQuestionAnswering.from_pretrained(path).eval()
     with torch.no_grad():
         out = other(torch.as_tensor(ids)[None])

@@ -46,13 +46,13 @@ SIZES = {  # of whatever configuration or part of one has such a key: the first 
     "|moe_num_shared_experts": 1,
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
     "decoder_start_token_id": 0,
-    "query_pre_attn_scalar": 8, "rotary_dim": 4, "num_labels": 3,
+    "query_pre_attn_scalar": 8, "rotary_dim": 4,
     "patch_size": 8, "image_size|img_size": 32, "num_mel_bins": 16, "num_filters": 8,
     "base_channels": 32, "index_topk|indexer_topk": 6,
     "index_block_size|num_landmarks": 4, "index_topk_blocks": 2,
     "num_queries|num_query_tokens|num_latents": 6,
 }  # fmt: skip
-GIVEN = {"num_labels": 3, "attention_dropout": 0.0, "forced_eos_token_id": None}
+GIVEN = {"attention_dropout": 0.0, "forced_eos_token_id": None}
 TYPES = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "attn_layers")
 LISTS = ("hidden_sizes", "embed_dims", "embed_dim", "embed_dim_per_stage", "backbone_channel_list")
 DEPTHS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "depth")
@@ -71,7 +71,8 @@ FIXES = {  # by type, of a model or a part, what fits no rule
         "axial_pos_embds_dim": [16, 16], "local_attn_chunk_length": 8, "lsh_attn_chunk_length": 8,
         "num_buckets": 4,
     },
-    "funnel": {"block_sizes": [1, 2, 1]},
+    # transformers sets its vector of padding to 0 when it loads it, whatever the file says
+    "funnel": {"block_sizes": [1, 2, 1], "pad_token_id": None},
     "glm4v_moe_text": {"head_dim": 16}, "esmc": {"num_key_value_heads": 4},
     "glm5_next_text": {"num_key_value_heads": 4, "index_kpool": 2},
     "neomme": {"head_dim": 16}, "zaya": {"num_experts_per_tok": 1},
@@ -201,7 +202,7 @@ def config_of(kind, **changes):
 
     made = CONFIG_MAPPING[kind]
     known = made().to_dict()
-    given = {key: value for key, value in GIVEN.items() if key in known or key == "num_labels"}
+    given = {key: value for key, value in GIVEN.items() if key in known}
     return made(**{**small(known, {}), **given, **changes})
 
 
@@ -226,9 +227,6 @@ def model_of(kind, name, **changes):
                 parameter.copy_(scale * torch.randn_like(parameter))
             else:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-        for one in model.modules():
-            if isinstance(one, nn.Embedding) and one.padding_idx is not None:
-                one.weight[one.padding_idx] = 0.0  # as Funnel's is when transformers loads it
     return model
 
 
