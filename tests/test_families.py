@@ -282,6 +282,7 @@ def test_a_pair_is_told_apart_by_its_token_types(made):
 
 
 SHOWN = [one.name for one in FIGURES.values() if one.of in ("capture", "captures", "pair")]
+SHOWN.remove("image")  # which is of images alone
 
 
 @pytest.mark.parametrize("kind", SHOWN)

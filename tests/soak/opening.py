@@ -54,7 +54,8 @@ class Watch:
     @contextmanager
     def only(self, folder: Path) -> Iterator[None]:
         """Within, files of this folder and of the program itself may be opened."""
-        program = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), os.devnull, "/proc")
+        program = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), os.devnull, "/proc",
+                   "/sys/fs/cgroup")  # fmt: skip
         self.allowed = (str(folder), *program)
         try:
             yield
