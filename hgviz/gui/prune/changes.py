@@ -27,7 +27,7 @@ BITS = 1 / np.log(2)
 Index = QModelIndex | QPersistentModelIndex
 HEADS = {
     "classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}", "tags": "Class",
-    "ends": "Position", "states": "Nearest",
+    "ends": "Position", "states": "Nearest text",
 }  # fmt: skip
 WHOLE = ("classes", "states", "ends")  # asked of a whole text
 UNITS = {"byte": "letter"}
