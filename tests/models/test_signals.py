@@ -328,3 +328,16 @@ def test_the_command_line_says_what_a_model_reads(folder, picture, sound, tmp_pa
     assert "needs a text for its decoder" in said(heard, "--audio", sound)
     assert "exactly one" in said(seen, "--image", picture, "--text", "hello")
     assert not (tmp_path / "a.h5").exists()
+
+
+@pytest.mark.parametrize("kind, name", [("clip", "CLIP"), ("siglip", "Siglip")])
+def test_of_a_model_in_two_towers_each_opens_by_itself(tmp_path, kind, name):
+    import transformers
+
+    whole = write(tmp_path / "whole", kind, f"{name}Model")
+    with pytest.raises(HgvizError, match=f"is two models.*{name}VisionModel.from_pretrained"):
+        open_model(whole)
+    for part, modality in (("Vision", "image"), ("Text", "text")):
+        made = getattr(transformers, f"{name}{part}Model").from_pretrained(whole)
+        made.save_pretrained(tmp_path / part)
+        assert open_model(tmp_path / part).spec.modality == modality

@@ -144,6 +144,9 @@ def class_of(data: Mapping[str, Any], kind: str) -> str:
     first = stated[0] if isinstance(stated, list) and stated else None
     if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
         return first
+    of = getattr(getattr(library(), str(first), None), "config_class", None)
+    if getattr(of, "model_type", None) == kind:  # a part that no task names, as a tower of SigLIP
+        return str(first)
     bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     if isinstance(bare, str):
         return bare
@@ -203,7 +206,7 @@ def read(path: Path) -> Checkpoint:
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
-        raise _unbuilt(where, error) from None
+        raise _in_towers(made, stated) or _unbuilt(where, error) from None
     config.box[:] = [network, held]
     sources = {name: Source(name) for name in held}
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
@@ -409,6 +412,21 @@ def _unbuilt(where: Path, error: Exception) -> HgvizError:
     why = f"transformers says: {line_of(error)}"
     return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
                       "Copy or download it again")  # fmt: skip
+
+
+def _in_towers(made: Any, stated: Any) -> HgvizError | None:
+    """What is said of a model that reads an image and a text each by a model of its own, as CLIP
+    does; None for any other."""
+    start = made.__name__.removesuffix("Model")
+    towers = [f"{start}VisionModel", f"{start}TextModel"]
+    if start == made.__name__ or not all(hasattr(library(), one) for one in towers):
+        return None
+    return HgvizError(
+        f"{stated.model_type} is two models, one of images and one of texts",
+        "neither looks at what the other reads",
+        f"Save the one that is meant, and open that: {towers[0]}.from_pretrained(DIR)"
+        f".save_pretrained(OUT), or {towers[1]}",
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
