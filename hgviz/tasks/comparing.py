@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 GOALS = {
     "next": "the next token", "masked": "masked tokens", "classes": "a class",
-    "states": "hidden states",
+    "states": "hidden states", "tags": "classes of tokens", "ends": "ends of answers",
 }  # fmt: skip
+BESIDE = ("next", "masked", "classes")  # what answers of two models are set beside each other
 
 
 def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
@@ -73,7 +74,19 @@ def compare_answers(
 
 
 def require_alike(a: Model, b: Model) -> None:
-    """Errors: HgvizError for models that are asked other things."""
+    """Errors: HgvizError for models that are asked other things, or such as are compared by what
+    they attend to alone."""
+    from hgviz.models.inputs import READS
+
+    for one in (a, b):
+        if one.spec.modality != "text" or one.spec.goal not in BESIDE:
+            text = one.spec.modality == "text"
+            what = GOALS[one.spec.goal] if text else READS[one.spec.modality]
+            raise HgvizError(
+                "the answers of these two are not compared",
+                f"{one.spec.name} is a model of {what}, of which only maps are",
+                "Compare two captures: hgviz compare A.h5 B.h5",
+            )
     if a.spec.goal != b.spec.goal:
         raise HgvizError(
             "these two cannot be scored on the same data",
