@@ -103,3 +103,34 @@ def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path,
 
 def _another(now, old):
     return now is not None and now is not old
+
+
+def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path, qtbot):
+    import transformers
+
+    from hgviz.core import HeadId, finish
+    from hgviz.gui.prune.changes import changes
+
+    write(tmp_path / "vit", "vit", "ViTForImageClassification", image_size=32, patch_size=8)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(tmp_path / "vit")
+    random, lines = np.random.default_rng(0), ["image,label"]
+    for at in range(12):
+        pixels = random.integers(0, 255, (32, 32, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{at}.png")
+        lines.append(f"{at}.png,LABEL_{at % 2}")
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    program.commands.open_path(str(tmp_path / "vit"))
+    qtbot.waitUntil(lambda: program.session.model is not None, timeout=20000)
+    program.commands.use_data(str(tmp_path / "a.csv"))
+    qtbot.waitUntil(lambda: _done(program.session.trial, frozenset()), timeout=30000)
+    off = frozenset({HeadId(0, 0), HeadId(0, 3), HeadId(1, 1), HeadId(1, 2)})
+    program.session.put(off=off)
+    qtbot.waitUntil(lambda: _done(program.session.trial, off), timeout=30000)
+    found = finish(changes(program.session.trial, "all", program.session.model))
+    assert found.rows and all(one.before.endswith(".png") for one in found.rows)
+    assert {one.whole for one in found.rows} <= {"LABEL_0", "LABEL_1"}
+
+
+def _done(trial, off):
+    return trial is not None and trial.done and trial.off == off

@@ -14,6 +14,7 @@ from hgviz.analysis.trial import Trial, Which
 from hgviz.core import Step, Task
 from hgviz.gui.controls import tip
 from hgviz.gui.language import tr
+from hgviz.gui.opening import reads_text
 from hgviz.gui.prune.explained import told
 from hgviz.gui.views import naming
 
@@ -98,7 +99,7 @@ def verdict(right: bool) -> str:
 
 
 def _unit(model: Model | None) -> str:
-    if model is None:
+    if model is None or not reads_text(model):
         return "token"
     unit = model.tokenizer.encode("a").unit
     return UNITS.get(unit, unit)
