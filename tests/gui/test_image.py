@@ -115,8 +115,9 @@ def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path,
     processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
     processor.save_pretrained(tmp_path / "vit")
     random, lines = np.random.default_rng(0), ["image,label"]
-    for at in range(12):
-        pixels = random.integers(0, 255, (32, 32, 3)).astype(np.uint8)
+    for at in range(40):
+        pixels = random.integers(0, 255, (32, 32, 3)) * (np.arange(3) != at % 4)
+        pixels = pixels.astype(np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"{at}.png")
         lines.append(f"{at}.png,LABEL_{at % 2}")
     (tmp_path / "a.csv").write_text("\n".join(lines))
@@ -124,7 +125,7 @@ def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path,
     qtbot.waitUntil(lambda: program.session.model is not None, timeout=20000)
     program.commands.use_data(str(tmp_path / "a.csv"))
     qtbot.waitUntil(lambda: _done(program.session.trial, frozenset()), timeout=30000)
-    off = frozenset({HeadId(0, 0), HeadId(0, 3), HeadId(1, 1), HeadId(1, 2)})
+    off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in range(3 + layer))
     program.session.put(off=off)
     qtbot.waitUntil(lambda: _done(program.session.trial, off), timeout=30000)
     found = finish(changes(program.session.trial, "all", program.session.model))
