@@ -252,7 +252,7 @@ def proof_rows(queries: int, keys: int) -> NDArray[np.int64]:
     else take more than all else that is kept beside queries and keys.
     """
     rows = np.linspace(0, queries - 1, min(PROOF_ROWS, queries)).round().astype(np.int64)
-    step = -(-PROOF_ROWS // max(2, PROOF_CELLS // max(1, keys)))
+    step = -(-len(rows) // max(2, PROOF_CELLS // max(1, keys)))
     return np.unique(rows[::-step] if step > 1 else rows)
 
 

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Capture, finish
@@ -249,6 +249,7 @@ def test_bounds_of_rows_are_those_of_the_cells_that_exist():
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000))
+@example(2, 2049)
 def test_proof_rows_are_in_order_with_the_last_and_few_of_long_maps(queries, keys):
     rows = proof_rows(queries, keys)
     assert rows[-1] == queries - 1 and (np.diff(rows) > 0).all() and rows[0] >= 0
