@@ -381,7 +381,9 @@ class Softmaxes(TorchFunctionMode):
     ) -> Any:
         found = func(*args, **(kwargs or {}))
         along = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
-        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.shape[-1] < 2:
+        if func not in SOFTMAXES or not isinstance(found, Tensor):
+            return found
+        if found.shape[-1] < 2 and 1 not in self.running.lengths:
             return found
         if found.dim() == 4 and along in (-1, 3):
             return self._seen(found)
@@ -395,7 +397,8 @@ class Softmaxes(TorchFunctionMode):
         batch, heads, queries, keys = weights.shape
         if (index := running.layer(queries, keys)) is None:
             return weights
-        causal = queries == keys and not bool(weights.detach().triu(1).any())
+        pooled = running.network is not None and running.network.config.pooling is not None
+        causal = queries == keys and not pooled and not bool(weights.detach().triu(1).any())
         if running.met is not None:
             # which of them share keys is not seen
             running.met.append(Found(batch, heads, heads, queries, keys, causal))
@@ -550,7 +553,8 @@ class Transformers(Network):
             given["bbox"] = read.new_zeros((*read.shape[:2], 4), dtype=torch.long)
         parts = [one.ids if one.embedded is None else one.embedded for one in texts.values()]
         sizes = [(1, 0) if one is None else one.shape[:2] for one in parts]
-        running.texts, running.lengths = sizes[-1][0], tuple(size[1] for size in sizes)
+        spans = self.config.spans(*(size[1] for size in sizes))
+        running.texts, running.lengths = sizes[-1][0], tuple(map(len, spans))
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})

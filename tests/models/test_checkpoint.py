@@ -64,7 +64,6 @@ def test_the_readers_are_listed_with_names_for_people():
         "hourglass-transformer-pytorch",
         "bert",
         "gpt2",
-        "funnel",
         "dynamic-pooling",
         "trax",
         "transformers",

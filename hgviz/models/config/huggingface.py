@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 
-from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec
+from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, readonly
 from hgviz.models.config.shared import own_spans, spread
 
 ENTRY = "hgviz"  # in a config.json: what is left of a model that is written without some heads
@@ -63,6 +64,61 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layers: tuple[Kept, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """How a Funnel-Transformer pools its text by two between blocks of layers (Dai et al. 2020,
+    arXiv 2006.03236), and spreads the last of them over all tokens again.
+
+    blocks: how many layers each has; after: those that follow the spreading, None where the last
+    block's positions are what the model gives. queries: the first layer of a block looks from the
+    pooled positions at those above; else its keys are pooled as well. apart: the first token,
+    [CLS], stays a position of its own on every level; truncated: each pooling then leaves the last
+    position out.
+    """
+
+    blocks: tuple[int, ...]
+    after: int | None = None
+    queries: bool = True
+    apart: bool = True
+    truncated: bool = True
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Every resolution, full first."""
+        return tuple(
+            Level(i, 2**i, apart=int(self.apart and i > 0)) for i in range(len(self.blocks))
+        )
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(level, level of the keys) of every layer, in order of computation."""
+        found = []
+        for block, count in enumerate(self.blocks):
+            above = int(self.queries and block > 0)
+            found += [(block, block - above), *[(block, block)] * (count - 1)][:count]
+        return found + [(0, 0)] * (self.after or 0)
+
+    def groups(self, count: int) -> Integers:
+        """(m, 2): which positions of a level of so many are pooled for each of the next, half-open;
+        a single one, or [CLS] and one more, stay as they are."""
+        if count <= 1 + self.apart:
+            starts = np.arange(count, dtype=np.int64)
+            return np.stack([starts, starts + 1], axis=1)
+        stop = count - (self.apart and self.truncated)
+        starts = np.arange(int(self.apart), stop, 2, dtype=np.int64)
+        found = np.stack([starts, np.minimum(starts + 2, stop)], axis=1)
+        return np.concatenate([np.array([[0, 1]]), found]) if self.apart else found
+
+    def spans(self, tokens: int) -> tuple[Integers, ...]:
+        """The tokens behind every position of every level, for a text of so many tokens."""
+        own = np.arange(tokens, dtype=np.int64)
+        found = [np.stack([own, own + 1], axis=1)]
+        for _ in self.blocks[1:]:
+            above, groups = found[-1], self.groups(len(found[-1]))
+            found.append(np.stack([above[groups[:, 0], 0], above[groups[:, 1] - 1, 1]], axis=1))
+        return tuple(map(readonly, found))
+
+
 @dataclass(frozen=True)
 class TransformersConfig:
     """A model of transformers, whose class `made` reads `data`, a config.json.
@@ -71,7 +127,8 @@ class TransformersConfig:
     own: its layers as they attend by themselves; products: by layer, the module that what heads
     give goes through, outputs: its weights in the file, "" where none was seen; unattending: by
     name, what those of its layers are made of that do not attend, as Mamba's; apart: numbers of
-    calls for attention, in order, that are no layers, since they attend to no text. kept: what is
+    calls for attention, in order, that are no layers, since they attend to no text. pooling: how
+    its text is pooled, None where every layer attends to all tokens. kept: what is
     left of each layer, () of a whole model; alone: why no other program opens one that is not
     whole, "" where transformers does. box: the model that the layers were found in, with the
     tensors it has, until somebody takes it.
@@ -96,6 +153,7 @@ class TransformersConfig:
     alone: str = ""
     unattending: tuple[tuple[str, str], ...] = ()
     apart: frozenset[int] = frozenset()
+    pooling: Pooling | None = None
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
@@ -128,7 +186,9 @@ class TransformersConfig:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The text, and the decoder's where there are two."""
+        """The text and where it is pooled, and the decoder's where there are two."""
+        if self.pooling is not None:
+            return self.pooling.levels
         both = self.form == "encoder-decoder"
         return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
 
@@ -140,7 +200,9 @@ class TransformersConfig:
         return {**self.data, ENTRY: {**self.data.get(ENTRY, {}), **changed}}
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """Every position stands for itself, in its own text."""
+        """Every position stands for itself, in its own text, or for those that it is pooled of."""
+        if self.pooling is not None:
+            return self.pooling.spans(tokens)
         return own_spans(self.levels, source=tokens, target=target)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
@@ -150,4 +212,6 @@ class TransformersConfig:
             width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
             max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
             modality=self.modality,
+            upsampling="repeat" if self.pooling and self.form == "funnel"
+            and len(self.levels) > 1 else "",
         )  # fmt: skip

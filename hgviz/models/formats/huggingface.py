@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hgviz.core import Goal, HgvizError
-from hgviz.models.config import FunnelConfig, TransformerConfig
+from hgviz.models.config import TransformerConfig
 from hgviz.models.formats.checkpoint import Checkpoint, checked, require_depth, shapes_of
 from hgviz.models.formats.files import Shapes, require_fit
 from hgviz.models.formats.readers import (
@@ -51,7 +51,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     num_labels: int | None = None
 
 
-Built = TypeVar("Built", TransformerConfig, FunnelConfig)
+Built = TypeVar("Built", bound=TransformerConfig)
 
 
 class Family(Protocol[Built]):

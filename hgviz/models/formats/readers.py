@@ -88,12 +88,6 @@ def _trax(path: Path) -> Checkpoint:
     return trax.read_trax(path)
 
 
-def _funnel(path: Path) -> Checkpoint:
-    from hgviz.models.formats import funnel, huggingface
-
-    return huggingface.read(path, funnel)
-
-
 def _gpt2(path: Path) -> Checkpoint:
     from hgviz.models.formats import gpt2, huggingface
 
@@ -111,7 +105,6 @@ READERS: tuple[Reader, ...] = (
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
     Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
     Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
-    Reader("funnel", "Funnel (Hugging Face)", lambda path: _model_type(path) == "funnel", _funnel),
     Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
     Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
     Reader(

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.models.blocks import Pass, Tokens
-from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
+from hgviz.models.config.huggingface import ENTRY, Entry, Kept, Pooling, TransformersConfig
 from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
@@ -57,6 +57,7 @@ from hgviz.models.huggingface import (
     unseen,
 )
 
+FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
@@ -409,7 +410,10 @@ def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
 
 
 def _unbuilt(where: Path, error: Exception) -> HgvizError:
-    why = f"transformers says: {line_of(error)}"
+    said = line_of(error)
+    if said.endswith(":"):  # the reason stands in the line after it
+        said = line_of(ValueError(str(error).partition("\n")[2].strip() or said))
+    why = f"transformers says: {said}"
     return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
                       "Copy or download it again")  # fmt: skip
 
@@ -444,14 +448,31 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     width = next((one for one in stated if isinstance(one, int)), 0)
     if not width and table is not None:
         width = table.weight.shape[1]
-    types = int(getattr(told, "type_vocab_size", 0) or 0)
+    types, pooling = int(getattr(told, "type_vocab_size", 0) or 0), _pooling(net)
+    form = "encoder-decoder" if both else ""
+    if pooling is not None:
+        form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
     return TransformersConfig(
         family=kind, made=name, data=data, width=width,
         vocab_size=0 if table is None else int(table.weight.shape[0]),
         max_positions=None, goal=goal,
-        labels=labels if goal in NAMED else (), form="encoder-decoder" if both else "",
+        labels=labels if goal in NAMED else (), form=form, pooling=pooling,
         segments=types if types > 1 and "token_type_ids" in signature(net.forward).parameters
         else 0, modality=modality,
+    )  # fmt: skip
+
+
+def _pooling(net: Any) -> Pooling | None:
+    """How a Funnel-Transformer pools its text; None of any other model."""
+    told = net.config
+    if told.model_type != "funnel":
+        return None
+    every = zip(told.block_sizes, told.block_repeats, strict=True)
+    decodes = any(name.split(".")[-1] == "decoder" for name, _ in net.named_modules())
+    return Pooling(
+        tuple(size * times for size, times in every),
+        told.num_decoder_layers if decodes else None,
+        queries=told.pool_q_only, apart=told.separate_cls, truncated=told.truncate_seq,
     )  # fmt: skip
 
 
@@ -478,11 +499,10 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     """The configuration with what attends, in order, and with the tensors that heads are put
     together by: told by a pass over a few tokens."""
     config, running, outputs = network.config, Running(met=[]), dict[int, str]()
-    both = config.form == "encoder-decoder"
     names = {module: name for name, module in network.net.named_modules()}
     path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
     stacked, silent = dict.fromkeys(blocks(network.net), 0), list[tuple[str, str]]()
-    given = network.example(SOURCE, TARGET)
+    given = network.example(PROVED if config.pooling else SOURCE, TARGET)
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         stack.append(names[module])
@@ -524,25 +544,20 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     outputs = _proved(network, given, met, outputs)
     source = met[0].queries if met and config.modality != "text" else SOURCE
     found, places = list[Layer](), list[int]()
-    lengths = (source, TARGET) if both else (source,)
-    for call, one in enumerate(met):
-        role: Role = "self"
-        if both and one.queries == TARGET and one.keys == source:
-            role = "cross"
-        elif one.queries != one.keys or one.queries not in lengths:
+    for call, (one, place) in enumerate(zip(met, _places(config, met, source), strict=True)):
+        if place is None:
             silent.append((path[call], "attention to something else than the tokens of a text"))
             continue
-        elif one.batch > 1:
+        if one.batch > 1:
             raise unseen(config.family, f"{path[call]} attends within parts of what it reads")
-        level, left = int(both and one.queries == TARGET), [*kept][len(found) : len(found) + 1]
+        left = [*kept][len(found) : len(found) + 1]
         heads = left[0].heads if left else tuple(range(one.heads))
         shared = left[0].shared if left else one.heads // max(1, one.groups)
         places.append(call)
         found.append(
             Layer(
-                len(found), path[call] or f"layer.{call}", role, level,
-                0 if role == "cross" else level, heads, ("softmax",) * len(heads), one.causal,
-                shared=shared,
+                len(found), path[call] or f"layer.{call}", *place, heads,
+                ("softmax",) * len(heads), one.causal, shared=shared,
             )
         )  # fmt: skip
     if not found and running.met:
@@ -567,6 +582,20 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         max_positions=positions, unattending=tuple(dict(silent).items()),
         apart=frozenset({*range(len(met))} - {*places}),
     )  # fmt: skip
+
+
+def _places(
+    config: TransformersConfig, met: Sequence[Found], source: int
+) -> list[tuple[Role, int, int] | None]:
+    """By call for attention: its role, its level and that of its keys; None where it attends to
+    something else than a text of so many tokens and the decoder's."""
+    if config.pooling is not None:
+        every = config.pooling.places
+        return [("self" if level == keys else "down", level, keys) for level, keys in every]
+    known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
+    if config.form == "encoder-decoder":
+        known |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
+    return [known.get((one.queries, one.keys)) for one in met]
 
 
 def _proved(

@@ -61,8 +61,6 @@ def write(found: Checkpoint, out: Path) -> Path:
         raise _no_graph("it runs through transformers")
     if getattr(found.config, "two_texts", False):
         raise _no_graph("it reads two texts, and the graph has one")
-    if found.config.family == "funnel":
-        raise _no_graph("how often a text is pooled depends on its length, and a graph is fixed")
     if found.config.form == "dynamic":
         raise _no_graph("it has as many segments as the text asks for, and a graph is fixed")
     module = module_of(found.config, found.tensors, "cpu", torch.float32)

@@ -38,8 +38,6 @@ class Material:
 def work_of(model: Mapping[str, Any]) -> str:
     """What a model of these keys of [model] learns: next, masked, classes, states or pairs."""
     family = model.get("family", "hourglass")
-    if family == "funnel":
-        return str(model.get("goal", "states"))
     if family not in PRESETS:
         both_ways = family == "window" and model.get("causal") is False
         return "masked" if both_ways else "next"
