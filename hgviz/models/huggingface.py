@@ -39,7 +39,7 @@ from hgviz.core import (
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import ENTRY, Kept, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.formats.readers import (
@@ -215,7 +215,7 @@ def _left(
     if (q.shape[1], k.shape[1]) != kept.sizes:
         words = "{} heads in {} groups of keys"
         raise HgvizError(
-            f"what config.json says under {ENTRY} does not fit the weights",
+            "the heads that config.json says are left do not fit the weights",
             f"{plain(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
             f"{words.format(*kept.sizes)} by config.json",
             "Put the config.json beside them that came with these weights",
@@ -449,6 +449,10 @@ class Transformers(Network):
         def ids(count: int) -> Tokens:  # none of the first, which often stand for padding
             return Tokens(torch.arange(5, 5 + count, device=device)[None] % config.vocab_size)
 
+        if config.cross:
+            made = torch.Generator().manual_seed(0)
+            states = torch.randn((1, source, config.width), generator=made)
+            return replace(ids(target), source=Tokens(states=states.to(self.weight)))
         given = ids(source) if config.modality == "text" else self._sample
         return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
 
@@ -534,7 +538,18 @@ class Transformers(Network):
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
         given: dict[str, Any] = {"use_cache": False, "return_dict": True}
-        texts = {"": tokens} if tokens.source is None else {"": tokens.source, "decoder_": tokens}
+        source = tokens.source
+        texts = {"": tokens} if source is None else {"": source, "decoder_": tokens}
+        if source is not None and source.states is not None:
+            texts, given["encoder_hidden_states"] = {"": tokens}, source.states
+            if source.keep is not None:
+                given["encoder_attention_mask"] = source.keep.long()
+        elif self.config.cross:
+            raise HgvizError(
+                "this model needs the states of an encoder",
+                "it is a decoder that attends to them",
+                "Give them with the text",
+            )
         for prefix, one in texts.items():
             if one.signal is not None:
                 given[str(self.net.main_input_name)] = one.signal
@@ -552,6 +567,7 @@ class Transformers(Network):
             assert read is not None
             given["bbox"] = read.new_zeros((*read.shape[:2], 4), dtype=torch.long)
         parts = [one.ids if one.embedded is None else one.embedded for one in texts.values()]
+        parts = [given.get("encoder_hidden_states"), *parts] if self.config.cross else parts
         sizes = [(1, 0) if one is None else one.shape[:2] for one in parts]
         spans = self.config.spans(*(size[1] for size in sizes))
         running.texts, running.lengths = sizes[-1][0], tuple(map(len, spans))

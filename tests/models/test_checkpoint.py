@@ -62,8 +62,6 @@ def test_the_readers_are_listed_with_names_for_people():
     assert [reader.name for reader in READERS] == [
         "hgviz",
         "hourglass-transformer-pytorch",
-        "bert",
-        "gpt2",
         "dynamic-pooling",
         "trax",
         "transformers",

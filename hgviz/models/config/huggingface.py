@@ -128,7 +128,9 @@ class TransformersConfig:
     give goes through, outputs: its weights in the file, "" where none was seen; unattending: by
     name, what those of its layers are made of that do not attend, as Mamba's; apart: numbers of
     calls for attention, in order, that are no layers, since they attend to no text. pooling: how
-    its text is pooled, None where every layer attends to all tokens. kept: what is
+    its text is pooled, None where every layer attends to all tokens. cross: whether it is a decoder
+    alone that attends to given states of an encoder. turned: the weights that its class keeps
+    transposed, by their names without that of the bare model before them. kept: what is
     left of each layer, () of a whole model; alone: why no other program opens one that is not
     whole, "" where transformers does. box: the model that the layers were found in, with the
     tensors it has, until somebody takes it.
@@ -154,6 +156,8 @@ class TransformersConfig:
     unattending: tuple[tuple[str, str], ...] = ()
     apart: frozenset[int] = frozenset()
     pooling: Pooling | None = None
+    cross: bool = False
+    turned: frozenset[str] = frozenset()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
@@ -189,7 +193,7 @@ class TransformersConfig:
         """The text and where it is pooled, and the decoder's where there are two."""
         if self.pooling is not None:
             return self.pooling.levels
-        both = self.form == "encoder-decoder"
+        both = self.cross or self.form == "encoder-decoder"
         return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
 
     def keys(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
@@ -62,7 +63,9 @@ PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
 GROUPS = ("num_key_value_heads", "num_kv_heads")
+MOST_LABELS = 100_000
 COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
+WRAPPED = "module."
 BUFFERS = (
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
     "num_batches_tracked", "relative_position_index",
@@ -78,6 +81,12 @@ NAMED = ("classes", "tags")  # goals whose answers have names
 MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
     "pixel_values": "image", "input_values": "audio", "input_features": "audio",
 }  # fmt: skip
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """The heads that a config.json of transformers before 5 lists as pruned, by layer."""
+
+    pruned_heads: dict[str, list[int]]
 
 
 def random_model(folder: Path) -> Path:
@@ -113,6 +122,8 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
             "Use a model of an architecture that transformers itself has",
         )
     kind, known = data.get("model_type"), known_types()
+    if kind is None:  # BERT's first files say it by their class alone
+        kind = _type_of(_architecture(data))
     if isinstance(kind, str) and kind in known:
         return kind
     near = difflib.get_close_matches(str(kind), known, 3, 0.6)
@@ -137,25 +148,55 @@ def classes_of(kind: str | None = None) -> set[str]:
     return every
 
 
-def class_of(data: Mapping[str, Any], kind: str) -> str:
-    """The name of the class that a config.json names, else of the bare model of its type."""
+def _architecture(data: Mapping[str, Any]) -> Any:
+    """The first class that a config.json names, None where it names none."""
+    stated = data.get("architectures")
+    return stated[0] if isinstance(stated, list) and stated else None
+
+
+def _type_of(name: Any) -> Any:
+    """The model type of a class, None where there is no such class."""
+    of = getattr(getattr(library(), str(name), None), "config_class", None)
+    return getattr(of, "model_type", None)
+
+
+def class_of(data: Mapping[str, Any], kind: str, held: Mapping[str, Tensor]) -> str:
+    """The name of the class that a config.json names, else of the one that its tensors are of."""
     from transformers.models.auto import modeling_auto
 
-    stated = data.get("architectures")
-    first = stated[0] if isinstance(stated, list) and stated else None
+    first = _architecture(data)
     if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
         return first
-    of = getattr(getattr(library(), str(first), None), "config_class", None)
-    if getattr(of, "model_type", None) == kind:  # a part that no task names, as a tower of SigLIP
+    if _type_of(first) == kind:  # a part that no task names, as a tower of SigLIP
         return str(first)
     bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     if isinstance(bare, str):
-        return bare
+        return bare if first is not None else _class_by(data, kind, bare, held)
     raise HgvizError(
         f"hgviz does not know which model {kind} is",
         f"its config.json names the architecture {quoted(first)}",
         "Save it again by transformers, as one of its own classes",
     )
+
+
+def _class_by(data: Mapping[str, Any], kind: str, bare: str, held: Mapping[str, Tensor]) -> str:
+    """The class of a type that has most of these tensors, and lacks fewest."""
+    library()
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    def fit(name: str) -> int:
+        made = getattr(library(), name)
+        wanted = {*_outline(made, stated).state_dict()}
+        if getattr(stated, "tie_word_embeddings", False):
+            wanted -= {*(getattr(made, "_tied_weights_keys", None) or ())}
+        found = sum(bool(same(made, one, held)) for one in wanted)
+        return 2 * found - len(wanted)
+
+    with quiet():
+        stated = CONFIG_MAPPING[kind].from_dict(_numbered(data))
+    ends = [end for end, _ in GOALS]
+    named = [name for end in ends for name in sorted(classes_of(kind)) if name.endswith(end)]
+    return max((bare, *named), key=fit)
 
 
 def read(path: Path) -> Checkpoint:
@@ -168,7 +209,15 @@ def read(path: Path) -> Checkpoint:
     where, weights = located(path)[0], weights_of(path)
     data = read_config(where)
     kind = require_known(data, shown(where))
-    made = getattr(library(), class_of(data, kind))
+    whole = {key: value for key, value in data.items() if key != ENTRY}
+    _require_own_positions(whole, kind, shown(where))
+    held = read_weights(weights, lambda name: name.endswith(BUFFERS))
+    require_finite(weights, held)
+    size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
+    require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
+    stated = _stated(whole, kind, where, weights, held)
+    held, names = _unwrapped(held)
+    made = getattr(library(), class_of(whole, kind, held))
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
@@ -176,14 +225,16 @@ def read(path: Path) -> Checkpoint:
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
             "Put the config.json beside the weights that came with them",
         )
-    held = read_weights(weights, lambda name: name.endswith(BUFFERS))
-    require_finite(weights, held)
-    size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
-    require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
+    _require_once(made, weights, held)
+    try:
+        outline = _outline(made, stated)
+    except Exception as error:
+        raise _unbuilt(where, error) from None
     kept = converted(data[ENTRY], Entry, shown(where)).layers if ENTRY in data else ()
-    whole = {key: value for key, value in data.items() if key != ENTRY}
-    stated = _stated(whole, kind, where, weights, held)
-    alone = _fitting(made, stated, where, weights, held, kept)
+    kept = kept or _pruned(outline, whole, shown(where))
+    alone = _fitting(outline, where, weights, held, kept)
+    turned = _turned(outline)
+    held = {name: one.T if _bare(made, name) in turned else one for name, one in held.items()}
     try:
         asks = _asks(made)
         if kept and not asks:
@@ -193,14 +244,17 @@ def read(path: Path) -> Checkpoint:
                 "Put the config.json beside the weights that came with them",
             )
         try:
-            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
+            net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
         except KeyError:  # a part looks attention up in a table of its own
             asks = False
-            net, missing = _loaded(made, stated, held, torch.float32, asks, kept)
+            net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
         if missing:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
+        if within := _within(net, unused):
+            raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
         told = _config(net, kind, made.__name__, data)
-        network = Transformers(net, replace(told, asks=asks, kept=kept, alone=alone))
+        told = replace(told, asks=asks, kept=kept, alone=alone, turned=turned)
+        network = Transformers(net, told)
         config = network.config = _layers(network, held)
         if not alone:
             _require_same(network)
@@ -209,7 +263,9 @@ def read(path: Path) -> Checkpoint:
     except Exception as error:  # transformers raises whatever its parts do
         raise _in_towers(made, stated) or _unbuilt(where, error) from None
     config.box[:] = [network, held]
-    sources = {name: Source(name) for name in held}
+    sources = {
+        name: Source(names.get(name, name), turned=_bare(made, name) in turned) for name in held
+    }
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
 
 
@@ -230,7 +286,9 @@ def build(
         made = getattr(library(), config.made)
         with quiet():
             stated = made.config_class.from_dict(_numbered(config.stated))
-        net, _ = _loaded(made, stated, tensors, dtype, config.asks, config.kept)
+        net, *_ = _loaded(
+            made, stated, tensors, dtype, config.asks, config.kept, config.turned
+        )  # fmt: skip
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
         return network.to(device)
@@ -249,25 +307,138 @@ def _loaded(
     dtype: torch.dtype,
     asks: bool,
     kept: Sequence[Kept] = (),
-) -> tuple[Any, list[str]]:
-    """A model with these tensors, and the names of those it lacks. kept: what is left of its layers
-    where tensors are smaller than its class has them."""
+    turned: Collection[str] = (),
+) -> tuple[Any, list[str], list[str]]:
+    """A model with these tensors, and the names of those it lacks and of those it has no use for.
+
+    kept: what is left of its layers where tensors are smaller than its class has them; turned: as
+    TransformersConfig has it.
+    """
+    state = {name: one.T if _bare(made, name) in turned else one for name, one in tensors.items()}
     with (
         quiet(),
         room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
     ):
         net, told = made.from_pretrained(
-            None, config=stated, state_dict=dict(tensors), dtype=dtype,
+            None, config=stated, state_dict=state, dtype=dtype,
             attn_implementation=NAME if asks else "eager", output_loading_info=True,
             ignore_mismatched_sizes=bool(kept),
         )  # fmt: skip
+        _straighten(net)
         if smaller := [name for name, *_ in told["mismatched_keys"]]:
             for name in smaller:
-                _put(net, name, tensors[same(net, name, tensors)].to(dtype))
+                whole = net.get_parameter(name).shape
+                tensor = tensors[same(net, name, tensors)].to(dtype)
+                if not tensor.numel():  # of a layer without heads: zeros of one, as Kept says
+                    sizes = zip(tensor.shape, whole, strict=True)
+                    tensor = tensor.new_zeros([n or w // kept[0].of for n, w in sizes])
+                _put(net, name, tensor)
             for one in kept:
                 _count(net.get_submodule(one.name), one)
     missing = [one for one in told["missing_keys"] if not one.endswith(BUFFERS)]
-    return net.eval().requires_grad_(False), sorted(missing)
+    unused = sorted({*told["unexpected_keys"]})
+    return net.eval().requires_grad_(False), sorted(missing), unused
+
+
+def _straighten(net: nn.Module) -> None:
+    """Put linear layers in the place of those that keep their weights transposed, as GPT-2 does, so
+    that all products behind heads are alike."""
+    from transformers.pytorch_utils import Conv1D
+
+    for part in [*net.modules()]:
+        for name, child in [*part.named_children()]:
+            if isinstance(child, Conv1D):
+                made = nn.Linear(child.nx, child.nf, device="meta")
+                made.weight, made.bias = nn.Parameter(child.weight.T), child.bias
+                setattr(part, name, made)
+
+
+def _turned(net: nn.Module) -> frozenset[str]:
+    """The weights that a class keeps transposed, without the bare model's name before them."""
+    from transformers.pytorch_utils import Conv1D
+
+    names = (name for name, part in net.named_modules() if isinstance(part, Conv1D))
+    return frozenset(_bare(net, f"{name}.weight") for name in names)
+
+
+def _bare(net: Any, name: str) -> str:
+    """What a tensor is called in the bare model."""
+    return name.removeprefix(f"{getattr(net, 'base_model_prefix', '')}.")
+
+
+def _unwrapped(held: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors without what DataParallel puts before their names, and where they had it, these."""
+    if not all(name.startswith(WRAPPED) for name in held):
+        return dict(held), {}
+    names = {name.removeprefix(WRAPPED): name for name in held}
+    return {name: held[whole] for name, whole in names.items()}, names
+
+
+def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
+    """Errors: HgvizError for a tensor with and without the bare model's name before its own."""
+    for name in names:
+        if (bare := _bare(made, name)) != name and bare in names:
+            raise HgvizError(
+                f"{shown(weights)} holds one tensor twice",
+                f"{plain(bare)} and {plain(name)} are the same to this model",
+                "Leave out the one that is not meant",
+            )
+
+
+def _within(net: nn.Module, unused: Sequence[str]) -> list[str]:
+    """Of tensors that a model has no use for, those of its stacks of layers: without them it
+    computes something else than what was saved, as BERT with relative positions or with a layer
+    less. Heads of other tasks are often saved along."""
+    stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
+    places = tuple(f"{_bare(net, name)}." for name in stacks)
+    return [name for name in unused if _bare(net, name).startswith(places)]
+
+
+def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> None:
+    """Errors: HgvizError for RoBERTa and its kin under the name bert: their tensors have BERT's
+    names, but positions count from behind the padding token, so that every output would be wrong.
+    """
+    marks = {"max_position_embeddings": 514, "pad_token_id": 1, "type_vocab_size": 1}
+    found = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
+    if kind == "bert" and len(found) > 1:
+        raise HgvizError(
+            f"{where} says bert, and describes RoBERTa",
+            f"{' and '.join(found)} are RoBERTa's, whose positions begin behind the padding token",
+            "Use the config.json that came with these weights",
+        )
+
+
+def _pruned(net: nn.Module, data: Mapping[str, Any], where: str) -> tuple[Kept, ...]:
+    """What pruned_heads leaves of each layer, as transformers before 5 wrote it: it counts layers
+    of self-attention; cross-attention between them keeps every head. () where none is pruned.
+
+    Errors: HgvizError for heads that there are not.
+    """
+    if not data.get("pruned_heads"):
+        return ()
+    pruned = converted(data, Pruned, where).pruned_heads
+    found, own = list[Kept](), 0
+    for name, part in net.named_modules():
+        counts = (getattr(part, one, None) for one in HEADS)
+        count = next((one for one in counts if type(one) is int), 0)
+        if not count:
+            continue
+        gone = set[int]()
+        if "cross" not in name:
+            gone, own = {*pruned.pop(str(own), ())}, own + 1
+        if not gone <= {*range(count)}:
+            pruned[str(own - 1)] = sorted(gone)
+            break
+        left = tuple(head for head in range(count) if head not in gone)
+        found.append(Kept(name, left, count, count))
+    if pruned:
+        layer, heads = next(iter(pruned.items()))
+        raise HgvizError(
+            f"the pruned_heads in {where} cannot be used",
+            f"the model has no such heads as {plain(layer)}: {quoted(heads)}",
+            "Use the config.json that came with these weights",
+        )
+    return tuple(found)
 
 
 def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
@@ -283,6 +454,8 @@ def _count(module: Any, kept: Kept) -> None:
     """Tell a module how many heads it has, where it computes with that."""
     if hasattr(module, "config"):
         module.config = copy.copy(module.config)
+    if hasattr(module, "split_size"):  # of GPT-2: where its fused product parts
+        module.split_size = kept.sizes[0] * module.head_dim
     for names, count in zip((HEADS, GROUPS), kept.sizes, strict=True):
         for holder in (module, getattr(module, "config", None)):
             for name in names:
@@ -301,6 +474,10 @@ def _stated(
     for key, value in _counts(data):
         if value > max(MOST_PARTS, len(held)):
             raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
+    if type(labels := data.get("num_labels")) is int and labels > MOST_LABELS:
+        raise _unfit(
+            where, weights, f"num_labels is {labels:,}, and up to {MOST_LABELS:,} are read"
+        )
     try:
         with quiet():
             return CONFIG_MAPPING[kind].from_dict(_numbered(data))
@@ -320,15 +497,14 @@ def _numbered(data: Any) -> Any:
 def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """How many layers, heads and experts a config.json wants, its parts' too."""
     for key, value in data.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key != "label2id":
             yield from _counts(value)
         elif type(value) is int and re.search(COUNTS, key):
             yield key, value
 
 
 def _fitting(
-    made: Any,
-    stated: Any,
+    outline: nn.Module,
     where: Path,
     weights: Path,
     held: Mapping[str, Tensor],
@@ -338,13 +514,9 @@ def _fitting(
 
     Errors: HgvizError for tensors of another size than the model's, of which none is made.
     """
-    try:
-        wanted = _shapes(made, stated)
-    except Exception as error:
-        raise _unbuilt(where, error) from None
-    narrow = False
+    wanted, narrow = _shapes(outline), False
     for name, tensor in held.items():
-        shape = wanted.get(same(made, name, wanted))
+        shape = wanted.get(same(outline, name, wanted))
         if shape is not None and shape != tuple(tensor.shape):
             if kept and _narrower(tensor.shape, shape):
                 narrow = True
@@ -356,10 +528,14 @@ def _fitting(
     return why_alone(kept) if narrow else ""
 
 
-def _shapes(made: Any, stated: Any) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a class; none is made."""
+def _outline(made: Any, stated: Any) -> nn.Module:
+    """A model of a class, its tensors without room for a number."""
     with quiet(), torch.device("meta"):
-        return {name: tuple(one.shape) for name, one in made(stated).state_dict().items()}
+        return cast(nn.Module, made(stated))
+
+
+def _shapes(outline: nn.Module) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(one.shape) for name, one in outline.state_dict().items()}
 
 
 def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
@@ -397,7 +573,7 @@ def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[
             if own == name == "head_dim" or hasattr(before, own):
                 data[own] = value
         with quiet():
-            shapes = _shapes(made, made.config_class.from_dict(data))
+            shapes = _shapes(_outline(made, made.config_class.from_dict(data)))
     except Exception:  # transformers raises whatever its parts do
         return None
     named = ((shapes.get(same(made, name, shapes)), one) for name, one in tensors.items())
@@ -410,10 +586,8 @@ def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
 
 
 def _unbuilt(where: Path, error: Exception) -> HgvizError:
-    said = line_of(error)
-    if said.endswith(":"):  # the reason stands in the line after it
-        said = line_of(ValueError(str(error).partition("\n")[2].strip() or said))
-    why = f"transformers says: {said}"
+    last = str(error).strip().rpartition("\n")[2].lstrip(" )")  # what it is about stands above
+    why = f"transformers says: {line_of(ValueError(last) if last else error)}"
     return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
                       "Copy or download it again")  # fmt: skip
 
@@ -440,8 +614,11 @@ def _listed(names: Sequence[str]) -> str:
 def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
     told, text = net.config, _text_config(net)
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
-    labels = tuple(plain(str(one)) for _, one in sorted((told.id2label or {}).items()))
+    named = told.id2label or {}
+    labels = tuple(plain(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
     both = bool(getattr(told, "is_encoder_decoder", False))
+    takes = signature(net.forward).parameters
+    cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes
     modality = MODALITIES.get(net.main_input_name, "text")
     table = table_of(net) if both or modality == "text" else None
     stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
@@ -449,7 +626,7 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     if not width and table is not None:
         width = table.weight.shape[1]
     types, pooling = int(getattr(told, "type_vocab_size", 0) or 0), _pooling(net)
-    form = "encoder-decoder" if both else ""
+    form = "encoder-decoder" if both else "decoder" if cross else ""
     if pooling is not None:
         form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
     return TransformersConfig(
@@ -457,8 +634,8 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
         vocab_size=0 if table is None else int(table.weight.shape[0]),
         max_positions=None, goal=goal,
         labels=labels if goal in NAMED else (), form=form, pooling=pooling,
-        segments=types if types > 1 and "token_type_ids" in signature(net.forward).parameters
-        else 0, modality=modality,
+        segments=types if types > 1 and "token_type_ids" in takes else 0, modality=modality,
+        cross=cross and not both,
     )  # fmt: skip
 
 
@@ -534,7 +711,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     hooks += [one.register_forward_hook(after, always_call=True) for one in names]
     try:
         with torch.inference_mode():
-            network._logits(given, running)
+            logits = network._logits(given, running)
     finally:
         for hook in hooks:
             hook.remove()
@@ -565,8 +742,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     if not found:
         raise unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
-    if form == "encoder" and config.goal == "next":  # as XLNet, which sees the token that it says
-        config = replace(config, goal="states")
+    config = replace(config, goal=_goal(config, form, logits))
     if kept and [one.name for one in kept] != [one.name for one in found]:
         raise HgvizError(
             f"what config.json says under {ENTRY} is of another model",
@@ -584,6 +760,18 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     )  # fmt: skip
 
 
+def _goal(config: TransformersConfig, form: str, logits: Tensor) -> Goal:
+    """What a model of a form is for that gives such logits: the name of its class says it, but for
+    language models that see all tokens, and for pre-training, of which it may be any."""
+    stated = config.goal
+    if stated == "next" and form == "encoder":  # but not XLNet, which sees the token that it says
+        masks = any(name.endswith("ForMaskedLM") for name in classes_of(config.family))
+        return "masked" if masks else "states"
+    if config.made.endswith("ForPreTraining") and logits.shape[-1] == config.vocab_size:
+        return "masked" if form == "encoder" else "states"
+    return stated
+
+
 def _places(
     config: TransformersConfig, met: Sequence[Found], source: int
 ) -> list[tuple[Role, int, int] | None]:
@@ -593,6 +781,8 @@ def _places(
         every = config.pooling.places
         return [("self" if level == keys else "down", level, keys) for level, keys in every]
     known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
+    if config.cross:
+        known = {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
     if config.form == "encoder-decoder":
         known |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
     return [known.get((one.queries, one.keys)) for one in met]
