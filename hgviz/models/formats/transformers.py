@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
@@ -27,6 +28,7 @@ from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConf
 from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
+from hgviz.models.formats.own import require_activations
 from hgviz.models.formats.readers import (
     BRING,
     converted,
@@ -73,6 +75,10 @@ GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, a
     ("ForAudioClassification", "classes"),
     ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
 )  # fmt: skip
+TASKS = {  # goals that a model may be given, and where transformers lists the classes for each
+    "next": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "classes": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+}  # fmt: skip
 NAMED = ("classes", "tags")  # goals whose answers have names
 MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
     "pixel_values": "image", "input_values": "audio", "input_features": "audio",
@@ -179,7 +185,8 @@ def read(path: Path) -> Checkpoint:
     require_finite(weights, held)
     size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
     require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
-    kept = converted(data[ENTRY], Entry, shown(where)).layers if ENTRY in data else ()
+    entry = converted(data.get(ENTRY, {}), Entry, shown(where))
+    kept = entry.layers
     whole = {key: value for key, value in data.items() if key != ENTRY}
     stated = _stated(whole, kind, where, weights, held)
     alone = _fitting(made, stated, where, weights, held, kept)
@@ -200,13 +207,15 @@ def read(path: Path) -> Checkpoint:
             raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
         told = _config(net, kind, made.__name__, data)
         network = Transformers(net, replace(told, asks=asks, kept=kept, alone=alone))
-        config = network.config = _layers(network, held)
+        config = _layers(network, held)
         if not alone:
             _require_same(network)
+        config = network.config = replace(config, **entry.exchanged())
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _in_towers(made, stated) or _unbuilt(where, error) from None
+    require_activations(config, shown(where))
     config.box[:] = [network, held]
     sources = {name: Source(name) for name in held}
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
@@ -219,7 +228,7 @@ def build(
 
     Errors: HgvizError for another activation where its softmaxes are its own.
     """
-    if not config.asks and config.activations != ("softmax",):
+    if not config.asks and config.exchanged:
         raise unexchanged("its model has attention code of its own")
     if config.box and config.box[1] is tensors and dtype == torch.float32:
         network = cast(Transformers, config.box[0])
@@ -233,6 +242,85 @@ def build(
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
         return network.to(device)
+
+
+def retargeted(
+    found: Checkpoint, goal: str, labels: Sequence[str], pad: int | None
+) -> tuple[Checkpoint, tuple[str, ...]]:
+    """A checkpoint as the class of its type for a goal, with these labels of its classes, and the
+    names of the parameters that it lacks: they are new ones, drawn as transformers draws them.
+
+    pad: the token that pads texts, of a classifier that names none. Errors: HgvizError where
+    transformers has no such class.
+    """
+    config, data, held = cast(TransformersConfig, found.config), {}, dict(found.tensors)
+    made = _class_for(config, goal)
+    data = {**config.stated, "architectures": [made.__name__]}
+    others = goal == "classes" and tuple(labels) != config.labels
+    if others:
+        names = {str(at): one for at, one in enumerate(labels)}
+        data |= {"id2label": names, "label2id": {one: int(at) for at, one in names.items()}}
+        data.pop("num_labels", None)
+    try:
+        with quiet():
+            stated = made.config_class.from_dict(_numbered(data))
+        unpadded = getattr(stated, "pad_token_id", None) is None and goal == "classes"
+        if unpadded and pad is not None:
+            data["pad_token_id"] = stated.pad_token_id = pad
+        if data == {**config.stated, "architectures": [config.made]}:
+            return found, ()
+        if others:  # what classes have is what would be larger with one more
+            bare = {key: one for key, one in data.items() if key not in ("id2label", "label2id")}
+            sizes = [
+                _shapes(made, made.config_class.from_dict(_numbered({**bare, "num_labels": count})))
+                for count in (len(labels), len(labels) + 1)
+            ]
+            known = {name for name, one in sizes[0].items() if sizes[1][name] == one}
+            held = {name: one for name, one in held.items()
+                    if (own := same(made, name, sizes[0])) in known or not own}  # fmt: skip
+        kept = config.kept
+        if kept:
+            with quiet(), torch.device("meta"):
+                modules = dict(made(stated).named_modules())
+            kept = tuple(structs.replace(one, name=same(made, one.name, modules)) for one in kept)
+        net, fresh = _loaded(made, stated, held, torch.float32, config.asks, kept)
+        values = net.state_dict()
+        held |= {name: values[name] for name in fresh}
+        told = _config(net, config.family, made.__name__, data)
+        network = Transformers(net, replace(told, asks=config.asks, kept=kept, alone=config.alone))
+        new = network.config = _layers(network, held)
+        if not config.alone:
+            _require_same(network)
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise _not_for(config, goal, f"transformers says: {line_of(error)}") from None
+    if new.goal != goal:
+        raise _not_for(config, goal, "each of its tokens sees those after it")
+    new = replace(new, **config.entry.exchanged())
+    return replace(found, config=new, tensors=held), tuple(fresh)
+
+
+def _class_for(config: TransformersConfig, goal: str) -> Any:
+    """The class for a goal, of the same type."""
+    made = getattr(library(), config.made)
+    if goal == config.goal:
+        return made
+    from transformers.models.auto import modeling_auto
+
+    table = getattr(modeling_auto, TASKS[goal]) if goal in TASKS else {}
+    for kind in (config.family, made.config_class.model_type):
+        found = table.get(kind)
+        if found and hasattr(library(), found if isinstance(found, str) else found[0]):
+            return getattr(library(), found if isinstance(found, str) else found[0])
+    raise _not_for(config, goal, "transformers has no such class of this type")
+
+
+def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
+    return HgvizError(
+        f"a {config.family} cannot be trained for the goal {plain(goal)}", why,
+        "Choose another goal, or a model of another type",
+    )  # fmt: skip
 
 
 def _asks(made: Any) -> bool:
