@@ -48,7 +48,8 @@ def tokenizer(marks=("<pad>", "<s>", "</s>", "<unk>", "<mask>"), framed=True):
 
 def plan(folder, kind, name, recipe=None, gates=None, changes=None, words=None, **model):
     """A plan that goes on from folder/theirs."""
-    write(folder / "theirs", kind, name, **(changes or {}))
+    changes = {"id2label": {0: "against", 1: "for"}, **(changes or {})}
+    write(folder / "theirs", kind, name, **changes)
     (words or tokenizer()).save(str(folder / "theirs" / "tokenizer.json"))
     (folder / "rows.tsv").write_text("text\tlabel\n" + 2 * ROWS)
     (folder / "text.txt").write_text(TEXT)
@@ -171,16 +172,16 @@ def test_a_language_model_goes_on_with_another_activation(tmp_path, kind):
 
 def again_plan(folder):
     """A plan that goes on from folder/ours, as it is."""
-    text = (folder / "plan.toml").read_text().replace('"theirs"', '"ours"')
-    lines = [line for line in text.splitlines() if not line.startswith("activations")]
-    (folder / "again.toml").write_text("\n".join(lines))
+    told = msgspec.toml.decode((folder / "plan.toml").read_bytes())
+    (folder / "again.toml").write_bytes(msgspec.toml.encode({**told, "model": {"from": "ours"}}))
     return read_plan(folder / "again.toml")
 
 
 def test_gradients_through_another_activation_are_slopes(tmp_path):
-    start = begin(plan(tmp_path, "llama", "LlamaForCausalLM", activations="ymish"), tmp_path)
+    # which computes in float64 throughout: norms of Llama are float32
+    start = begin(plan(tmp_path, "gpt_neox", "GPTNeoXForCausalLM", activations="ymish"), tmp_path)
     model, ids = start.model.double().eval(), torch.arange(5, 17)[None]
-    weight = model.net.model.layers[0].self_attn.q_proj.weight
+    weight = model.net.gpt_neox.layers[0].attention.query_key_value.weight
 
     def loss():
         logits = model(ids)
@@ -210,7 +211,7 @@ def test_masked_tokens_are_guessed_by_the_name_that_the_tokenizer_has(tmp_path):
     ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
 ])  # fmt: skip
 def test_pairs_are_learnt_as_transformers_shifts_them(tmp_path, kind, name):
-    start = plan(tmp_path, kind, name, {"steps": 8})
+    start = plan(tmp_path, kind, name, {"steps": 8}, changes={"decoder_start_token_id": 0})
     found = begin(start, tmp_path)
     (first, second), model = found.objective.train, found.model.eval()
     loss, _ = found.objective.loss(model, 0, 0.0)
@@ -223,7 +224,7 @@ def test_pairs_are_learnt_as_transformers_shifts_them(tmp_path, kind, name):
     )
     with torch.no_grad():
         net = theirs(tmp_path / "theirs", name)
-        wanted = net(source, attention_mask=(source != 0).long(), labels=target[:, 1:]).loss
+        wanted = net(source, attention_mask=(source != 0).long(), labels=target[:, 1:].contiguous()).loss
     assert loss.item() == pytest.approx(wanted.item(), abs=1e-5)
     report = finish(train(start, tmp_path / "ours"))
     assert report.figures["loss"] < report.before["original"]["loss"]
@@ -277,7 +278,7 @@ GATES = ({"method": "gates", "lambda": 0.1, "freeze": False}, {"method": "subset
 def test_gates_are_learned_and_folded(tmp_path, kind, name, gates):
     start = plan(tmp_path, kind, name, {"rate": 1e-2}, gates)
     report = finish(train(start, tmp_path / "ours"))
-    told, ours = json.loads((tmp_path / "ours" / "gates.json").read_text()), None
+    told = json.loads((tmp_path / "ours" / "gates.json").read_text())
     ours = open_model(tmp_path / "ours")
     assert told["heads"] == [str(head) for head in ours.spec.heads]
     assert told["models"] == [read(tmp_path / "theirs").digest, ours.spec.digest]
@@ -305,8 +306,8 @@ def test_heads_stay_off(tmp_path):
     for layer, head in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 3)):
         columns = after.tensors[out.format(layer)].unflatten(1, (4, -1))[:, head]
         assert bool(columns.any()) == ((layer, head) in ((0, 0), (0, 2)))
-    name = "model.layers.1.self_attn.q_proj.weight"
-    assert not torch.equal(after.tensors[name], before.tensors[name]) or True
+    values = "model.layers.0.self_attn.v_proj.weight"  # two heads share what is read by two
+    assert not torch.equal(after.tensors[values], before.tensors[values])
 
 
 # --- what cannot be done --------------------------------------------------------------------------
