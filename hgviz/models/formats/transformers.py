@@ -253,7 +253,7 @@ def retargeted(
     pad: the token that pads texts, of a classifier that names none. Errors: HgvizError where
     transformers has no such class.
     """
-    config, data, held = cast(TransformersConfig, found.config), {}, dict(found.tensors)
+    config, held = cast(TransformersConfig, found.config), dict(found.tensors)
     made = _class_for(config, goal)
     data = {**config.stated, "architectures": [made.__name__]}
     others = goal == "classes" and tuple(labels) != config.labels
@@ -310,9 +310,9 @@ def _class_for(config: TransformersConfig, goal: str) -> Any:
 
     table = getattr(modeling_auto, TASKS[goal]) if goal in TASKS else {}
     for kind in (config.family, made.config_class.model_type):
-        found = table.get(kind)
-        if found and hasattr(library(), found if isinstance(found, str) else found[0]):
-            return getattr(library(), found if isinstance(found, str) else found[0])
+        name = table.get(kind)
+        if isinstance(name, str) and hasattr(library(), name):
+            return getattr(library(), name)
     raise _not_for(config, goal, "transformers has no such class of this type")
 
 

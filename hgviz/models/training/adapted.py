@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.models.blocks import Network
 from hgviz.models.config.huggingface import Entry, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import require_activations
-from hgviz.models.formats.readers import converted, line_of
+from hgviz.models.formats.readers import WEIGHTS, converted, line_of
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.transformers import BUFFERS, build, retargeted
 from hgviz.models.huggingface import Transformers, quiet
@@ -76,7 +77,7 @@ def with_dropout(model: Transformers, share: float) -> None:
                 setattr(part, name, 0.0 if "layer" in name or "path" in name else share)
 
 
-def require_runs(model: Transformers, objective: Objective) -> None:
+def require_runs(model: Network, objective: Objective) -> None:
     """Errors: HgvizError where a model cannot be given the first batch of a training."""
     try:
         objective.loss(model.eval(), 0, 0.0)
@@ -85,14 +86,14 @@ def require_runs(model: Transformers, objective: Objective) -> None:
     except Exception as error:  # transformers raises whatever its parts do
         raise HgvizError(
             f"this {model.config.family} cannot be trained", f"transformers says: {line_of(error)}",
-            "Choose another model",
+            "Choose another model, or another goal",
         ) from None  # fmt: skip
 
 
 def tensors_of(model: Transformers, out: Path) -> dict[str, Tensor]:
-    """Its tensors by the names that transformers writes, which it does beside what is in out."""
+    """Its tensors by the names that transformers writes them by; it does so within out."""
     net: Any = model.net
     with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:
         net.save_pretrained(folder, max_shard_size="1000TB")
-        skipped = read_weights(Path(folder) / "model.safetensors", lambda n: n.endswith(BUFFERS))
-        return {name: one.clone() for name, one in skipped.items()}
+        found = read_weights(Path(folder) / WEIGHTS, lambda name: name.endswith(BUFFERS))
+        return {name: one.clone() for name, one in found.items()}

@@ -177,7 +177,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     off = heads_named(plan.model.get("off", ""), config.layers)
     learnt = _gated(objective, config, off, plan)
     if isinstance(model, Transformers):
-        adapted.require_runs(model, objective)
+        adapted.require_runs(_placed(model, plan), objective)
     before = dict(measured or {})
     if not measured and not fresh:
         before["original"] = _measured(found, model, plan, objective)

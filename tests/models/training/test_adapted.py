@@ -1,4 +1,4 @@
-"""Training models of the package transformers, tiny and random, beside what that package computes."""
+"""Training models of transformers, tiny and random, beside what that package computes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ import torch
 import torch.nn.functional as F
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from typer.testing import CliRunner
 
+from hgviz import tasks
+from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
+from hgviz.models.formats import rewriting
 from hgviz.models.formats.readers import read
+from hgviz.models.surgery import export, removal
+from hgviz.models.surgery.replacement import replaced
 from hgviz.models.training import read_plan, train
 from hgviz.models.training.start import begin
 from tests.models.zoo import write
 
-WORDS = "the cat cats sat on a mat dog ran far home and then slept well .".split()
+WORDS = (
+    "the", "a", "and", "then", "cat", "cats", "dog", "sat", "ran", "slept", "on", "mat", "far",
+    "home", "well", ".",
+)  # fmt: skip
 ROWS = "".join(
     f"{first} cat {verb} on a mat\t{'for' if verb == 'sat' else 'against'}\n"
     for first in ("the", "a", "and the", "then a")
@@ -91,7 +99,8 @@ CLASSIFIERS = [
 
 @pytest.mark.parametrize(("kind", "name", "made"), CLASSIFIERS)
 def test_a_model_becomes_a_classifier_that_transformers_opens(tmp_path, kind, name, made):
-    start = plan(tmp_path, kind, name, {"steps": 40, "rate": 3e-3}, goal="classes")
+    others = {"id2label": {0: "x", 1: "y", 2: "z"}}
+    start = plan(tmp_path, kind, name, {"steps": 40, "rate": 3e-3}, None, others, goal="classes")
     report = finish(train(start, tmp_path / "ours"))
     first, last = log(tmp_path / "ours")[0], log(tmp_path / "ours")[-1]
     assert first["fresh"] and not report.before
@@ -224,7 +233,9 @@ def test_pairs_are_learnt_as_transformers_shifts_them(tmp_path, kind, name):
     )
     with torch.no_grad():
         net = theirs(tmp_path / "theirs", name)
-        wanted = net(source, attention_mask=(source != 0).long(), labels=target[:, 1:].contiguous()).loss
+        wanted = net(
+            source, attention_mask=(source != 0).long(), labels=target[:, 1:].contiguous()
+        ).loss
     assert loss.item() == pytest.approx(wanted.item(), abs=1e-5)
     report = finish(train(start, tmp_path / "ours"))
     assert report.figures["loss"] < report.before["original"]["loss"]
@@ -276,25 +287,28 @@ GATES = ({"method": "gates", "lambda": 0.1, "freeze": False}, {"method": "subset
     ("deberta-v2", "DebertaV2ForSequenceClassification"),
 ])  # fmt: skip
 def test_gates_are_learned_and_folded(tmp_path, kind, name, gates):
-    start = plan(tmp_path, kind, name, {"rate": 1e-2}, gates)
+    start = plan(tmp_path, kind, name, {"rate": 1e-2, "evaluate_every": 6}, gates)
     report = finish(train(start, tmp_path / "ours"))
     told = json.loads((tmp_path / "ours" / "gates.json").read_text())
     ours = open_model(tmp_path / "ours")
     assert told["heads"] == [str(head) for head in ours.spec.heads]
     assert told["models"] == [read(tmp_path / "theirs").digest, ours.spec.digest]
     assert all(len({*values.values()}) > 4 for values in told["learned"].values())
-    last = log(tmp_path / "ours")[-1]
-    metric = "loss" if "loss" in report.figures else report.metric
     if gates["method"] == "causal":
         assert report.figures == report.before["original"]
-    elif gates["method"] == "subset":
+        return
+    # by the weights alone what was measured under the gates
+    measured = log(tmp_path / "ours")[-2]
+    name = "loss" if "loss" in report.figures else report.metric
+    under = measured["held_out_loss" if name == "loss" else "held_out"]
+    assert report.figures[name] == pytest.approx(under, abs=1e-5)
+    if gates["method"] == "subset":
         before = open_model(tmp_path / "theirs")
         off = frozenset(HeadId(*map(int, one.split("."))) for one in told["off"].split(","))
         assert len(off) == len(ours.spec.heads) - 3
         ids = ours.tokenize("the cat sat on a mat").ids
         difference = ours.run(ids).logits - before.run(ids, off=off).logits
         assert abs(difference).max() < 1e-5
-    assert last[f"stored_{metric}"] == report.figures[metric]
 
 
 def test_heads_stay_off(tmp_path):
@@ -344,3 +358,58 @@ def test_a_tokenizer_larger_than_the_model_is_refused(tmp_path):
     many.add_tokens([f"more{at}" for at in range(200)])
     with pytest.raises(HgvizError, match="does not belong|tokens and the model has"):
         begin(plan(tmp_path, "llama", "LlamaForCausalLM", words=many), tmp_path)
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_what_is_stored_in_half_precision_says_so(tmp_path):
+    start = plan(tmp_path, "llama", "LlamaForCausalLM", {"store": "bfloat16"}, activations="ymish")
+    report = finish(train(start, tmp_path / "ours"))
+    assert {one.dtype for one in read(tmp_path / "ours").tensors.values()} == {torch.bfloat16}
+    assert theirs(tmp_path / "ours", "LlamaForCausalLM").dtype == torch.bfloat16
+    again = finish(train(again_plan(tmp_path), tmp_path / "again"))
+    assert again.before["original"] == report.figures
+
+
+def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_path):
+    start = plan(tmp_path, "roberta", "RobertaModel", goal="classes")
+    found = replaced(read(tmp_path / "theirs"), "softmax,ymish")
+    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)})
+    small = removal.smaller(found, off)
+    rewriting.write(small, tmp_path / "small")
+    assert export.opens(small) == ("opens in hgviz alone: layers keep different numbers of heads")
+    (tmp_path / "theirs").rename(tmp_path / "whole")
+    (tmp_path / "small").rename(tmp_path / "theirs")
+    report = finish(train(start, tmp_path / "ours"))
+    assert not report.before
+    spec = open_model(tmp_path / "ours").spec
+    assert [one.heads for one in spec.layers] == [(0, 2, 3), (1, 2)]
+    assert spec.layers[0].activations == ("softmax", "ymish", "ymish")
+    assert spec.layers[1].activations == ("softmax", "ymish")
+    assert spec.layers[0].name.startswith("roberta.encoder.")
+    assert "softmax, ymish" in " ".join(
+        CliRunner().invoke(app, ["info", str(tmp_path / "ours")]).output.split()
+    )
+
+
+def test_a_smaller_model_of_another_activation_opens_in_hgviz_alone(tmp_path):
+    write(tmp_path / "theirs", "llama", "LlamaForCausalLM")
+    off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in (2, 3))
+    small = removal.smaller(replaced(read(tmp_path / "theirs"), "ymish"), off)
+    assert export.opens(small) == "opens in hgviz alone: transformers would weigh by softmax"
+    rewriting.write(small, tmp_path / "small")
+    assert read(tmp_path / "small").digest == small.digest
+    ids = list(range(5, 17))
+    masked = open_model(tmp_path / "theirs", activation="ymish").run(ids, off=off).logits
+    assert abs(open_model(tmp_path / "small").run(ids).logits - masked).max() < 1e-5
+
+
+def test_it_is_tuned_by_a_file_of_its_labels(tmp_path):
+    plan(tmp_path, "distilbert", "DistilBertForSequenceClassification")
+    (tmp_path / "more.tsv").write_text("text\tlabel\n" + 4 * ROWS)
+    report = finish(tasks.tune(tmp_path / "theirs", tmp_path / "more.tsv", tmp_path / "ours",
+                               "ymish", steps=20))  # fmt: skip
+    assert {*report.before} == {"original", "exchanged"}
+    assert report.figures["loss"] < report.before["exchanged"]["loss"]
+    assert open_model(tmp_path / "ours").spec.layers[0].activations == ("ymish",) * 4
