@@ -519,17 +519,22 @@ class Transformers(Network):
 
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
-        names = self.config.layers[index].activations
-        if names == rule.activations:
+        if not self.config.exchanged:
             return rule
+        names = self.config.layers[index].activations
         norms = norms_of(names, self.config.norms)
         return replace(rule, activations=names, norms=norms, top_k=self.config.top_k)
+
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
+        given = tokens if isinstance(tokens, Tokens) else Tokens(tokens)
+        return self._logits(given, Running(self, run or Pass()))
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
         """As Network; layers are waited for only where something is kept of each."""
         run = run or Pass()
         if run.tap is None:
-            found = self._logits(tokens, Running(self, run))
+            found = self.forward(tokens, run)
             yield from range(len(self.config.layers))
             return found
         told = partial(Running, self, run)

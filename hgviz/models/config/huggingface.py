@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, readonly
-from hgviz.models.config.shared import own_spans, spread
+from hgviz.models.config.shared import Count, own_spans, spread
 
-ENTRY = "hgviz"  # in a config.json: what is left of a model that is written without some heads
+ENTRY = "hgviz"  # in a config.json: what transformers has no word for
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
 Some = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
@@ -58,10 +58,25 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.keys == [place * groups // heads for place in range(len(self.heads))]
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What config.json says of a model without some heads: what is left of each layer."""
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What config.json says under ENTRY. layers: what is left of each, of a model without some
+    heads; the others: what its softmaxes are exchanged for, as in hgviz's own config.json."""
 
-    layers: tuple[Kept, ...]
+    layers: tuple[Kept, ...] = ()
+    activations: str | tuple[str | tuple[str, ...], ...] = ("softmax",)
+    norms: dict[str, str] = {}
+    top_k: Count | None = None
+
+    def exchanged(self) -> dict[str, Any]:
+        """The fields of a TransformersConfig that say the activations, one as a list of it."""
+        given = self.activations
+        names = (given,) if isinstance(given, str) else given
+        return {"activations": names, "norms": self.norms, "top_k": self.top_k}
+
+    def written(self) -> dict[str, Any]:
+        """What config.json holds of it: what is not as it is without an entry."""
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +181,24 @@ class TransformersConfig:
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that attends, in order of computation."""
-        return tuple(
-            replace(one, activations=spread(self.activations, one.index, len(one.heads)))
-            for one in self.own
-        )
+        found = []
+        for one in self.own:
+            whole = self.kept[one.index].of if self.kept else len(one.heads)
+            names = spread(self.activations, one.index, whole)
+            found.append(replace(one, activations=tuple(names[head] for head in one.heads)))
+        return tuple(found)
 
     @property
     def n_heads(self) -> int:
-        """How many heads a list of activations has to fit."""
-        return max((len(one.heads) for one in self.own), default=1)
+        """How many heads a list of activations has to fit, those that are gone too."""
+        whole = (one.of for one in self.kept) if self.kept else (len(one.heads) for one in self.own)
+        return max(whole, default=1)
 
     @property
     def d_head(self) -> int:
         """The width of a head."""
         stated = self.data.get("head_dim")
-        whole = max((one.of for one in self.kept), default=self.n_heads)
-        return stated if isinstance(stated, int) and stated > 0 else self.width // whole
+        return stated if isinstance(stated, int) and stated > 0 else self.width // self.n_heads
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -196,12 +213,22 @@ class TransformersConfig:
         both = self.cross or self.form == "encoder-decoder"
         return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
 
+    @property
+    def exchanged(self) -> bool:
+        """Whether its heads weigh otherwise than transformers has them."""
+        return (self.activations, dict(self.norms)) != (("softmax",), {})
+
+    @property
+    def entry(self) -> Entry:
+        """What its config.json says under ENTRY."""
+        if not self.exchanged:
+            return Entry(self.kept)
+        return Entry(self.kept, self.activations, dict(self.norms), self.top_k)
+
     def keys(self) -> dict[str, Any]:
-        """What tells it from other models besides its tensors."""
-        changed = {"activations": self.activations, "norms": dict(self.norms), "top_k": self.top_k}
-        if self.activations == ("softmax",):
-            return dict(self.data)
-        return {**self.data, ENTRY: {**self.data.get(ENTRY, {}), **changed}}
+        """What tells it from other models besides its tensors, as its config.json has it."""
+        entry = self.entry.written()
+        return {**self.stated, **({ENTRY: entry} if entry else {})}
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
         """Every position stands for itself, in its own text, or for those that it is pooled of."""

@@ -64,7 +64,8 @@ def save(
     tensors: Mapping[str, Tensor],
     tokenizer: bytes | None = None,
 ) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
+    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes; of a
+    model of transformers what that package opens.
 
     tokenizer: what tokenizer.json is to hold; None writes none.
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
@@ -73,12 +74,14 @@ def save(
 
     folder = Path(folder)
     kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+    theirs = isinstance(config, TransformersConfig)
+    told = config.keys() if isinstance(config, TransformersConfig) else config_json(config)
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / WEIGHTS, packed(kept))
+        _write(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
         if tokenizer is not None:
             _write(folder / TOKENIZER, tokenizer)
-        _write(folder / CONFIG, (json.dumps(config_json(config), indent=2) + "\n").encode())
+        _write(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
 
 
 def _write(path: Path, data: bytes) -> None:

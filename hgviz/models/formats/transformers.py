@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import msgspec
 import torch
+from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
@@ -28,6 +29,7 @@ from hgviz.models.config.huggingface import ENTRY, Entry, Kept, Pooling, Transfo
 from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
+from hgviz.models.formats.own import require_activations
 from hgviz.models.formats.readers import (
     BRING,
     converted,
@@ -77,6 +79,10 @@ GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, a
     ("ForAudioClassification", "classes"),
     ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
 )  # fmt: skip
+TASKS = {  # goals that a model may be given, and where transformers lists the classes for each
+    "next": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "classes": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+}  # fmt: skip
 NAMED = ("classes", "tags")  # goals whose answers have names
 MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
     "pixel_values": "image", "input_values": "audio", "input_features": "audio",
@@ -230,11 +236,11 @@ def read(path: Path) -> Checkpoint:
         outline = _outline(made, stated)
     except Exception as error:
         raise _unbuilt(where, error) from None
-    kept = converted(data[ENTRY], Entry, shown(where)).layers if ENTRY in data else ()
-    kept = kept or _pruned(outline, whole, shown(where))
+    entry = converted(data.get(ENTRY, {}), Entry, shown(where))
+    kept = entry.layers or _pruned(outline, whole, shown(where))
     alone = _fitting(outline, where, weights, held, kept)
     turned = _turned(outline)
-    held = {name: one.T if _bare(made, name) in turned else one for name, one in held.items()}
+    held = {name: one.T if unprefixed(made, name) in turned else one for name, one in held.items()}
     try:
         asks = _asks(made)
         if kept and not asks:
@@ -255,16 +261,19 @@ def read(path: Path) -> Checkpoint:
         told = _config(net, kind, made.__name__, data)
         told = replace(told, asks=asks, kept=kept, alone=alone, turned=turned)
         network = Transformers(net, told)
-        config = network.config = _layers(network, held)
+        config = _layers(network, held)
         if not alone:
             _require_same(network)
+        config = network.config = replace(config, **entry.exchanged())
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _in_towers(made, stated) or _unbuilt(where, error) from None
+    require_activations(config, shown(where))
     config.box[:] = [network, held]
     sources = {
-        name: Source(names.get(name, name), turned=_bare(made, name) in turned) for name in held
+        name: Source(names.get(name, name), turned=unprefixed(made, name) in turned)
+        for name in held
     }
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
 
@@ -276,7 +285,7 @@ def build(
 
     Errors: HgvizError for another activation where its softmaxes are its own.
     """
-    if not config.asks and config.activations != ("softmax",):
+    if not config.asks and config.exchanged:
         raise unexchanged("its model has attention code of its own")
     if config.box and config.box[1] is tensors and dtype == torch.float32:
         network = cast(Transformers, config.box[0])
@@ -292,6 +301,91 @@ def build(
         network = Transformers(net, config)
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
         return network.to(device)
+
+
+def retargeted(
+    found: Checkpoint, goal: str, labels: Sequence[str], pad: int | None
+) -> tuple[Checkpoint, tuple[str, ...]]:
+    """A checkpoint as the class of its type for a goal, with these labels of its classes, and the
+    names of the parameters that it lacks: they are new ones, drawn as transformers draws them.
+
+    pad: the token that pads texts, of a classifier that names none. Errors: HgvizError where
+    transformers has no such class.
+    """
+    config, held = cast(TransformersConfig, found.config), dict(found.tensors)
+    made = _class_for(config, goal)
+    data = {**config.stated, "architectures": [made.__name__]}
+    others = goal == "classes" and tuple(labels) != config.labels
+    if others:
+        names = {str(at): one for at, one in enumerate(labels)}
+        data |= {"id2label": names, "label2id": {one: int(at) for at, one in names.items()}}
+        data.pop("num_labels", None)
+    try:
+        with quiet():
+            stated = made.config_class.from_dict(_numbered(data))
+        unpadded = getattr(stated, "pad_token_id", None) is None and goal == "classes"
+        if unpadded and pad is not None:
+            data["pad_token_id"] = stated.pad_token_id = pad
+        if data == {**config.stated, "architectures": [config.made]}:
+            return found, ()
+        if others:  # what classes have is what would be larger with one more
+            bare = {key: one for key, one in data.items() if key not in ("id2label", "label2id")}
+            sizes = [
+                _shapes(
+                    _outline(
+                        made, made.config_class.from_dict(_numbered({**bare, "num_labels": count}))
+                    )
+                )
+                for count in (len(labels), len(labels) + 1)
+            ]
+            known = {name for name, one in sizes[0].items() if sizes[1][name] == one}
+            held = {name: one for name, one in held.items()
+                    if (own := same(made, name, sizes[0])) in known or not own}  # fmt: skip
+        kept = config.kept
+        if kept:
+            modules = dict(_outline(made, stated).named_modules())
+            kept = tuple(structs.replace(one, name=same(made, one.name, modules)) for one in kept)
+        net, fresh, _ = _loaded(
+            made, stated, held, torch.float32, config.asks, kept, config.turned
+        )  # fmt: skip
+        values = net.state_dict()
+        held |= {name: values[name] for name in fresh}
+        told = _config(net, config.family, made.__name__, data)
+        told = replace(told, asks=config.asks, kept=kept, alone=config.alone, turned=config.turned)
+        network = Transformers(net, told)
+        new = network.config = _layers(network, held)
+        if not config.alone:
+            _require_same(network)
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise _not_for(config, goal, f"transformers says: {line_of(error)}") from None
+    if new.goal != goal:
+        raise _not_for(config, goal, "each of its tokens sees those after it")
+    new = replace(new, **config.entry.exchanged())
+    return replace(found, config=new, tensors=held), tuple(fresh)
+
+
+def _class_for(config: TransformersConfig, goal: str) -> Any:
+    """The class for a goal, of the same type."""
+    made = getattr(library(), config.made)
+    if goal == config.goal:
+        return made
+    from transformers.models.auto import modeling_auto
+
+    table = getattr(modeling_auto, TASKS[goal]) if goal in TASKS else {}
+    for kind in (config.family, made.config_class.model_type):
+        name = table.get(kind)
+        if isinstance(name, str) and hasattr(library(), name):
+            return getattr(library(), name)
+    raise _not_for(config, goal, "transformers has no such class of this type")
+
+
+def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
+    return HgvizError(
+        f"a {config.family} cannot be trained for the goal {plain(goal)}", why,
+        "Choose another goal, or a model of another type",
+    )  # fmt: skip
 
 
 def _asks(made: Any) -> bool:
@@ -314,7 +408,9 @@ def _loaded(
     kept: what is left of its layers where tensors are smaller than its class has them; turned: as
     TransformersConfig has it.
     """
-    state = {name: one.T if _bare(made, name) in turned else one for name, one in tensors.items()}
+    state = {
+        name: one.T if unprefixed(made, name) in turned else one for name, one in tensors.items()
+    }
     with (
         quiet(),
         room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
@@ -358,10 +454,19 @@ def _turned(net: nn.Module) -> frozenset[str]:
     from transformers.pytorch_utils import Conv1D
 
     names = (name for name, part in net.named_modules() if isinstance(part, Conv1D))
-    return frozenset(_bare(net, f"{name}.weight") for name in names)
+    return frozenset(unprefixed(net, f"{name}.weight") for name in names)
 
 
-def _bare(net: Any, name: str) -> str:
+def filed(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as files keep them: transposed again where the class has them so."""
+    made = getattr(library(), config.made)
+    return {
+        name: one.T.contiguous() if unprefixed(made, name) in config.turned else one
+        for name, one in tensors.items()
+    }
+
+
+def unprefixed(net: Any, name: str) -> str:
     """What a tensor is called in the bare model."""
     return name.removeprefix(f"{getattr(net, 'base_model_prefix', '')}.")
 
@@ -377,7 +482,7 @@ def _unwrapped(held: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str,
 def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
     """Errors: HgvizError for a tensor with and without the bare model's name before its own."""
     for name in names:
-        if (bare := _bare(made, name)) != name and bare in names:
+        if (bare := unprefixed(made, name)) != name and bare in names:
             raise HgvizError(
                 f"{shown(weights)} holds one tensor twice",
                 f"{plain(bare)} and {plain(name)} are the same to this model",
@@ -390,8 +495,8 @@ def _within(net: nn.Module, unused: Sequence[str]) -> list[str]:
     computes something else than what was saved, as BERT with relative positions or with a layer
     less. Heads of other tasks are often saved along."""
     stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
-    places = tuple(f"{_bare(net, name)}." for name in stacks)
-    return [name for name in unused if _bare(net, name).startswith(places)]
+    places = tuple(f"{unprefixed(net, name)}." for name in stacks)
+    return [name for name in unused if unprefixed(net, name).startswith(places)]
 
 
 def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> None:
@@ -408,7 +513,7 @@ def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> No
         )
 
 
-def _pruned(net: nn.Module, data: Mapping[str, Any], where: str) -> tuple[Kept, ...]:
+def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...]:
     """What pruned_heads leaves of each layer, as transformers before 5 wrote it: it counts layers
     of self-attention; cross-attention between them keeps every head. () where none is pruned.
 

@@ -72,6 +72,8 @@ def opens(left: Checkpoint) -> str:
     if not isinstance(left.config, TransformersConfig) or not left.config.kept:
         return ""
     alone = left.config.alone
+    if not alone and left.config.exchanged:
+        alone = "transformers would weigh by softmax"
     return f"opens in hgviz alone: {alone}" if alone else "opens in transformers"
 
 

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-import msgspec
 import torch
 from torch import Tensor, nn
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Tokens
-from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
 
@@ -69,8 +68,7 @@ def smaller(
     made = replace(config, kept=tuple(kept), box=[])
     data = restated(made, changed)
     alone = "" if data is not None else why_alone(kept)
-    entry = {ENTRY: msgspec.to_builtins(Entry(tuple(kept)))}
-    return replace(made, data={**(data or config.stated), **entry}, alone=alone), changed
+    return replace(made, data=data or config.stated, alone=alone), changed
 
 
 def _whole(layer: Layer) -> Kept:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hgviz.errors import unusable
-from hgviz.models.config import PRESETS, Config, TransformerConfig
+from hgviz.models.config import PRESETS, Config, TransformerConfig, TransformersConfig
 from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.training.plan import Plan
 
@@ -48,7 +48,7 @@ def work_of(model: Mapping[str, Any]) -> str:
 
 def work_of_config(config: Config, goal: str | None = None) -> str:
     """What a model learns, with another goal if one is given."""
-    if not isinstance(config, TransformerConfig):
+    if not isinstance(config, TransformerConfig | TransformersConfig):
         return getattr(config, "goal", "next")
     return "pairs" if config.form == "encoder-decoder" else goal or config.goal
 
