@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.models import reference
+from tests.models.building import write_transformer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # BERT's normalizer takes Hangul apart, so its vocabulary holds the parts
@@ -38,6 +39,26 @@ def write_gpt2(folder, seed=0, tokenizer=True, prefix="transformer.", **changes)
     """A folder of GPT-2, as write_bert."""
     data = {**SMALL_GPT2, **changes}
     return _write(folder, data, seed, "transformer.", prefix, tokenizer and byte_level)
+
+
+def own_bert(folder, seed=0, goal="classes", **keys):
+    """hgviz's own folder of such a BERT, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 40, "max_positions": 40}
+    labels = ["against", "for"] if goal == "classes" else []
+    write_transformer(
+        folder, seed, torch.float32, family="bert", vocab_size=SMALL_BERT["vocab_size"], goal=goal,
+        labels=labels, **sizes, **keys,
+    )  # fmt: skip
+    wordpiece().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def own_gpt2(folder, seed=0, **keys):
+    """hgviz's own folder of such a GPT-2, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 96, "max_positions": 64, "vocab_size": 300}
+    write_transformer(folder, seed, torch.float32, family="gpt2", **sizes, **keys)
+    byte_level().save(str(folder / "tokenizer.json"))
+    return folder
 
 
 def _write(folder, data, seed, own, prefix, tokenizer):

@@ -73,9 +73,14 @@ def save(
     from safetensors.torch import save as packed
 
     folder = Path(folder)
-    kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     theirs = isinstance(config, TransformersConfig)
-    told = config.keys() if isinstance(config, TransformersConfig) else config_json(config)
+    if isinstance(config, TransformersConfig):
+        from hgviz.models.formats.transformers import filed
+
+        tensors, told = filed(config, tensors), config.keys()
+    else:
+        told = config_json(config)
+    kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))

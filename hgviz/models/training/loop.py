@@ -23,7 +23,6 @@ from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
-from hgviz.models.formats.transformers import filed
 from hgviz.models.huggingface import Transformers
 from hgviz.models.model import module_of
 from hgviz.models.training.adapted import tensors_of
@@ -178,8 +177,7 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
         model.load_state_dict(tensors)
         tensors = tensors_of(model, out)
     stored = {name: value.to(dtype) for name, value in tensors.items()}
-    whole = filed(model.config, stored) if isinstance(model, Transformers) else stored
-    save(out, start.config, whole)
+    save(out, start.config, stored)
     if told is not None:
         write_gates(out, told, (start.digest, digest_of(start.config, stored)))
     model = module_of(start.config, stored, recipe.device, torch.float32)
