@@ -64,7 +64,8 @@ def save(
     tensors: Mapping[str, Tensor],
     tokenizer: bytes | None = None,
 ) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
+    """Write hgviz's own folder, or one of transformers: config.json, and model.safetensors in the
+    tensors' own dtypes.
 
     tokenizer: what tokenizer.json is to hold; None writes none.
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
@@ -72,13 +73,17 @@ def save(
     from safetensors.torch import save as packed
 
     folder = Path(folder)
+    if isinstance(config, TransformersConfig):
+        data, told = dict(config.data), {"format": "pt"}  # transformers asks for it
+    else:
+        data, told = config_json(config), None
     kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / WEIGHTS, packed(kept))
+        _write(folder / WEIGHTS, packed(kept, told))
         if tokenizer is not None:
             _write(folder / TOKENIZER, tokenizer)
-        _write(folder / CONFIG, (json.dumps(config_json(config), indent=2) + "\n").encode())
+        _write(folder / CONFIG, (json.dumps(data, indent=2) + "\n").encode())
 
 
 def _write(path: Path, data: bytes) -> None:
