@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 
 import numpy as np
@@ -209,6 +210,15 @@ def test_a_model_without_a_fast_tokenizer_opens_and_takes_ids(tmp_path):
 def test_settings_that_make_no_tokenizer_are_one_line(tmp_path, settings, words):
     (tmp_path / "code.py").write_text("raise SystemExit")
     assert words in refused(written(tmp_path, **settings))
+
+
+def test_no_network_is_asked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: asked.append(given))
+    monkeypatch.setattr(socket.socket, "connect", lambda *given: asked.append(given))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    assert tokenizer_of(of(merged(tmp_path), "gpt2"), 300).encode("the").pieces == ("t", "he")
+    assert not asked
 
 
 def test_settings_name_no_files_elsewhere(tmp_path):
