@@ -231,7 +231,9 @@ def convert(
 
     It is hgviz's own; of a model of transformers it is one that transformers opens too: one
     model.safetensors of shards, .bin files or old names, a tokenizer.json of vocabulary files, and
-    the model's other files as they are. MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
+    the model's other files as they are.
+
+    MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
     for by --hierarchy and --attention-upsampling. Texts of such a model begin with token 0.
     """
     from hgviz import tasks

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -366,13 +366,13 @@ def read_regular(path: Path, most: int) -> bytes:
 def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
-    if data is None:
-        data = read_regular(file, MOST_TOKENIZER) if file.name == TOKENIZER else _made(file)
-    return Tokenizer.from_buffer(data)
+    if file.name != TOKENIZER and data is None:
+        return _made(file)
+    return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
 
 
-def _made(file: Path) -> bytes:
-    """The tokenizer.json that transformers makes of a vocabulary file and what lies beside it.
+def _made(file: Path) -> tokenizers.Tokenizer:
+    """What transformers makes of a vocabulary file and what lies beside it.
 
     It sees copies of bounded files alone, and what their settings say but for paths and code.
     Errors: HgvizError for settings that name code or no class of its own, and for files that its
@@ -415,7 +415,7 @@ def _made(file: Path) -> bytes:
     unknown = getattr(backend.model, "unk_token", None)
     if unknown is not None and backend.model.token_to_id(unknown) is None:
         raise _unmade(file, f"it lacks {plain(unknown)[:40]}, its unk_token")
-    return str(backend.to_str()).encode()
+    return cast("tokenizers.Tokenizer", backend)
 
 
 def _unmade(file: Path, why: str) -> HgvizError:
