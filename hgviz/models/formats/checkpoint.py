@@ -64,8 +64,8 @@ def save(
     tensors: Mapping[str, Tensor],
     tokenizer: bytes | None = None,
 ) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes; of a
-    model of transformers what that package opens.
+    """Write hgviz's own folder, or one of transformers: config.json, and model.safetensors in the
+    tensors' own dtypes.
 
     tokenizer: what tokenizer.json is to hold; None writes none.
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.

@@ -13,7 +13,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -386,6 +386,51 @@ def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
         f"a {config.family} cannot be trained for the goal {plain(goal)}", why,
         "Choose another goal, or a model of another type",
     )  # fmt: skip
+
+
+def renamed(found: Checkpoint) -> Checkpoint:
+    """The same checkpoint as transformers writes such a model today: tensors by the names of its
+    class, those that are tied once, each in the precision that it has in its file.
+
+    Errors: HgvizError for a model without some heads that no class of transformers has.
+    """
+    library()
+    from transformers.core_model_loading import revert_weight_conversion
+    from transformers.modeling_utils import remove_tied_weights_from_state_dict
+
+    config, held = cast(TransformersConfig, found.config), found.tensors
+    if config.alone:
+        raise HgvizError(
+            f"{shown(found.folder)} opens in hgviz alone, since some of its heads are gone",
+            config.alone,
+            "Open it as it is, or convert the whole model",
+        )
+    config.box.clear()  # room for another model
+    widest = reduce(torch.promote_types, {one.dtype for one in held.values()})
+    made = getattr(library(), config.made)
+    with quiet(), room("cpu", f"its tensors take {sum(t.nbytes for t in held.values()):,} bytes"):
+        net, told = made.from_pretrained(
+            None, config=made.config_class.from_dict(_numbered(config.stated)), dtype=widest,
+            state_dict=filed(config, held), attn_implementation="eager", output_loading_info=True,
+        )  # fmt: skip
+        net._weight_conversions = None  # else its files' old names would come back
+        whole = remove_tied_weights_from_state_dict(net.state_dict(), net)
+        made_up = {*told["missing_keys"], *(net._keys_to_ignore_on_save or ())}  # such as sinusoids
+        wide = revert_weight_conversion(
+            net,
+            {
+                name: one
+                for name, one in whole.items()
+                if name not in made_up or same(net, name, held)
+            },
+        )
+    files = {name: held.get(same(net, name, held)) for name in wide}
+    tensors = {
+        name: one if (file := files[name]) is None else one.to(file.dtype)
+        for name, one in wide.items()
+    }
+    tensors = filed(config, tensors)  # as they are computed with
+    return replace(found, tensors=tensors, digest=digest_of(config, tensors))
 
 
 def _asks(made: Any) -> bool:
