@@ -170,19 +170,21 @@ def attention(
     attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
     index = running.layer(query.shape[2], key.shape[2])
-    if index is None:
-        call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
-        return _attended(call, 0, Running(), None).transpose(1, 2).contiguous(), None
-    if running.watch is not None:
+    if running.watch is not None and index is not None:
         told = running.watch(index, module, query, key, value, sinks)
         if told is not None:
             return told, None
-    computed, kept = query.shape[1], running.kept[index] if index < len(running.kept) else None
-    if kept is not None:
+    computed = query.shape[1]
+    if index is not None and index < len(running.kept):
         query, key, value, position_bias, sinks = _left(
-            kept, query, key, value, position_bias, sinks
+            running.kept[index], query, key, value, position_bias, sinks
         )
+    if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
+        context = _traced(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+        return _laid_out(context, computed), None
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+    if index is None:
+        return _laid_out(_attended(call, 0, Running(), None), computed), None
     if running.met is not None:
         batch, heads, queries = call.q.shape[:3]
         groups, keys = call.k.shape[1:3]
@@ -197,11 +199,16 @@ def attention(
     if running.run.record is not None:
         running.run.record.contexts[index] = context
     running.after(index)
-    if context.shape[1] < computed:  # zeros that a layer without heads computes with
-        context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
-    found = context.transpose(1, 2).contiguous()
+    found = _laid_out(context, computed)
     running.given = found.numel()
     return found, None
+
+
+def _laid_out(context: Tensor, computed: int) -> Tensor:
+    """(B, H, Q, D) -> (B, Q, H, D), with zeros that a layer without heads computes with."""
+    if context.shape[1] < computed:
+        context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
+    return context.transpose(1, 2).contiguous()
 
 
 def _left(
@@ -292,6 +299,30 @@ def _call(
         else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
     return Call(q, k, v, rule, keep, bias, added, each)
+
+
+def _traced(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    scaling: float | None,
+    softcap: float | None,
+    position_bias: Tensor | None,
+    sinks: Tensor | None,
+) -> Tensor:
+    """Context (B, H, Q, D) by operations that a graph has, whose numbers nobody can look at."""
+    heads, keys = q.shape[1], k.shape[2]
+    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = q @ per_head(k, heads).transpose(-1, -2) * scale
+    if softcap is not None:
+        scores = (scores / softcap).tanh() * softcap
+    for added in (mask, position_bias):
+        scores = scores if added is None else scores + added
+    if sinks is not None:
+        each = sinks.view(1, -1, 1, 1) if sinks.dim() == 1 else sinks
+        scores = torch.cat([scores, each.expand(*scores.shape[:-1], 1)], -1)
+    return scores.softmax(-1)[..., :keys] @ per_head(v, heads)
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -574,12 +605,15 @@ class Transformers(Network):
         parts = [one.ids if one.embedded is None else one.embedded for one in texts.values()]
         parts = [given.get("encoder_hidden_states"), *parts] if self.config.cross else parts
         sizes = [(1, 0) if one is None else one.shape[:2] for one in parts]
-        spans = self.config.spans(*(size[1] for size in sizes))
-        running.texts, running.lengths = sizes[-1][0], tuple(map(len, spans))
-        watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
+        lengths, pooling = tuple(size[1] for size in sizes), self.config.pooling
+        lengths = tuple(map(len, pooling.spans(*lengths))) if pooling is not None else lengths
+        running.texts, running.lengths = sizes[-1][0], lengths
+        asks = self.config.asks
+        met = asks or not torch.compiler.is_exporting()  # softmaxes of a graph have no numbers yet
+        watched = Softmaxes(running) if met and not asks else contextlib.nullcontext()
         with _pass(running), watched, _unlogged():
             out = self.net(**{name: one for name, one in given.items() if one is not None})
-        if running.network is not None and running.count != len(self.config.own):
+        if met and running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
         return _output(out)
 

@@ -55,7 +55,8 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def even(self) -> bool:
         """Whether all its groups have equally many heads."""
         heads, groups = self.sizes
-        return self.keys == [place * groups // heads for place in range(len(self.heads))]
+        laid = [place * groups // heads for place in range(len(self.heads))]
+        return not heads % groups and self.keys == laid
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

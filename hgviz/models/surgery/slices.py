@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
-from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
@@ -97,15 +96,11 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
 
     out = network.projections[layer.index]
     assert out is not None
-    ids = torch.arange(TOKENS)[None] % network.config.vocab_size
-    text = Tokens(ids)
-    if network.config.form == "encoder-decoder":
-        text = Tokens(ids, source=text)
     module = network.net.get_submodule(layer.name).requires_grad_(True)
     hook = out.register_forward_pre_hook(before)
     try:
         with torch.enable_grad():
-            network._logits(text, Running(network, watch=watch))
+            network._logits(network.example(TOKENS, TOKENS), Running(network, watch=watch))
     except _Enough:
         pass
     finally:
