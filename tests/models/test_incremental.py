@@ -16,8 +16,10 @@ import torch
 from hgviz.core import HeadId
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
+from hgviz.models.formats import readers
 from hgviz.models.generation import Writing, chosen
 from hgviz.models.huggingface import THREAD
+from hgviz.models.surgery import export
 from tests.models.test_generation import same_rows
 from tests.models.zoo import write
 
@@ -157,6 +159,19 @@ def test_heads_that_are_off_are_off_in_every_row(folder, kind):
         expected = model.run(writing.text.ids, off=off).logits[BEGIN - 1 :]
         assert differ(logits, expected) < 1e-9
         assert differ(logits, whole(model, writing.text.ids)[0]) > 1e-3
+
+
+@pytest.mark.parametrize("left", [{HeadId(0, 1)}, {HeadId(1, head) for head in range(4)}])
+def test_a_model_without_some_heads_writes_as_it_reads(llama, tmp_path, left):
+    """Groups of keys with unequally many heads, and a layer without any."""
+    export.written(readers.read(llama), frozenset(left), "smaller", tmp_path / "small")
+    model, passes = opened(tmp_path / "small")
+    writing, logits = written(model)
+    assert row_by_row(passes)
+    expected, factors = whole(model, writing.text.ids)
+    assert differ(logits, expected) < 1e-9
+    for layer in model.spec.layers:
+        same_rows(writing.factors(layer.index), factors[layer.index], layer, 1e-9)
 
 
 @pytest.mark.parametrize("activation", ["softmax1", "linear", "ymish", "softmax,sigmoid", "topk:3"])
