@@ -16,6 +16,7 @@ import torch
 from hgviz.core import HeadId
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
+from hgviz.models.cache import NewRows
 from hgviz.models.formats import readers
 from hgviz.models.generation import Writing, chosen
 from hgviz.models.huggingface import THREAD
@@ -260,3 +261,14 @@ def test_a_mask_that_comes_to_be_numbers_is_never_taken_for_a_rule(llama):
     assert passes.count(1) == 13 - BEGIN and reads_again(passes, 12 - BEGIN)
     for at in (11, 12, 13, len(tokens)):
         assert differ(logits[at - BEGIN], model.run(tokens[:at]).logits[-1]) < 1e-9
+
+
+def test_a_mask_for_other_rows_is_not_taken(llama, monkeypatch):
+    """Model code that counts tokens from 0 again, once their first was proved."""
+    model, passes = opened(llama)
+    monkeypatch.setattr(
+        NewRows, "get_query_offset", lambda self, layer_idx=0: self.length if self.length < 9 else 0
+    )
+    writing, logits = written(model)
+    assert passes.count(1) == 10 - BEGIN and reads_again(passes, 9 - BEGIN)
+    assert differ(logits, whole(model, writing.text.ids)[0]) < 1e-9
