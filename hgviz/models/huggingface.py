@@ -49,6 +49,7 @@ from hgviz.models.formats.readers import (
 )
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
+from hgviz.models.past import NotIncremental
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
 from hgviz.models.weighing import alike, per_head, scored, weigh
@@ -57,6 +58,7 @@ NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
 SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
+RESCALED = ("dynamic", "longrope")  # rotary angles of early tokens that depend on later ones
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 OTHERWISE = "it attends to short texts otherwise than to long ones"
 CRITICAL = 50  # of logging: nothing below is said
@@ -169,6 +171,10 @@ def attention(
     sinks = more.get("sinks") if s_aux is None else s_aux
     attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
+    past = running.run.past
+    before = 0 if past is None else past.length
+    if past is not None:
+        _require_rule(attention_mask, before, position_bias, more)
     index = running.layer(query.shape[2], key.shape[2])
     if running.watch is not None and index is not None:
         told = running.watch(index, module, query, key, value, sinks)
@@ -182,7 +188,7 @@ def attention(
     if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
         context = _traced(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
         return _laid_out(context, computed), None
-    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before)
     if index is None:
         return _laid_out(_attended(call, 0, Running(), None), computed), None
     if running.met is not None:
@@ -209,6 +215,18 @@ def _laid_out(context: Tensor, computed: int) -> Tensor:
     if context.shape[1] < computed:
         context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
     return context.transpose(1, 2).contiguous()
+
+
+def _require_rule(
+    mask: Tensor | None, before: int, bias: Tensor | None, more: Mapping[str, Any]
+) -> None:
+    """Errors: NotIncremental where no rule says which keys tokens see that follow so many."""
+    indexed = more.get("indices") is not None or more.get("block_indices") is not None
+    rule = mask.rule if isinstance(mask, Mask) and mask.follows(before) else None
+    if indexed or bias is not None or rule is None or not rule.causal:
+        raise NotIncremental
+    if rule.keep is not None and not bool(rule.keep.all()):
+        raise NotIncremental
 
 
 def _left(
@@ -265,8 +283,10 @@ def _call(
     softcap: float | None,
     position_bias: Tensor | None,
     sinks: Tensor | None,
+    before: int = 0,
 ) -> Call:
-    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
+    """before: how many keys stand before these, and as many queries."""
+    heads, queries, keys = q.shape[1], q.shape[2], before + k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
     found: MaskRule | None = MaskRule()
     if isinstance(mask, Mask):
@@ -274,7 +294,7 @@ def _call(
     elif mask is not None:
         found = seen(mask)
     added = None
-    if found is None or (queries != keys and (found.band or found.chunk)):
+    if found is None or (before + queries != keys and (found.band or found.chunk)):
         assert mask is not None
         found, added = MaskRule(), mask.numbers() if isinstance(mask, Mask) else mask
     bias = None
@@ -354,6 +374,14 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     if run.met is not None:
         k, v = per_head(call.k, heads), per_head(call.v, heads)
         run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
+    if run.past is not None:
+        if call.added is not None:
+            raise NotIncremental
+        layer, nothing = run.past.layer(index), {"keep": None, "relative": None}
+        context = layer.attend(call.q, call.k, call.v, call.rule, off=off, **nothing)
+        if out is not None and out.in_features == heads * call.v.shape[-1]:
+            layer.add_value_norms(value_norms(call.v, out.weight))
+        return context
     streaming = run.streaming.places(index, range(heads))
     if call.added is None:
         return attend(
@@ -462,6 +490,18 @@ class Transformers(Network):
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
 
+    @cached_property
+    def incremental(self) -> bool:
+        """As Network: a text decoder all of whose blocks attend, by a rule, to keys that no later
+        token changes."""
+        config = self.config
+        if not config.asks or config.form != "decoder" or config.modality != "text":
+            return False
+        if config.unattending or config.apart or "past_key_values" not in self.takes:
+            return False
+        turned = str([getattr(one, "rope_type", None) for one in self.net.modules()])
+        return all(one.causal for one in config.own) and not any(one in turned for one in RESCALED)
+
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
@@ -562,9 +602,13 @@ class Transformers(Network):
         return self._logits(given, Running(self, run or Pass()))
 
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As Network; layers are waited for only where something is kept of each."""
+        """As Network; layers are waited for only where something is kept of each.
+
+        Errors: NotIncremental for a pass with a past that its model code does not follow.
+        """
         run = run or Pass()
-        if run.tap is None:
+        first = run.past is not None and not run.past.length
+        if run.tap is None and not first:
             found = self.forward(tokens, run)
             yield from range(len(self.config.layers))
             return found
@@ -573,7 +617,12 @@ class Transformers(Network):
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        given: dict[str, Any] = {"use_cache": False, "return_dict": True}
+        past = running.run.past
+        given: dict[str, Any] = {"use_cache": past is not None, "return_dict": True}
+        if past is not None:
+            from hgviz.models.cache import NewRows
+
+            given["past_key_values"] = NewRows(past.length)
         source = tokens.source
         texts = {"": tokens} if source is None else {"": source, "decoder_": tokens}
         if source is not None and source.states is not None:
@@ -612,10 +661,18 @@ class Transformers(Network):
         met = asks or not torch.compiler.is_exporting()  # softmaxes of a graph have no numbers yet
         watched = Softmaxes(running) if met and not asks else contextlib.nullcontext()
         with _pass(running), watched, _unlogged():
-            out = self.net(**{name: one for name, one in given.items() if one is not None})
+            out = self._run({name: one for name, one in given.items() if one is not None}, running)
         if met and running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
         return _output(out)
+
+    def _run(self, given: dict[str, Any], running: Running) -> Any:
+        if running.run.past is None:
+            return self.net(**given)
+        try:
+            return self.net(**given)
+        except Exception as error:  # whatever model code says to a cache that holds nothing
+            raise NotIncremental from error
 
 
 def table_of(net: nn.Module) -> nn.Embedding:
