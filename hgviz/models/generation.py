@@ -151,6 +151,7 @@ def require_writer(model: Model) -> None:
     config, goal = model.config, model.spec.goal
     if isinstance(config, TransformersConfig):
         why = "" if goal == "next" else "it does not give the next token"
+        why = "it is a classifier: it gives classes and no tokens" if goal == "classes" else why
     elif not isinstance(config, TransformerConfig):
         why = "" if config.causal else "it reads both ways, so that no token is the next"
     elif config.slots:

@@ -69,6 +69,7 @@ def _write(folder, data, seed, own, prefix, tokenizer):
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn_like(parameter)
     model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
     held = load_file(folder / "model.safetensors")
     renamed = {prefix + name.removeprefix(own) if name.startswith(own) else name: one
                for name, one in held.items()}  # fmt: skip

@@ -63,6 +63,7 @@ from hgviz.models.huggingface import (
 FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
+DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
 GROUPS = ("num_key_value_heads", "num_kv_heads")
 MOST_LABELS = 100_000
@@ -622,7 +623,7 @@ def _stated(
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     for key, value in _counts(data):
-        if value > max(MOST_PARTS, len(held)):
+        if value > (len(held) if key in DEPTHS else max(MOST_PARTS, len(held))):
             raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
     if type(labels := data.get("num_labels")) is int and labels > MOST_LABELS:
         raise _unfit(
@@ -665,6 +666,12 @@ def _fitting(
     Errors: HgvizError for tensors of another size than the model's, of which none is made.
     """
     wanted, narrow = _shapes(outline), False
+    if not any(same(outline, name, wanted) for name in held):
+        raise HgvizError(
+            f"{shown(weights)} holds the weights of another model",
+            f"none of its tensors is one of {type(outline).__name__}",
+            "Put the config.json beside them that came with these weights",
+        )
     for name, tensor in held.items():
         shape = wanted.get(same(outline, name, wanted))
         if shape is not None and shape != tuple(tensor.shape):
