@@ -42,6 +42,7 @@ from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
+from hgviz.models.devices import out_of_memory
 from hgviz.models.formats.readers import (
     BRING,
     line_of,
@@ -667,12 +668,19 @@ class Transformers(Network):
         return _output(out)
 
     def _run(self, given: dict[str, Any], running: Running) -> Any:
-        if running.run.past is None:
-            return self.net(**given)
         try:
             return self.net(**given)
-        except Exception as error:  # whatever model code says to a cache that holds nothing
-            raise NotIncremental from error
+        except Exception as error:
+            if running.run.past is not None:  # what model code says to a cache that holds nothing
+                raise NotIncremental from error
+            told = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
+            if running.network is None or not told or out_of_memory(error):
+                raise
+            raise HgvizError(
+                f"this {self.config.family} cannot read this text",
+                f"transformers says: {line_of(error)}",
+                "Give another text: some models read none that is very short",
+            ) from error
 
 
 def table_of(net: nn.Module) -> nn.Embedding:

@@ -449,3 +449,22 @@ def test_labels_of_a_stranger_are_short_and_of_one_line(tmp_path):
     names = {"0": "\x00\n\u202e<b>", "1": "x" * 10_000}
     folder = write_bert(tmp_path / "a", id2label=names)
     assert open_model(folder).spec.labels == ("\ufffd\ufffd\ufffd<b>", "x" * 200)
+
+
+def test_what_no_output_depends_on_may_be_missing(tmp_path):
+    """As the pooler of many sentence encoders is."""
+    folder = write_bert(tmp_path, architectures=["BertModel"])
+    whole = logits_of(folder)
+    replaced(folder, lambda held: {name: one for name, one in held.items() if "pooler" not in name})
+    assert same(folder, whole)
+    model = open_model(folder)
+    assert finish(tasks.capture(model, model.from_ids(IDS))).maps
+    replaced(
+        folder,
+        lambda held: {
+            name: one for name, one in held.items() if ".0.attention.self.key" not in name
+        },
+    )
+    assert "the file lacks bert.encoder.layer.0.attention.self.key.bias" in refusal(folder).why or (
+        "the file lacks encoder.layer.0.attention.self.key.bias" in refusal(folder).why
+    )

@@ -255,13 +255,13 @@ def read(path: Path) -> Checkpoint:
         except KeyError:  # a part looks attention up in a table of its own
             asks = False
             net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
-        if missing:
-            raise _unfit(where, weights, f"the file lacks {_listed(missing)}")
         if within := _within(net, unused):
             raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
         told = _config(net, kind, made.__name__, data)
         told = replace(told, asks=asks, kept=kept, alone=alone, turned=turned)
         network = Transformers(net, told)
+        if missing and (needed := _needed(network, missing)):
+            raise _unfit(where, weights, f"the file lacks {_listed(needed)}")
         config = _layers(network, held)
         if not alone:
             _require_same(network)
@@ -543,6 +543,21 @@ def _within(net: nn.Module, unused: Sequence[str]) -> list[str]:
     stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
     places = tuple(f"{unprefixed(net, name)}." for name in stacks)
     return [name for name in unused if unprefixed(net, name).startswith(places)]
+
+
+def _needed(network: Transformers, missing: Sequence[str]) -> list[str]:
+    """Of parameters that a file lacks, those that the outputs depend on: a pooler that nothing
+    reads, as of many sentence encoders, is none."""
+    named = dict(network.net.named_parameters())
+    some = {name: named[name].requires_grad_(True) for name in missing if name in named}
+    with torch.enable_grad():
+        out = network._logits(network.example(SOURCE, TARGET), Running())
+        slopes: Sequence[Tensor | None] = [None] * len(some)
+        if out.requires_grad:
+            slopes = torch.autograd.grad(out.sum(), [*some.values()], allow_unused=True)
+    network.net.requires_grad_(False)
+    used = {name for name, slope in zip(some, slopes, strict=True) if slope is not None}
+    return [name for name in missing if name in used or name not in named]
 
 
 def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> None:
