@@ -679,7 +679,7 @@ class Transformers(Network):
             raise HgvizError(
                 f"this {self.config.family} cannot read this text",
                 f"transformers says: {line_of(error)}",
-                "Give another text: some models read none that is very short",
+                "Give another text, or set in its config.json what it asks for",
             ) from error
 
 
