@@ -64,7 +64,7 @@ def test_the_tokenizer_goes_along(tmp_path):
     write_bert(tmp_path / "source", tokenizer=False)
     finish(tasks.convert(tmp_path / "source", tmp_path / "out"))
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == [
-        "config.json", "model.safetensors", "tokenizer.json",
+        "config.json", "model.safetensors", "tokenizer.json", "vocab.txt",
     ]  # fmt: skip
     one, other = (open_model(tmp_path / name).tokenize("the 있") for name in ("source", "out"))
     assert np.array_equal(one.ids, other.ids)
@@ -75,7 +75,8 @@ def test_shards_become_one_file(tmp_path):
     split(write_gpt2(tmp_path / "source"))
     finish(tasks.convert(tmp_path / "source", tmp_path / "out"))
     found = load_file(tmp_path / "out" / "model.safetensors")
-    assert found["middle.0.attn.q.weight"].shape == (24, 24)
+    assert found["transformer.h.0.attn.c_attn.weight"].shape == (24, 72)
+    assert {one.name for one in (tmp_path / "out").glob("*.safetensors*")} == {"model.safetensors"}
 
 
 def test_nothing_is_replaced_unasked(tmp_path):

@@ -207,7 +207,7 @@ def test_a_layout_that_does_not_fit_names_the_first_tensor(models, part, how, tm
         ({"pooling_type": "min"}, "pooling_type"),
         ({"attention_type": "other"}, "attention_type"),
         ({"block_sizes": [0, 1]}, "block_sizes"),
-        ({"block_sizes": [], "block_repeats": None}, "can be built"),
+        ({"block_sizes": [], "block_repeats": None}, "does not fit"),
         ({"d_model": 15}, "does not fit"),
     ],
 )

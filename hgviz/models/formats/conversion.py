@@ -84,7 +84,10 @@ def _others(found: Checkpoint, out: Path) -> tuple[Path, ...]:
 def _tokenizer_made(found: Checkpoint) -> bytes | None:
     """The tokenizer.json of vocabulary files; None where one is there, which is copied, and where
     they make none, since they are copied, too."""
-    if (found.folder / TOKENIZER).exists() or not found.config.vocab_size:
+    if not found.config.vocab_size:
+        return None
+    if (found.folder / TOKENIZER).exists():
+        tokenizer_of(found.folder, found.config.vocab_size)  # refuses a damaged one
         return None
     with suppress(HgvizError):
         return tokenizer_json(found)

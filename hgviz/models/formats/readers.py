@@ -182,7 +182,8 @@ def _model_type(path: Path) -> Any:
                 f"{shown(config)} is missing",
                 "the weights alone do not say how the model computes",
                 'Write one with its "model_type": '
-                + " or ".join(f'"{r.name}"' for r in READERS if r.stated),
+                + ", ".join(f'"{r.name}"' for r in READERS if r.stated)
+                + ", or that of a model of transformers",
             )
     data = read_config(config)
     first = data.get("architectures")

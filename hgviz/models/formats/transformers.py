@@ -255,6 +255,12 @@ def read(path: Path) -> Checkpoint:
         except KeyError:  # a part looks attention up in a table of its own
             asks = False
             net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
+        if missing and len(unused) == len(held):
+            raise HgvizError(
+                f"{shown(weights)} holds the weights of another model",
+                f"none of its tensors is one of {made.__name__}",
+                "Put the config.json beside them that came with these weights",
+            )
         if within := _within(net, unused):
             raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
         told = _config(net, kind, made.__name__, data)
@@ -262,7 +268,7 @@ def read(path: Path) -> Checkpoint:
         network = Transformers(net, told)
         if missing and (needed := _needed(network, missing)):
             raise _unfit(where, weights, f"the file lacks {_listed(needed)}")
-        config = _layers(network, held)
+        config = network.config = _layers(network, held)
         if not alone:
             _require_same(network)
         config = network.config = replace(config, **entry.exchanged())
@@ -681,12 +687,6 @@ def _fitting(
     Errors: HgvizError for tensors of another size than the model's, of which none is made.
     """
     wanted, narrow = _shapes(outline), False
-    if not any(same(outline, name, wanted) for name in held):
-        raise HgvizError(
-            f"{shown(weights)} holds the weights of another model",
-            f"none of its tensors is one of {type(outline).__name__}",
-            "Put the config.json beside them that came with these weights",
-        )
     for name, tensor in held.items():
         shape = wanted.get(same(outline, name, wanted))
         if shape is not None and shape != tuple(tensor.shape):
