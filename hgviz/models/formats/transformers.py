@@ -261,7 +261,7 @@ def read(path: Path) -> Checkpoint:
                 f"none of its tensors is one of {made.__name__}",
                 "Put the config.json beside them that came with these weights",
             )
-        if within := _within(net, unused):
+        if within := _within(net, [name for name in unused if not _made(name, held)]):
             raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
         told = _config(net, kind, made.__name__, data)
         told = replace(told, asks=asks, kept=kept, alone=alone, turned=turned)
@@ -540,6 +540,14 @@ def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
                 f"{plain(bare)} and {plain(name)} are the same to this model",
                 "Leave out the one that is not meant",
             )
+
+
+def _made(name: str, held: Mapping[str, Tensor]) -> bool:
+    """Whether a tensor holds what modelling code makes itself, as older files keep it: frequencies
+    of rotary positions, and masks (1, 1, n, n)."""
+    found = held.get(name)
+    mask = found is not None and found.dim() == 4 and found.shape[:2] == (1, 1)
+    return mask or name.endswith(("inv_freq", "causal_mask"))
 
 
 def _within(net: nn.Module, unused: Sequence[str]) -> list[str]:
