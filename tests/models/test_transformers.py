@@ -622,6 +622,9 @@ def test_masks_and_frequencies_that_older_files_keep_are_no_weights(tmp_path):
     }
     save_file({**held, **old}, path / "model.safetensors")
     assert np.array_equal(open_model(path).run(ids).logits, whole)
+    (path / "model.safetensors").unlink()
+    torch.save({**held, **old}, path / "pytorch_model.bin")
+    assert np.array_equal(open_model(path).run(ids).logits, whole)
     extra = {"transformer.h.1.attn.attention.gate.weight": torch.ones(4, 4)}
     save_file({**held, **extra}, path / "model.safetensors")
     with pytest.raises(HgvizError, match="has no use for transformer.h.1.attn.attention.gate"):
