@@ -1,24 +1,27 @@
 """A token more, with the keys and values of those before it, beside a pass over the whole text.
 
-A GPT-2 of 12 layers of 12 heads, width 768, and an Hourglass of the same width, with random
-weights, float32, one thread: processor time taken in turn, medians of ROUNDS. A token also keeps
-what a capture needs of its rows.
+A GPT-2 of 12 layers of 12 heads, width 768, an Hourglass of the same width, and a Llama of the
+package transformers of 8 layers, width 512, with random weights, float32, one thread: processor
+time taken in turn, medians of ROUNDS. A token also keeps what a capture needs of its rows.
 """
 
 import statistics
+import tempfile
 import time
 
 import numpy as np
 import torch
 from table import line
 
+from hgviz.models import open_model
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
-from hgviz.models.generation import Writing
+from hgviz.models.generation import Writing, chosen
 from hgviz.models.model import Model
 from hgviz.models.texts.text import Bare
 
 LENGTHS, ROUNDS, TOKENS = (512, 2048), 3, 8
+BEGIN, WRITTEN = 32, 200  # of the text that a Llama writes
 SHARED = {"vocab_size": 1000, "d_model": 768, "n_heads": 12}
 MODELS = {
     "gpt2, 12 layers": {
@@ -31,11 +34,40 @@ MODELS = {
 def main():
     """Print a table."""
     torch.set_num_threads(1)
-    for name, keys in MODELS.items():
+    models = {name: made(keys) for name, keys in MODELS.items()}
+    models["llama of transformers, 8 layers"] = opened = llama()
+    for name, model in models.items():
         for length in LENGTHS:
-            token, whole = compared(made(keys), length)
+            token, whole = compared(model, length)
             line(f"{name}: a token after {length:,}", f"{token * 1000:.0f} ms")
             line(f"{name}: a pass over {length:,} beside it", f"{whole / token:.0f} x")
+    rows, again = (seconds(lambda one=one: write(opened, one)) for one in (True, False))
+    line(f"llama: {WRITTEN} tokens after {BEGIN}, row by row", f"{rows:.1f} s")
+    line("llama: the same, the whole text read for every token", f"{again / rows:.1f} x")
+
+
+def llama():
+    """A Llama as the package transformers writes it."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=1000, hidden_size=512, intermediate_size=1376, num_hidden_layers=8,
+        num_attention_heads=8, num_key_value_heads=2, max_position_embeddings=4096,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        transformers.LlamaForCausalLM(config).save_pretrained(folder)
+        return open_model(folder)
+
+
+def write(model, incremental):
+    """Go on with a text, as models are that can or cannot go on by rows."""
+    vars(model.module)["incremental"] = incremental
+    writing = Writing(model, model.from_ids(range(5, 5 + BEGIN)))
+    for _ in writing.read():
+        pass
+    for _ in range(WRITTEN):
+        writing.add(chosen(writing.logits, None, 1.0))
 
 
 def made(keys):

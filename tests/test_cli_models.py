@@ -12,6 +12,7 @@ from hgviz.models import open_model
 from hgviz.store import open_capture
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_cache import cached
+from tests.models.zoo import write
 
 
 @pytest.fixture
@@ -68,6 +69,16 @@ def test_what_is_converted_gives_the_same_logits(run, tmp_path):
     assert "is there and not empty" in failed(run("convert", folder, "-o", out))
     assert run("convert", folder, "-o", out, "--force")[0] == 0
     assert run("convert", folder)[0] == 2
+
+
+def test_a_model_of_transformers_is_converted_to_one_of_its_folders(run, tmp_path):
+    folder = write(tmp_path / "roberta", "roberta", "RobertaForMaskedLM")
+    out = tmp_path / "out"
+    code, said, error = run("convert", folder, "-o", out)
+    assert (code, error) == (0, "") and said.startswith(f"{out}: roberta, ")
+    ids = np.arange(3, 9)
+    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
+    assert "is the model itself" in failed(run("convert", out, "-o", out, "--force"))
 
 
 def test_no_tokens_are_one_line_and_special_ones_are_enough(run, tmp_path):

@@ -101,11 +101,6 @@ FAMILIES = {
         ("--text", "the film was not bad"),
         (7, 7),
     ),
-    "funnel": (
-        {"family": "funnel", "n_layers": [2, 1], "decoder_layers": 1, "vocab_size": 90},
-        ("--text", "the film was not bad"),
-        (7, 7),
-    ),
     "collaborative": (
         {"family": "bert", "shared_width": 7, **LEARNED},
         ("--text", "the film was bad"),

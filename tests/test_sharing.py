@@ -20,7 +20,7 @@ from hgviz.figures.pictures import DRAWINGS
 from hgviz.models import open_model
 from tests.figures.flaws import flaws
 from tests.models.building import write_transformer
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.folders import own_bert, own_gpt2
 
 
 def run(capsys, *words):
@@ -34,7 +34,7 @@ def fails(capsys, *words, code=1):
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("write", [write_bert, write_gpt2], ids=["bert", "gpt2"])
+@pytest.mark.parametrize("write", [own_bert, own_gpt2], ids=["bert", "gpt2"])
 def test_a_model_that_shares_all_is_the_model(tmp_path, capsys, write):
     path = write(tmp_path / "own")
     out = tmp_path / "shared"
@@ -50,7 +50,7 @@ def test_a_model_that_shares_all_is_the_model(tmp_path, capsys, write):
 
 
 def test_fewer_terms_cost_more(tmp_path, capsys):
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     errors = []
     for width in (4, 12, 20, 24):
         out = tmp_path / str(width)
@@ -70,7 +70,7 @@ def test_fewer_terms_cost_more(tmp_path, capsys):
 def test_labelled_data_says_what_it_costs(tmp_path, capsys):
     rows = tmp_path / "rows.tsv"
     rows.write_text("text\tlabel\n" + "the cat sat\tfor\nun affable\tagainst\n" * 5)
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     words = ("collaborate", path, "-o", tmp_path / "out", "--width", "6", "--data", rows)
     facts = json.loads(run(capsys, *words, "--json"))
     assert [one["metric"] for one in facts["scores"]] == ["accuracy", "accuracy"]
@@ -83,7 +83,7 @@ def test_what_cannot_be_shared_is_one_line_and_no_folder(tmp_path, capsys):
     out = tmp_path / "out"
     said = fails(capsys, "collaborate", "sample/softmax", "-o", out)
     assert "Rotary positions turn" in said and said.count("\n") == 1 and not out.exists()
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     assert "With 24 its heads" in fails(capsys, "collaborate", path, "-o", out, "--width", 25)
     fails(capsys, "collaborate", path, "-o", out, "--width", 0, code=2)
     assert not out.exists()
@@ -141,7 +141,7 @@ def test_positions_that_weights_leave_out_are_said(tmp_path, capsys):
 
 
 def test_what_cannot_be_compared_is_wrong_use(tmp_path, capsys):
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     fails(capsys, "redundancy", path, "sample/first.h5", code=2)
     fails(capsys, "redundancy", path, path, code=2)
     assert "there is no" in fails(capsys, "redundancy", tmp_path / "none").lower()
@@ -183,7 +183,7 @@ def test_a_figure_holds_its_numbers_its_words_and_its_command(tmp_path, capsys):
 
 
 def test_a_notebook_shows_it(tmp_path):
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     shown = hgviz.redundancy(str(path))
     assert "<svg" in shown._repr_svg_() and shown.facts["kind"] == "weights"
     assert shown.command == "hgviz redundancy own -o figure.pdf"
@@ -200,6 +200,6 @@ def test_a_notebook_shows_it(tmp_path):
 
 
 def test_captures_of_two_models_are_refused(tmp_path):
-    models = [open_model(write_bert(tmp_path / str(seed), seed=seed)) for seed in (0, 1)]
+    models = [open_model(own_bert(tmp_path / str(seed), seed=seed)) for seed in (0, 1)]
     with pytest.raises(HgvizError, match="are of several models"):
         finish(tasks.redundancy_of_captures([hgviz.capture(one, "the cat") for one in models]))

@@ -227,7 +227,11 @@ def convert(
         typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
     ] = None,
 ) -> None:
-    """Write any checkpoint as hgviz's own folder, which gives the same logits bit for bit.
+    """Write any checkpoint as one folder, which gives the same logits bit for bit.
+
+    It is hgviz's own; of a model of transformers it is one that transformers opens too: one
+    model.safetensors of shards, .bin files or old names, a tokenizer.json of vocabulary files, and
+    the model's other files as they are.
 
     MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
     for by --hierarchy and --attention-upsampling. Texts of such a model begin with token 0.

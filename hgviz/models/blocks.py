@@ -400,6 +400,11 @@ class Network(nn.Module):
         raise NotImplementedError
 
     @property
+    def incremental(self) -> bool:
+        """Whether it can read tokens that follow others without those, see Pass.past."""
+        return True
+
+    @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         raise NotImplementedError

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
 from hgviz.maps.rule import Factors
 from hgviz.models.config import TransformerConfig, TransformersConfig
 from hgviz.models.model import Model
-from hgviz.models.past import Past
+from hgviz.models.past import NotIncremental, Past
 from hgviz.models.texts.continuing import continued
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
@@ -26,6 +27,8 @@ class Writing:
 
     A token costs O(length): keys and values of the tokens before it are kept. Its rows, and its
     logits, are those of a pass over the whole text but for the order in which sums are rounded.
+    Where that is not known of a model of transformers, or the first token that is added proves
+    otherwise, the whole text is read for every token.
     target: the decoder's text so far, where there are two; it is the one that grows.
     Errors: HgvizError for models that cannot write, and for padding in the text to go on with.
     """
@@ -44,8 +47,8 @@ class Writing:
         self.added: list[int] = []
         self.logits: NDArray[Any] = np.empty(0)
         self._past = Past()
-        # models of transformers read the whole text for every token
-        self._whole = isinstance(model.config, TransformersConfig)
+        self._whole = not model.module.incremental
+        self._proven = not isinstance(model.config, TransformersConfig)
         self._seen: dict[int, Factors] = {}
 
     def read(self) -> Generator[int, None, None]:
@@ -62,23 +65,39 @@ class Writing:
         self.added.append(token)
 
     def _follow(self, tokens: Prompt) -> Generator[int, None, None]:
+        if not self._whole:
+            try:
+                yield from self._on(tokens)
+            except NotIncremental:
+                self._whole = True
         if self._whole:
             yield from self._again(tokens)
-            return
-        texts = (tokens, None) if self.target is None else (self.prompt, tokens)
-        logits = yield from self.model.trace(*texts, off=self.off, past=self._past)
+
+    def _on(self, tokens: Prompt) -> Generator[int, None, None]:
+        logits = yield from self.model.trace(*self._texts(tokens), off=self.off, past=self._past)
         self._past.length += len(tokens)
         self.logits = logits[-1]
+        if not self._proven and tokens is not self.given:
+            whole = yield from self.model.trace(*self._texts(self._until(tokens)), off=self.off)
+            if not _close(self.logits, whole[-1], self.model.dtype):
+                raise NotIncremental
+            self._proven = True
 
     def _again(self, tokens: Prompt) -> Generator[int, None, None]:
-        ids = (
-            self.given.ids if tokens is self.given else [*self.given.ids, *self.added, *tokens.ids]
-        )
-        text = self.model.from_ids(ids)
-        texts = (text, None) if self.target is None else (self.prompt, text)
-        seen: dict[int, Factors] = {}
-        logits = yield from self.model.trace(*texts, off=self.off, tap=seen.__setitem__)
+        text, seen = self._until(tokens), dict[int, Factors]()
+        tap = seen.__setitem__
+        logits = yield from self.model.trace(*self._texts(text), off=self.off, tap=tap)
         self._seen, self.logits, self._past.length = seen, logits[-1], len(text)
+
+    def _until(self, tokens: Prompt) -> Prompt:
+        """The whole text with these tokens at its end."""
+        added = () if tokens is self.given else (*self.added, *tokens.ids)
+        kinds = self.given.token_type_ids
+        kinds = None if kinds is None else np.pad(kinds, (0, len(added)), "edge")
+        return self.model.from_ids([*self.given.ids, *added], token_type_ids=kinds)
+
+    def _texts(self, text: Prompt) -> tuple[Prompt, Prompt | None]:
+        return (text, None) if self.target is None else (self.prompt, text)
 
     @property
     def room(self) -> int | None:
@@ -100,6 +119,12 @@ class Writing:
     def factors(self, layer: int) -> Factors:
         """What a layer attended with so far, as views: rows that come change nothing in them."""
         return self._seen[layer] if self._whole else self._past.factors(layer)
+
+
+def _close(one: NDArray[Any], two: NDArray[Any], dtype: str) -> bool:
+    """Whether logits agree in half of the digits that numbers of a dtype have."""
+    scale = max(1.0, float(np.abs(two).max()))
+    return bool(np.abs(one - two).max() <= torch.finfo(getattr(torch, dtype)).eps ** 0.5 * scale)
 
 
 def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature: float) -> int:
@@ -126,6 +151,7 @@ def require_writer(model: Model) -> None:
     config, goal = model.config, model.spec.goal
     if isinstance(config, TransformersConfig):
         why = "" if goal == "next" else "it does not give the next token"
+        why = "it is a classifier: it gives classes and no tokens" if goal == "classes" else why
     elif not isinstance(config, TransformerConfig):
         why = "" if config.causal else "it reads both ways, so that no token is the next"
     elif config.slots:

@@ -39,9 +39,10 @@ from hgviz.core import (
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import ENTRY, Kept, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
+from hgviz.models.devices import out_of_memory
 from hgviz.models.formats.readers import (
     BRING,
     line_of,
@@ -49,6 +50,7 @@ from hgviz.models.formats.readers import (
 )
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
+from hgviz.models.past import NotIncremental
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
 from hgviz.models.weighing import alike, per_head, scored, weigh
@@ -57,6 +59,7 @@ NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
 SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
+RESCALED = ("dynamic", "longrope")  # rotary angles of early tokens that depend on later ones
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 OTHERWISE = "it attends to short texts otherwise than to long ones"
 CRITICAL = 50  # of logging: nothing below is said
@@ -169,20 +172,26 @@ def attention(
     sinks = more.get("sinks") if s_aux is None else s_aux
     attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
+    past = running.run.past
+    before = 0 if past is None else past.length
+    if past is not None:
+        _require_rule(attention_mask, before, position_bias, more)
     index = running.layer(query.shape[2], key.shape[2])
-    if index is None:
-        call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
-        return _attended(call, 0, Running(), None).transpose(1, 2).contiguous(), None
-    if running.watch is not None:
+    if running.watch is not None and index is not None:
         told = running.watch(index, module, query, key, value, sinks)
         if told is not None:
             return told, None
-    computed, kept = query.shape[1], running.kept[index] if index < len(running.kept) else None
-    if kept is not None:
+    computed = query.shape[1]
+    if index is not None and index < len(running.kept):
         query, key, value, position_bias, sinks = _left(
-            kept, query, key, value, position_bias, sinks
+            running.kept[index], query, key, value, position_bias, sinks
         )
-    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+    if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
+        context = _traced(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+        return _laid_out(context, computed), None
+    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before)
+    if index is None:
+        return _laid_out(_attended(call, 0, Running(), None), computed), None
     if running.met is not None:
         batch, heads, queries = call.q.shape[:3]
         groups, keys = call.k.shape[1:3]
@@ -197,11 +206,28 @@ def attention(
     if running.run.record is not None:
         running.run.record.contexts[index] = context
     running.after(index)
-    if context.shape[1] < computed:  # zeros that a layer without heads computes with
-        context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
-    found = context.transpose(1, 2).contiguous()
+    found = _laid_out(context, computed)
     running.given = found.numel()
     return found, None
+
+
+def _laid_out(context: Tensor, computed: int) -> Tensor:
+    """(B, H, Q, D) -> (B, Q, H, D), with zeros that a layer without heads computes with."""
+    if context.shape[1] < computed:
+        context = F.pad(context, (0, 0, 0, 0, 0, computed - context.shape[1]))
+    return context.transpose(1, 2).contiguous()
+
+
+def _require_rule(
+    mask: Tensor | None, before: int, bias: Tensor | None, more: Mapping[str, Any]
+) -> None:
+    """Errors: NotIncremental where no rule says which keys tokens see that follow so many."""
+    indexed = more.get("indices") is not None or more.get("block_indices") is not None
+    rule = mask.rule if isinstance(mask, Mask) and mask.follows(before) else None
+    if indexed or bias is not None or rule is None or not rule.causal:
+        raise NotIncremental
+    if rule.keep is not None and not bool(rule.keep.all()):
+        raise NotIncremental
 
 
 def _left(
@@ -215,7 +241,7 @@ def _left(
     if (q.shape[1], k.shape[1]) != kept.sizes:
         words = "{} heads in {} groups of keys"
         raise HgvizError(
-            f"what config.json says under {ENTRY} does not fit the weights",
+            "the heads that config.json says are left do not fit the weights",
             f"{plain(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
             f"{words.format(*kept.sizes)} by config.json",
             "Put the config.json beside them that came with these weights",
@@ -258,8 +284,10 @@ def _call(
     softcap: float | None,
     position_bias: Tensor | None,
     sinks: Tensor | None,
+    before: int = 0,
 ) -> Call:
-    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
+    """before: how many keys stand before these, and as many queries."""
+    heads, queries, keys = q.shape[1], q.shape[2], before + k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
     found: MaskRule | None = MaskRule()
     if isinstance(mask, Mask):
@@ -267,7 +295,7 @@ def _call(
     elif mask is not None:
         found = seen(mask)
     added = None
-    if found is None or (queries != keys and (found.band or found.chunk)):
+    if found is None or (before + queries != keys and (found.band or found.chunk)):
         assert mask is not None
         found, added = MaskRule(), mask.numbers() if isinstance(mask, Mask) else mask
     bias = None
@@ -292,6 +320,30 @@ def _call(
         else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
     return Call(q, k, v, rule, keep, bias, added, each)
+
+
+def _traced(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    scaling: float | None,
+    softcap: float | None,
+    position_bias: Tensor | None,
+    sinks: Tensor | None,
+) -> Tensor:
+    """Context (B, H, Q, D) by operations that a graph has, whose numbers nobody can look at."""
+    heads, keys = q.shape[1], k.shape[2]
+    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = q @ per_head(k, heads).transpose(-1, -2) * scale
+    if softcap is not None:
+        scores = (scores / softcap).tanh() * softcap
+    for added in (mask, position_bias):
+        scores = scores if added is None else scores + added
+    if sinks is not None:
+        each = sinks.view(1, -1, 1, 1) if sinks.dim() == 1 else sinks
+        scores = torch.cat([scores, each.expand(*scores.shape[:-1], 1)], -1)
+    return scores.softmax(-1)[..., :keys] @ per_head(v, heads)
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -323,6 +375,14 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     if run.met is not None:
         k, v = per_head(call.k, heads), per_head(call.v, heads)
         run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
+    if run.past is not None:
+        if call.added is not None:
+            raise NotIncremental
+        layer, nothing = run.past.layer(index), {"keep": None, "relative": None}
+        context = layer.attend(call.q, call.k, call.v, call.rule, off=off, **nothing)
+        if out is not None and out.in_features == heads * call.v.shape[-1]:
+            layer.add_value_norms(value_norms(call.v, out.weight))
+        return context
     streaming = run.streaming.places(index, range(heads))
     if call.added is None:
         return attend(
@@ -381,7 +441,9 @@ class Softmaxes(TorchFunctionMode):
     ) -> Any:
         found = func(*args, **(kwargs or {}))
         along = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
-        if func not in SOFTMAXES or not isinstance(found, Tensor) or found.shape[-1] < 2:
+        if func not in SOFTMAXES or not isinstance(found, Tensor):
+            return found
+        if found.shape[-1] < 2 and 1 not in self.running.lengths:
             return found
         if found.dim() == 4 and along in (-1, 3):
             return self._seen(found)
@@ -395,7 +457,8 @@ class Softmaxes(TorchFunctionMode):
         batch, heads, queries, keys = weights.shape
         if (index := running.layer(queries, keys)) is None:
             return weights
-        causal = queries == keys and not bool(weights.detach().triu(1).any())
+        pooled = running.network is not None and running.network.config.pooling is not None
+        causal = queries == keys and not pooled and not bool(weights.detach().triu(1).any())
         if running.met is not None:
             # which of them share keys is not seen
             running.met.append(Found(batch, heads, heads, queries, keys, causal))
@@ -428,6 +491,18 @@ class Transformers(Network):
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
 
+    @cached_property
+    def incremental(self) -> bool:
+        """As Network: a text decoder all of whose blocks attend, by a rule, to keys that no later
+        token changes."""
+        config = self.config
+        if not config.asks or config.form != "decoder" or config.modality != "text":
+            return False
+        if config.unattending or config.apart or "past_key_values" not in self.takes:
+            return False
+        turned = str([getattr(one, "rope_type", None) for one in self.net.modules()])
+        return all(one.causal for one in config.own) and not any(one in turned for one in RESCALED)
+
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
@@ -446,6 +521,10 @@ class Transformers(Network):
         def ids(count: int) -> Tokens:  # none of the first, which often stand for padding
             return Tokens(torch.arange(5, 5 + count, device=device)[None] % config.vocab_size)
 
+        if config.cross:
+            made = torch.Generator().manual_seed(0)
+            states = torch.randn((1, source, config.width), generator=made)
+            return replace(ids(target), source=Tokens(states=states.to(self.weight)))
         given = ids(source) if config.modality == "text" else self._sample
         return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
 
@@ -512,17 +591,26 @@ class Transformers(Network):
 
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
-        names = self.config.layers[index].activations
-        if names == rule.activations:
+        if not self.config.exchanged:
             return rule
+        names = self.config.layers[index].activations
         norms = norms_of(names, self.config.norms)
         return replace(rule, activations=names, norms=norms, top_k=self.config.top_k)
 
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
+        given = tokens if isinstance(tokens, Tokens) else Tokens(tokens)
+        return self._logits(given, Running(self, run or Pass()))
+
     def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As Network; layers are waited for only where something is kept of each."""
+        """As Network; layers are waited for only where something is kept of each.
+
+        Errors: NotIncremental for a pass with a past that its model code does not follow.
+        """
         run = run or Pass()
-        if run.tap is None:
-            found = self._logits(tokens, Running(self, run))
+        first = run.past is not None and not run.past.length
+        if run.tap is None and not first:
+            found = self.forward(tokens, run)
             yield from range(len(self.config.layers))
             return found
         told = partial(Running, self, run)
@@ -530,8 +618,24 @@ class Transformers(Network):
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        given: dict[str, Any] = {"use_cache": False, "return_dict": True}
-        texts = {"": tokens} if tokens.source is None else {"": tokens.source, "decoder_": tokens}
+        past = running.run.past
+        given: dict[str, Any] = {"use_cache": past is not None, "return_dict": True}
+        if past is not None:
+            from hgviz.models.cache import NewRows
+
+            given["past_key_values"] = NewRows(past.length)
+        source = tokens.source
+        texts = {"": tokens} if source is None else {"": source, "decoder_": tokens}
+        if source is not None and source.states is not None:
+            texts, given["encoder_hidden_states"] = {"": tokens}, source.states
+            if source.keep is not None:
+                given["encoder_attention_mask"] = source.keep.long()
+        elif self.config.cross:
+            raise HgvizError(
+                "this model needs the states of an encoder",
+                "it is a decoder that attends to them",
+                "Give them with the text",
+            )
         for prefix, one in texts.items():
             if one.signal is not None:
                 given[str(self.net.main_input_name)] = one.signal
@@ -549,14 +653,34 @@ class Transformers(Network):
             assert read is not None
             given["bbox"] = read.new_zeros((*read.shape[:2], 4), dtype=torch.long)
         parts = [one.ids if one.embedded is None else one.embedded for one in texts.values()]
+        parts = [given.get("encoder_hidden_states"), *parts] if self.config.cross else parts
         sizes = [(1, 0) if one is None else one.shape[:2] for one in parts]
-        running.texts, running.lengths = sizes[-1][0], tuple(size[1] for size in sizes)
-        watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
+        lengths, pooling = tuple(size[1] for size in sizes), self.config.pooling
+        lengths = tuple(map(len, pooling.spans(*lengths))) if pooling is not None else lengths
+        running.texts, running.lengths = sizes[-1][0], lengths
+        asks = self.config.asks
+        met = asks or not torch.compiler.is_exporting()  # softmaxes of a graph have no numbers yet
+        watched = Softmaxes(running) if met and not asks else contextlib.nullcontext()
         with _pass(running), watched, _unlogged():
-            out = self.net(**{name: one for name, one in given.items() if one is not None})
-        if running.network is not None and running.count != len(self.config.own):
+            out = self._run({name: one for name, one in given.items() if one is not None}, running)
+        if met and running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
         return _output(out)
+
+    def _run(self, given: dict[str, Any], running: Running) -> Any:
+        try:
+            return self.net(**given)
+        except Exception as error:
+            if running.run.past is not None:  # what model code says to a cache that holds nothing
+                raise NotIncremental from error
+            told = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
+            if running.network is None or not told or out_of_memory(error):
+                raise
+            raise HgvizError(
+                f"this {self.config.family} cannot read this text",
+                f"transformers says: {line_of(error)}",
+                "Give another text, or set in its config.json what it asks for",
+            ) from error
 
 
 def table_of(net: nn.Module) -> nn.Embedding:

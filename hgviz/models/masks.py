@@ -88,6 +88,12 @@ class Mask(torch.Tensor):
         keep = self.given["attention_mask"]
         return found if found is None or keep is None else found.both(MaskRule(keep=keep.bool()))
 
+    def follows(self, count: int) -> bool:
+        """Whether its queries and keys stand behind so many others, whose keys these see too."""
+        given = self.given
+        places = (given["q_offset"], given["kv_offset"], given["kv_length"] - given["q_length"])
+        return tuple(map(int, places)) == (count, 0, count)
+
     def numbers(self) -> Tensor:
         """0 where a key is seen, else the lowest number."""
         from transformers.masking_utils import eager_mask
@@ -136,7 +142,8 @@ def mask(
         "q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function,
         "attention_mask": attention_mask, "use_vmap": use_vmap, "device": device,
     }  # fmt: skip
-    return Mask(given, dtype)
+    made = Mask(given, dtype)
+    return made.numbers() if torch.compiler.is_exporting() else made  # a graph has numbers alone
 
 
 def seen(mask: Tensor) -> MaskRule | None:

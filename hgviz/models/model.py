@@ -24,7 +24,7 @@ from hgviz.core import (
 )
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
-from hgviz.models.config import Config, DynamicConfig, TransformerConfig, TransformersConfig
+from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.families.dynamic import Dynamic
 from hgviz.models.formats.cache import called
@@ -91,7 +91,7 @@ class Model:
     @property
     def takes_states(self) -> bool:
         """Whether it is a decoder alone, which attends to given states of an encoder."""
-        return isinstance(self.config, TransformerConfig) and self.config.cross
+        return bool(getattr(self.config, "cross", False))
 
     def tokenize(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text, or of two that belong together.

@@ -16,12 +16,16 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import readonly
-from hgviz.maps.rule import Factors, Rule
+from hgviz.maps.rule import Factors, Grouped, Rule
 from hgviz.models.attention import Bias, attend
-from hgviz.models.tap import statistics
-from hgviz.models.weighing import alike, in_order
+from hgviz.models.tap import operands, statistics
+from hgviz.models.weighing import alike
 
 FIRST_ROOM = 64
+
+
+class NotIncremental(Exception):
+    """It is not known of a model that rows which follow others are those of a whole pass."""
 
 
 class Grown:
@@ -76,6 +80,7 @@ class LayerPast:
         self._keep: Grown | None = None
         self._distances = Grown(1)
         self._first: Factors | None = None
+        self._rule: Rule | None = None  # of the newest rows: a window may outgrow a short text
         self._rows: dict[str, Grown] = {}  # of a capture, on the CPU
         self._kept: list[NDArray[Any]] = []
 
@@ -98,6 +103,7 @@ class LayerPast:
         """As attention.attend, of rows, keys and values that follow those before; keep (B, K) is
         that of the new keys."""
         row, _ = self.begun
+        self._rule = rule
         self._add_keys(k, v, keep)
         if row == 0:
             tap = self._begin
@@ -106,17 +112,18 @@ class LayerPast:
         start, stop = rule.reach(row, self._k.size)
         near, values = (one.whole[..., start:stop, :] for one in (self._k, self._v))
         seen = None if self._keep is None else self._keep.whole[:, start:stop]
-        plain = replace(rule, causal=False, windowed=False)  # what is hidden was left out
+        # what is hidden was left out
+        plain = replace(rule, causal=False, windowed=False, band=None, chunk=None)
         content = q
         if relative is not None:
             content, near, plain = self._beside(q, near, plain, relative, row)
         found = statistics(tuple(alike(content, near, plain)), content, plain, seen)
+        kinds = tuple(alike(q, k, rule))
+        queries, keys = operands(kinds, q, k, rule)
         self._extend(
-            {"q": _operand(q, rule), "stat": found.stat, "norm": found.norm,
+            {"q": queries, "k": keys, "stat": found.stat, "norm": found.norm,
              "threshold": found.threshold}
         )  # fmt: skip
-        if k.shape[-2]:
-            self._extend({"k": _operand(k, rule)})
         self._kept += [one.cpu().numpy() + np.array([0, row, start]) for one in found.kept]
         return attend(content, near, values, plain, keep=seen, off=off)
 
@@ -183,6 +190,7 @@ class LayerPast:
             self._kept = [found.kept]
         for name in ("q", "k", "stat", "norm", "threshold"):
             values = getattr(found, name)
+            values = values.stored if isinstance(values, Grouped) else values
             if values is not None:
                 self._extend({name: _tensor(values, found.dtype)})
 
@@ -195,19 +203,15 @@ class LayerPast:
         """What a capture would have kept of the rows so far; the arrays are views. The proof is
         that of the first rows."""
         first, keys = self._first, self._k.size
-        assert first is not None
+        assert first is not None and self._rule is not None
         arrays: dict[str, Any] = {name: one.array for name, one in self._rows.items()}
+        if isinstance(first.k, Grouped):
+            arrays["k"] = Grouped(arrays["k"], first.k.shape[0])
         proof = np.pad(first.proof_values, ((0, 0), (0, 0), (0, keys - first.k.shape[1])))
         keep = None if self._keep is None else self._keep.whole[0].cpu().numpy()
         kept = None if first.kept is None else np.concatenate(self._kept)
-        rule = replace(first.rule, keep=keep)
+        rule = replace(self._rule, keep=keep, relative=first.rule.relative)
         return replace(first, **arrays, proof_values=proof, rule=rule, kept=kept)
-
-
-def _operand(x: Tensor, rule: Rule) -> Tensor:
-    """Queries or keys (1, H, n, D) as a capture keeps them (H, n, D), features where these meet."""
-    parts = [one.q for one in alike(x, x, rule)]
-    return in_order(rule, parts)[0] if parts else x[0]
 
 
 def _tensor(values: NDArray[Any], dtype: str) -> Tensor:
@@ -252,4 +256,4 @@ class Past:
         return self._layers[index].factors()
 
 
-__all__ = ["Grown", "LayerPast", "Past", "Waiting"]
+__all__ = ["Grown", "LayerPast", "NotIncremental", "Past", "Waiting"]

@@ -61,10 +61,7 @@ def factors(
     found = statistics(kinds, q, rule, keep, sums)
     rows = proof_rows(q.shape[-2], k.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
-    groups = k.shape[1] if k.shape[1] < q.shape[1] and len(rule.alike()) == 1 else 0
-    left = in_order(rule, [one.q for one in kinds]) if kinds else q
-    right = [one.k[:, :1] if groups else one.k for one in kinds]
-    operands = [to_numpy(left[0]), to_numpy(in_order(rule, right)[0] if kinds else k[0])]
+    queries, keys = map(to_numpy, operands(kinds, q, k, rule))
     proof = _proof(found, kinds, rule, keep, at) if kinds else k.new_zeros(0, len(rows), k.shape[2])
     complete = replace(
         rule,
@@ -72,8 +69,8 @@ def factors(
         relative=None if relative is None else relative.kept(to_numpy),
     )
     return Factors(
-        q=operands[0],
-        k=Grouped(operands[1], len(operands[0])) if groups else operands[1],
+        q=queries,
+        k=Grouped(keys, len(queries)) if len(keys) < len(queries) else keys,
         stat=to_numpy(found.stat),
         rule=complete,
         proof_rows=rows,
@@ -83,6 +80,16 @@ def factors(
         threshold=None if found.threshold is None else to_numpy(found.threshold),
         kept=None if found.threshold is None else _pairs(found.kept),
     )
+
+
+def operands(kinds: tuple[Alike, ...], q: Tensor, k: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+    """Queries (H, Q, D) and keys (G or H, K, D) as a capture keeps them: features where these are
+    weighed, and keys that heads share once where all heads are of a kind."""
+    if not kinds:
+        return q[0], k[0]
+    shared = k.shape[1] < q.shape[1] and len(rule.alike()) == 1
+    right = [one.k[:, :1] if shared else one.k for one in kinds]
+    return in_order(rule, [one.q for one in kinds])[0], in_order(rule, right)[0]
 
 
 @torch.no_grad()

@@ -262,7 +262,8 @@ def convert(
     attention_upsampling: Literal["repeat", "none"] | None = None,
     tokenizer: Path | None = None,
 ) -> Task[ModelSpec]:
-    """Write any checkpoint as hgviz's own folder; force: into one that is not empty.
+    """Write any checkpoint as one folder, hgviz's own or that of transformers; force: into one that
+    is not empty.
 
     The rest says what weights of trax do not show, see hgviz.models.formats.trax.
     """

@@ -80,6 +80,8 @@ def why_not(form: Form, spec: ModelSpec) -> str:
         return ""
     if spec.two_texts:
         return "a graph has one text, and this model reads two"
+    if spec.modality != "text":
+        return "a graph has a text, and this model reads none"
     missing = any(importlib.util.find_spec(one) is None for one in ONNX)
     return "needs `pip install 'hgviz[onnx]'`" if missing else ""
 
@@ -243,7 +245,7 @@ def _proved(
             break
         rough = rough or agreed  # sums in another order
     proof.require_close(agreed, proof.limit(form, largest))
-    left = found if form == "zeroed" else removal.smaller(found, off)
+    left = found if form == "zeroed" else removal.without(found, off)
     sizes, times = yield from _timed(found, left, model, form, weights, after, texts[0])
     opens = export.opens(left) if form == "smaller" else ""
     same = opens or form == "zeroed"  # the original's own files

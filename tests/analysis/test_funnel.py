@@ -7,9 +7,9 @@ import pytest
 
 from hgviz.analysis.network import attention_flow
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, HgvizError, finish
+from hgviz.core import Capture, HeadId, HgvizError, Layer, finish
 from hgviz.maps import DenseMap
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config.huggingface import Pooling, TransformersConfig
 from hgviz.recipe import Recipe
 from tests.making import byte_prompt
 
@@ -17,20 +17,27 @@ TEXT = "pooled by two, and by two again"
 N = len(TEXT)
 CASES = {
     "apart": {},
-    "keys pooled": {"pool_queries": False},
+    "keys pooled": {"queries": False},
     "all alike": {"apart": False},
     "nothing left out": {"truncated": False},
-    "four levels": {"n_layers": [1, 1, 2, 1]},
-    "one level": {"n_layers": [2]},
+    "four levels": {"blocks": (1, 1, 2, 1)},
+    "one level": {"blocks": (2,)},
 }
 
 
 def make(name, tokens=N, off=frozenset(), **more):
     """A capture of random maps."""
-    config = parse_config({
-        "family": "funnel", "n_layers": [2, 2, 1], "decoder_layers": 1, "vocab_size": 256,
-        "d_model": 4, "n_heads": 2, **CASES[name], **more,
-    })  # fmt: skip
+    pooling = Pooling(**{"blocks": (2, 2, 1), "after": 1, **CASES[name], **more})
+    layers = tuple(
+        Layer(at, f"layer {at}", "self" if level == keys else "down", level, keys, (0, 1),
+              ("softmax",) * 2, causal=False)
+        for at, (level, keys) in enumerate(pooling.places)
+    )  # fmt: skip
+    config = TransformersConfig(
+        family="funnel", made="", data={}, width=4, vocab_size=256, max_positions=None,
+        goal="states", labels=(), form="base" if pooling.after is None else "funnel", own=layers,
+        pooling=pooling,
+    )  # fmt: skip
     prompt, spans = byte_prompt(TEXT[:tokens]), config.spans(tokens)
     random, maps = np.random.default_rng(0), []
     for layer in config.layers:
@@ -54,9 +61,11 @@ def dense(capture, config):
         on = [head for head in one.heads if HeadId(one.index, head) not in capture.off]
         return sum(capture.maps[one.index].read(h).astype(float) for h in on) / len(on)
 
+    inner = sum(config.pooling.blocks)
+
     def layers(level, after):
         for one in capture.spec.layers:
-            if (one.level, one.role, one.name.startswith("post")) == (level, "self", after):
+            if (one.level, one.role, one.index >= inner) == (level, "self", after):
                 yield one
 
     def stack(rows, level, after=False):
@@ -65,16 +74,16 @@ def dense(capture, config):
                 rows = (fused(one) @ rows + rows) / 2
         return rows
 
-    last = len(capture.spec.levels) - 1
+    last, apart = len(capture.spec.levels) - 1, int(config.pooling.apart)
     first = deep = stack(np.eye(tokens), 0)
     for level in range(1, last + 1):
         n = len(deep)
         cells = list(range(n))
-        if n > 1 + config.apart and config.apart:
+        if n > 1 + apart and apart:
             cells = [0, 0, *cells[1:]]
-            cells = cells[:-1] if config.truncated else cells
+            cells = cells[:-1] if config.pooling.truncated else cells
         groups = [cells[at : at + 2] for at in range(0, len(cells), 2)]
-        groups = groups if n > 1 + config.apart else [[one] for one in cells]
+        groups = groups if n > 1 + apart else [[one] for one in cells]
         pooled = np.stack([deep[one].mean(0) for one in groups])
         down = [o for o in capture.spec.layers if o.role == "down" and o.level == level]
         for one in down:
@@ -83,8 +92,8 @@ def dense(capture, config):
         deep = stack(rn(pooled), level)
     stride, wide = 2**last, [*deep]
     if last:
-        wide = [row for row in deep[int(config.apart) :] for _ in range(stride)]
-        wide = [*deep[: int(config.apart)], *wide, *[np.zeros(tokens)] * stride][:tokens]
+        wide = [row for row in deep[apart:] for _ in range(stride)]
+        wide = [*deep[:apart], *wide, *[np.zeros(tokens)] * stride][:tokens]
     return stack(rn(first / 2 + np.stack(wide) / 2), 0, after=True)
 
 
@@ -124,6 +133,6 @@ def test_no_more_flows_than_the_rollout_and_all_of_it_arrives():
 
 
 def test_positions_of_many_tokens_are_not_composed():
-    capture, _ = make("apart", form="base", decoder_layers=0)
+    capture, _ = make("apart", after=None)
     with pytest.raises(HgvizError, match="a base model cannot be composed"):
         rollout(capture)

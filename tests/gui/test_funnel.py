@@ -18,7 +18,7 @@ from tests.analysis.test_funnel import N, make
 from tests.gui.showing import shown
 from tests.test_families import call
 
-SIZES = {"n_layers": [2, 2, 2]}
+SIZES = {"blocks": (2, 2, 2)}
 
 
 @cache
@@ -28,7 +28,7 @@ def made():
 
 @cache
 def base():
-    return make("apart", **SIZES, form="base", decoder_layers=0)[0]
+    return make("apart", **SIZES, after=None)[0]
 
 
 @cache

@@ -6,10 +6,10 @@ import json
 from unicodedata import normalize
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from hgviz.models.families import build
-from hgviz.models.formats import bert, gpt2
+from tests.models import reference
+from tests.models.building import write_transformer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # BERT's normalizer takes Hangul apart, so its vocabulary holds the parts
@@ -29,42 +29,55 @@ SMALL_GPT2 = {
 
 def write_bert(folder, seed=0, tokenizer=True, prefix="bert.", **changes):
     """A folder of BERT: config.json, model.safetensors and tokenizer.json; changes to config.json
-    such as architectures=["BertForMaskedLM"]."""
-    return _write(folder, bert, {**SMALL_BERT, **changes}, seed, prefix, tokenizer and wordpiece)
+    such as architectures=["BertForMaskedLM"]. prefix: what stands before the names of the model
+    within one with a head."""
+    data = {**SMALL_BERT, **changes}
+    return _write(folder, data, seed, "bert.", prefix, tokenizer and wordpiece)
 
 
 def write_gpt2(folder, seed=0, tokenizer=True, prefix="transformer.", **changes):
     """A folder of GPT-2, as write_bert."""
-    return _write(folder, gpt2, {**SMALL_GPT2, **changes}, seed, prefix, tokenizer and byte_level)
+    data = {**SMALL_GPT2, **changes}
+    return _write(folder, data, seed, "transformer.", prefix, tokenizer and byte_level)
 
 
-def _write(folder, family, data, seed, prefix, tokenizer):
-    config = family.settle(data, (), "config.json")
-    torch.manual_seed(seed)
-    model = build(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(data))
-    save_file(renamed(family, config, model.state_dict(), prefix), folder / "model.safetensors")
-    if tokenizer:
-        tokenizer().save(str(folder / "tokenizer.json"))
+def own_bert(folder, seed=0, goal="classes", **keys):
+    """hgviz's own folder of such a BERT, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 40, "max_positions": 40}
+    labels = ["against", "for"] if goal == "classes" else []
+    write_transformer(
+        folder, seed, torch.float32, family="bert", vocab_size=SMALL_BERT["vocab_size"], goal=goal,
+        labels=labels, **sizes, **keys,
+    )  # fmt: skip
+    wordpiece().save(str(folder / "tokenizer.json"))
     return folder
 
 
-def renamed(family, config, tensors, prefix):
-    """Neutral tensors under the names of a family, its blocks put together again."""
-    blocks = {}
-    for name, tensor in tensors.items():
-        source = family.source(name, config)
-        blocks.setdefault(source.name, {})[source.part] = (tensor, source.turned)
-    found = {}
-    for name, parts in blocks.items():
-        whole = torch.cat([parts[part][0] for part in sorted(parts)])
-        whole = whole.T if parts[0][1] else whole
-        found[name if name.startswith(family.OUTER) else prefix + name] = whole.contiguous()
-    return found
+def own_gpt2(folder, seed=0, **keys):
+    """hgviz's own folder of such a GPT-2, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 96, "max_positions": 64, "vocab_size": 300}
+    write_transformer(folder, seed, torch.float32, family="gpt2", **sizes, **keys)
+    byte_level().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def _write(folder, data, seed, own, prefix, tokenizer):
+    kind = getattr(reference.library(), data["architectures"][0])
+    torch.manual_seed(seed)
+    model = kind(kind.config_class(**data))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    held = load_file(folder / "model.safetensors")
+    renamed = {prefix + name.removeprefix(own) if name.startswith(own) else name: one
+               for name, one in held.items()}  # fmt: skip
+    save_file(renamed, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(data))
+    if tokenizer:
+        tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
 
 
 def vocabulary():

@@ -111,7 +111,7 @@ def same_rows(found, expected, layer, close):
     assert rows <= expected.q.shape[1] < rows + max(layer.window or 1, 6)
     assert keys == expected.k.shape[1]
     assert differ(found.q, expected.q[:, :rows]) <= close
-    assert differ(found.k, expected.k) <= close
+    assert differ(found.k[...], expected.k[...]) <= close  # heads may share keys
     for name in ("stat", "norm"):
         one, two = getattr(found, name), getattr(expected, name)
         assert (one is None) == (two is None)

@@ -147,7 +147,8 @@ def test_an_empty_layer_gives_its_bias():
 @pytest.mark.parametrize("kind", ["classifier", "hourglass", "encoder-decoder"])
 def test_what_was_sliced_is_sliced_again(tmp_path, kind):
     path = KINDS[kind](tmp_path / "whole")
-    off = sorted(chosen(open_model(path).spec))
+    # of a layer without heads a model of transformers keeps zeros of whichever went last
+    off = sorted(chosen(open_model(path).spec, empty=kind != "classifier"))
     first, rest = frozenset(off[::2]), frozenset(off[1::2])
     once = smaller(readers.read(path), first)
     twice = smaller(readers.read(kept(once, tmp_path / "once")), rest)

@@ -19,13 +19,13 @@ from hgviz.models.surgery.removal import smaller
 from hgviz.models.surgery.sharing import products, require_shareable, shared
 from hgviz.tasks import capture
 from tests.models.building import write_checkpoint, write_transformer
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.folders import own_bert, own_gpt2
 from tests.models.test_removal import given
 
 KINDS = {
-    "bert": lambda at: write_bert(at, architectures=["BertForMaskedLM"]),
-    "classifier": write_bert,
-    "gpt2": write_gpt2,
+    "bert": lambda at: own_bert(at, goal="masked"),
+    "classifier": own_bert,
+    "gpt2": own_gpt2,
     "encoder-decoder": write_transformer,
     "decoder with cross": lambda at: write_transformer(at, form="decoder", cross=True),
     "slots": lambda at: write_transformer(
@@ -98,7 +98,7 @@ def test_logits_and_maps_stay_what_they_were(tmp_path, kind, biases):
 
 
 def test_scores_are_the_formula(tmp_path):
-    path = made(write_gpt2(tmp_path / "own"), tmp_path / "shared")
+    path = made(own_gpt2(tmp_path / "own"), tmp_path / "shared")
     found = readers.read(path)
     own = readers.read(tmp_path / "own").tensors
     name, width = "middle.0.attn", 8
@@ -125,7 +125,7 @@ def test_scores_are_the_formula(tmp_path):
 
 @pytest.mark.parametrize("activation", ["ymish", "tanh", "topk:3"])
 def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, activation):
-    path = write_bert(tmp_path / "own")
+    path = own_bert(tmp_path / "own")
     new = made(path, tmp_path / "shared")
     one, other = (open_model(at, dtype="float64", activation=activation) for at in (path, new))
     ids = np.arange(9)
@@ -133,7 +133,7 @@ def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, acti
 
 
 def test_terms_that_are_given_take_the_place_of_the_products(tmp_path):
-    path = write_gpt2(tmp_path / "own")
+    path = own_gpt2(tmp_path / "own")
     whole = products(readers.read(path))
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(24, 24)))[0]
@@ -152,7 +152,7 @@ def test_terms_that_are_given_take_the_place_of_the_products(tmp_path):
 
 
 def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
-    path = made(write_bert(tmp_path / "own"), tmp_path / "shared")
+    path = made(own_bert(tmp_path / "own"), tmp_path / "shared")
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
     small = smaller(readers.read(path), off)
     save(tmp_path / "small", small.config, small.tensors)
@@ -166,7 +166,7 @@ def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
 
 def test_heads_that_were_removed_need_no_terms(tmp_path):
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
-    small = smaller(readers.read(write_bert(tmp_path / "own")), off)
+    small = smaller(readers.read(own_bert(tmp_path / "own")), off)
     save(tmp_path / "small", small.config, small.tensors)
     new = open_model(made(tmp_path / "small", tmp_path / "shared"), dtype="float64")
     own = open_model(tmp_path / "small", dtype="float64")
@@ -175,7 +175,7 @@ def test_heads_that_were_removed_need_no_terms(tmp_path):
 
 
 def test_a_text_that_grows_is_the_text_at_once(tmp_path):
-    model = open_model(made(write_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    model = open_model(made(own_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
     ids = np.arange(9)
     writing = Writing(model, model.from_ids(ids[:4]))
     assert list(writing.read())
@@ -187,7 +187,7 @@ def test_a_text_that_grows_is_the_text_at_once(tmp_path):
 
 
 def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
-    model = open_model(made(write_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    model = open_model(made(own_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
     prompt = model.from_ids(np.arange(11))
     captured = finish(capture(model, prompt))
     dense = {}
@@ -198,7 +198,7 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
 
 
 def test_gradients_flow_as_in_ordinary_heads(tmp_path):
-    own = readers.read(write_bert(tmp_path / "own"))
+    own = readers.read(own_bert(tmp_path / "own"))
     new = readers.read(made(tmp_path / "own", tmp_path / "shared"))
     slopes = []
     for one in (own, new):
@@ -226,7 +226,7 @@ def test_what_cannot_be_shared_says_why(tmp_path, write, why):
 
 
 def test_a_width_that_nothing_needs_is_refused(tmp_path):
-    found = readers.read(write_bert(tmp_path / "own"))
+    found = readers.read(own_bert(tmp_path / "own"))
     with pytest.raises(HgvizError, match="with 24 its heads are exactly what they were"):
         require_shareable(found, 25)
     new = readers.read(made(tmp_path / "own", tmp_path / "shared"))

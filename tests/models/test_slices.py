@@ -47,6 +47,7 @@ LEFT = {  # of each layer, whether all layers have equally many in equal groups 
     "one group": ([{2, 3}], True),
     "unequal layers": ([{0, 2, 3}, {3}], False),
     "unequal groups": ([{0, 2, 3}], False),
+    "a smaller last group": ([{0, 1, 3}], False),
     "a layer without": ([WHOLE, set()], False),
 }
 

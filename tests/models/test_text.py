@@ -150,7 +150,7 @@ def test_a_damaged_tokenizer_is_one_error(tmp_path, data):
 def test_a_pipe_is_no_tokenizer(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(HgvizError, match="it is no file"):
-        tokenizer_of(tmp_path, 300)
+        tokenizer_of(tmp_path, 300).encode("the")
 
 
 def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):

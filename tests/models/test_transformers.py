@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers.masking_utils import causal_mask_function
 
 from hgviz import tasks
@@ -605,4 +606,26 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_read(
     monkeypatch.setattr(devices, "free_memory", lambda: free)
     monkeypatch.setattr(files, "read_tensors", lambda *_: pytest.fail("it was read"))
     with pytest.raises(HgvizError, match="does not fit the memory. it takes"):
+        open_model(path)
+
+
+def test_masks_and_frequencies_that_older_files_keep_are_no_weights(tmp_path):
+    """As those of GPT-Neo do."""
+    path = write(tmp_path / "m", "gpt_neo", "GPTNeoForCausalLM")
+    held = load_file(path / "model.safetensors")
+    model, ids = open_model(path), np.arange(1, 9)
+    whole = model.run(ids).logits
+    old = {
+        "transformer.h.0.attn.attention.bias": torch.ones(1, 1, 64, 64, dtype=torch.uint8),
+        "transformer.h.0.attn.attention.masked_bias": torch.tensor(-1e9),
+        "transformer.h.1.attn.attention.rotary.inv_freq": torch.ones(4),
+    }
+    save_file({**held, **old}, path / "model.safetensors")
+    assert np.array_equal(open_model(path).run(ids).logits, whole)
+    (path / "model.safetensors").unlink()
+    torch.save({**held, **old}, path / "pytorch_model.bin")
+    assert np.array_equal(open_model(path).run(ids).logits, whole)
+    extra = {"transformer.h.1.attn.attention.gate.weight": torch.ones(4, 4)}
+    save_file({**held, **extra}, path / "model.safetensors")
+    with pytest.raises(HgvizError, match="has no use for transformer.h.1.attn.attention.gate"):
         open_model(path)

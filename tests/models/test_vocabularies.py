@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import sys
 
 import numpy as np
 import pytest
@@ -11,14 +14,16 @@ from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.formats.conversion import tokenizer_json
 from hgviz.models.formats.readers import read
-from hgviz.models.texts.text import Bytes, Pieces, tokenizer_of
+from hgviz.models.texts.text import Bare, Bytes, Pieces, tokenizer_of
 from tests.models import reference
 from tests.models.folders import byte_level, vocabulary, write_bert, write_gpt2
+from tests.models.zoo import write
 
 TEXTS = (
     "", "the cat sat.", "The CAT, unaffables", "나는 이, 있.", "a [MASK] of\tthe [SEP]",
-    "cafe\u0301 é", "中文 x", "zzz 😀", "\u200bthe\u00a0cat\n",
+    "cafe\u0301 é", "中文 x", "zzz 😀", "\u200bthe\u00a0cat\n", "the<|endoftext|> <s> the",
 )  # fmt: skip
+OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
 
 
 def written(folder, tokens=None, added=None, **settings):
@@ -32,11 +37,12 @@ def written(folder, tokens=None, added=None, **settings):
     return folder
 
 
-def merged(folder, **settings):
-    """vocab.json and merges.txt of the bytes and a few merges."""
+def merged(folder, more=(), **settings):
+    """vocab.json and merges.txt of the bytes, a few merges and more tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     found = json.loads(byte_level().to_str())["model"]
-    (folder / "vocab.json").write_text(json.dumps(found["vocab"]))
+    vocab = {**found["vocab"], **{one: len(found["vocab"]) + i for i, one in enumerate(more)}}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
     lines = [" ".join(pair) for pair in found["merges"]]
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *lines, ""]), encoding="utf-8")
     if settings:
@@ -44,42 +50,53 @@ def merged(folder, **settings):
     return folder
 
 
+def of(folder, kind):
+    """The same folder with a config.json of a model type."""
+    (folder / "config.json").write_text(json.dumps({"model_type": kind}))
+    return folder
+
+
+def refused(folder):
+    """What is said of a text where the vocabulary files make no tokenizer: one line."""
+    with pytest.raises(HgvizError) as caught:
+        tokenizer_of(folder, 300).encode("the")
+    assert "\n" not in str(caught.value)
+    assert caught.value.do == OTHERWISE
+    return str(caught.value)
+
+
 # --- as transformers makes them -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"do_lower_case": False},
-        {"do_lower_case": True, "strip_accents": False},
-        {"do_lower_case": False, "strip_accents": True, "tokenize_chinese_chars": False},
-        {"tokenizer_class": "BertTokenizerFast", "cls_token": {"content": "cat"}, "sep_token": "."},
-    ],
-)
-def test_a_vocab_txt_is_read_as_transformers_reads_it(tmp_path, settings):
-    ours = tokenizer_of(written(tmp_path, **settings), 43)
-    given = {name: one for name, one in settings.items() if name != "tokenizer_class"}
-    given = {name: one["content"] if isinstance(one, dict) else one for name, one in given.items()}
-    ids = {token: i for i, token in enumerate(vocabulary())}
-    theirs = reference.library().BertTokenizer(ids, **given)
+@pytest.mark.parametrize("files, kind, settings", [
+    (written, "bert", {}),
+    (written, "distilbert", {"do_lower_case": False}),
+    (written, "electra", {"do_lower_case": True, "strip_accents": False}),
+    (written, "bert", {"do_lower_case": False, "strip_accents": True,
+                       "tokenize_chinese_chars": False}),
+    (written, "mpnet", {"tokenizer_class": "BertTokenizerFast", "sep_token": "."}),
+    (merged, "gpt2", {}), (merged, "gpt_neo", {"add_prefix_space": True}),
+    (merged, "roberta", {}), (merged, "roberta", {"tokenizer_class": "RobertaTokenizer"}),
+    (merged, "opt", {"tokenizer_class": "GPT2Tokenizer", "bos_token": "</s>"}),
+    (merged, "qwen2", {}),
+])  # fmt: skip
+def test_they_are_read_as_transformers_reads_them(tmp_path, files, kind, settings):
+    more = {"more": ("<s>", "</s>", "<pad>", "<unk>", "<mask>")} if files is merged else {}
+    folder = of(files(tmp_path, **more, **settings), kind)
+    ours = tokenizer_of(folder, 300)
+    theirs = reference.library().AutoTokenizer.from_pretrained(folder)
     for text in TEXTS:
-        found = theirs(text, return_token_type_ids=True)
-        assert ours.encode(text).ids.tolist() == found["input_ids"]
-        found = theirs(text, "the 나", return_token_type_ids=True)
-        prompt = ours.encode(text, "the 나")
-        assert prompt.ids.tolist() == found["input_ids"]
+        for given in ((text,), (text, "the 나")):
+            found = theirs(*given, return_token_type_ids=True)
+            prompt = ours.encode(*given)
+            assert prompt.ids.tolist() == found["input_ids"]
         assert prompt.token_type_ids.tolist() == found["token_type_ids"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"add_prefix_space": True}])
-def test_a_vocab_json_with_merges_is_read_as_transformers_reads_it(tmp_path, settings):
-    ours = tokenizer_of(merged(tmp_path, **settings), 300)
-    model = json.loads(byte_level().to_str())["model"]
-    pairs = [tuple(pair) for pair in model["merges"]]
-    theirs = reference.library().GPT2Tokenizer(model["vocab"], pairs, **settings)
-    for text in (*TEXTS, "the<|endoftext|> the"):
-        assert ours.encode(text).ids.tolist() == theirs(text)["input_ids"]
+def test_files_say_by_themselves_what_they_are_where_no_model_does(tmp_path):
+    ours = tokenizer_of(of(written(tmp_path / "a"), "hgviz"), 43)
+    assert ours.encode("the CAT").ids.tolist() == [2, 5, 6, 3]
+    assert tokenizer_of(merged(tmp_path / "b"), 300).encode("the").pieces == ("t", "he")
 
 
 def test_spans_point_into_the_text(tmp_path):
@@ -89,23 +106,50 @@ def test_spans_point_into_the_text(tmp_path):
     ]  # fmt: skip
 
 
-def test_lines_may_end_as_windows_ends_them(tmp_path):
-    plain = tokenizer_of(written(tmp_path / "a"), 43).encode("the cat").ids
-    folder = written(tmp_path / "b")
-    text = (folder / "vocab.txt").read_bytes().replace(b"\n", b"\r\n")
-    (folder / "vocab.txt").write_bytes(text)
-    assert np.array_equal(tokenizer_of(folder, 43).encode("the cat").ids, plain)
+@pytest.mark.parametrize("files, name", [(written, "vocab.txt"), (merged, "merges.txt")])
+def test_lines_may_end_as_windows_ends_them(tmp_path, files, name):
+    plain = tokenizer_of(files(tmp_path / "a"), 300).encode("the cat").ids
+    folder = files(tmp_path / "b")
+    (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r\n"))
+    assert np.array_equal(tokenizer_of(folder, 300).encode("the cat").ids, plain)
 
 
 def test_added_tokens_have_their_ids(tmp_path):
     decoder = {"43": {"content": "<new>"}, "0": {"content": "[PAD]", "special": True}}
-    folder = written(tmp_path, added={"<newer>": 44}, added_tokens_decoder=decoder)
-    prompt = tokenizer_of(folder, 45).encode("the<new> <newer>")
-    assert prompt.ids.tolist() == [2, 5, 43, 44, 3]
-    with pytest.raises(HgvizError, match="it has 45 tokens and the model has 43"):
-        tokenizer_of(folder, 43)
-    with pytest.raises(HgvizError, match="'<new>' should have the id 99 and would have 43"):
-        tokenizer_of(written(tmp_path / "b", added={"<new>": 99}), 100)
+    folder = written(tmp_path / "a", added_tokens_decoder=decoder)
+    assert tokenizer_of(folder, 44).encode("the<new> the").ids.tolist() == [2, 5, 43, 5, 3]
+    folder = written(tmp_path / "b", added={"<newer>": 43})
+    assert tokenizer_of(folder, 44).encode("the<newer>").ids.tolist() == [2, 5, 43, 3]
+    assert "it has 44 tokens and the model has 43" in str(tokenizer_of(folder, 43).error)
+
+
+def sentencepiece(folder):
+    """A spiece.model of a few tokens."""
+    form = pytest.importorskip("transformers.utils.sentencepiece_model_pb2_new")
+    model = form.ModelProto()
+    for piece, score, kind in (
+        ("<pad>", 0, 3), ("</s>", 0, 3), ("<unk>", 0, 2), ("▁", -2, 1), ("▁the", -3, 1),
+        ("▁ca", -4, 1), ("t", -5, 1),
+    ):  # fmt: skip
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type, model.trainer_spec.unk_id = 1, 2
+    (folder / "spiece.model").write_bytes(model.SerializeToString())
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
+    return of(folder, "t5")
+
+
+def test_a_sentencepiece_model_is_read(tmp_path):
+    pytest.importorskip("sentencepiece")
+    prompt = tokenizer_of(sentencepiece(tmp_path), 300).encode("the cat")
+    assert prompt.ids.tolist() == [4, 5, 6, 1]
+    assert [prompt.label(i) for i in range(4)] == ["the", "ca", "t", "</s>"]
+
+
+def test_a_sentencepiece_model_says_what_package_it_needs(tmp_path, monkeypatch):
+    folder = sentencepiece(tmp_path)
+    for name in ("sentencepiece", "tiktoken"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "read by the package sentencepiece or tiktoken" in refused(folder)
 
 
 # --- which files there are ------------------------------------------------------------------------
@@ -118,7 +162,7 @@ def test_the_first_of_the_files_is_used(tmp_path):
     assert isinstance(tokenizer_of(tmp_path, 256), Bytes)  # merges alone are nothing
     (tmp_path / "v").rename(tmp_path / "vocab.json")
     assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
-    written(tmp_path)
+    written(tmp_path, tokenizer_class="BertTokenizer")
     assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("[CLS]", "the", "[SEP]")
     byte_level().save(str(tmp_path / "tokenizer.json"))
     assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
@@ -145,52 +189,74 @@ def test_a_tokenizer_json_stays_as_it_is_and_bytes_have_none(tmp_path):
 # --- what is wrong with them ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda at: written(at, tokens=["[PAD]", "[CLS]", "[SEP]"]), "it lacks [UNK], its unk_tok"),
-        (lambda at: written(at, cls_token="<s>"), "it lacks <s>, its cls_token"),
-        (lambda at: written(at, tokenizer_class="BertJapaneseTokenizer"), "BertJapaneseTokenizer"),
-        (lambda at: written(at, do_lower_case="yes"), "Expected bool"),
-        (lambda at: written(at, added={"a": "b"}), "'a' has no id there but 'b'"),
-        (lambda at: written(at, added={"a": -1}), "'a' has no id there but -1"),
-    ],
-)
-def test_a_vocab_txt_that_makes_no_tokenizer_is_one_error(tmp_path, make, words):
-    with pytest.raises(HgvizError) as caught:
-        tokenizer_of(make(tmp_path), 43)
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_model_without_a_fast_tokenizer_opens_and_takes_ids(tmp_path):
+    folder = write(tmp_path, "distilbert", "DistilBertForMaskedLM")
+    written(folder, tokenizer_class="BertJapaneseTokenizer")
+    model = open_model(folder)
+    assert isinstance(model.tokenizer, Bare)
+    assert model.run(np.arange(5)).logits.shape == (5, 120)
+    assert "BertJapaneseTokenizer" in refused(folder)
+    with pytest.raises(HgvizError, match=r"vocab\.txt"):
+        tokenizer_json(read(folder))
 
 
-@pytest.mark.parametrize(
-    "name, data",
-    [
-        ("vocab.json", b"{}"),
-        ("vocab.json", b"[]"),
-        ("vocab.json", b'{"a": 1e9}'),
-        ("vocab.json", b'{"a": true}'),
-        ("vocab.json", b'{"a": 4294967296}'),
-        ("merges.txt", b"a b c\n"),
-        ("merges.txt", b"one\n"),
-        ("merges.txt", "없 는\n".encode()),
-        ("merges.txt", b"\xff\xfe"),
-        ("tokenizer_config.json", b"{"),
-    ],
-)
-def test_damaged_files_are_one_error(tmp_path, name, data):
+@pytest.mark.parametrize("settings, words", [
+    ({"auto_map": {"AutoTokenizer": ["code.Tokens", None]}}, "asks for code of its own"),
+    ({"tokenizer_class": "TokensOfMine"}, "knows no class TokensOfMine"),
+    ({"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer reads spiece.model, which is not there"),
+    ({"unk_token": "<what>"}, "it lacks <what>, its unk_token"),
+    ({"do_lower_case": "yes"}, "could not be read"),
+])  # fmt: skip
+def test_settings_that_make_no_tokenizer_are_one_line(tmp_path, settings, words):
+    (tmp_path / "code.py").write_text("raise SystemExit")
+    assert words in refused(written(tmp_path, **settings))
+
+
+def test_no_network_is_asked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: asked.append(given))
+    monkeypatch.setattr(socket.socket, "connect", lambda *given: asked.append(given))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    assert tokenizer_of(of(merged(tmp_path), "gpt2"), 300).encode("the").pieces == ("t", "he")
+    assert not asked
+
+
+def test_settings_name_no_files_elsewhere(tmp_path):
+    other = written(tmp_path / "other", tokens=["[UNK]", "[CLS]", "[SEP]", "the"])
+    folder = written(tmp_path / "a", vocab=str(other / "vocab.txt"))
+    assert tokenizer_of(folder, 43).encode("the").ids.tolist() == [2, 5, 3]
+
+
+@pytest.mark.parametrize("name, data", [
+    ("vocab.json", b"{}"), ("vocab.json", b"[]"), ("vocab.json", b'{"a": 1e9}'),
+    ("vocab.json", b'{"a": 4294967296}'), ("merges.txt", b"a b c\n"), ("merges.txt", b"one\n"),
+    ("merges.txt", "없 는\n".encode()), ("merges.txt", b"\xff\xfe"),
+    ("tokenizer_config.json", b"{"), ("added_tokens.json", b"[1]"),
+    ("config.json", b"["),
+])  # fmt: skip
+def test_damaged_files_are_one_line(tmp_path, name, data):
     merged(tmp_path, add_prefix_space=False)
     (tmp_path / name).write_bytes(data)
+    assert isinstance(tokenizer_of(tmp_path, 300), Bare)
     with pytest.raises(HgvizError) as caught:
-        tokenizer_of(tmp_path, 300)
+        tokenizer_of(tmp_path, 300).encode("the")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"[UNK]\n\n[CLS]\n"])
-def test_a_damaged_vocab_txt_is_one_error(tmp_path, data):
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[PAD]\n\n[CLS]\n"])
+def test_a_damaged_vocab_txt_is_one_line(tmp_path, data):
     (tmp_path / "vocab.txt").write_bytes(data)
-    with pytest.raises(HgvizError, match=r"vocab\.txt"):
-        tokenizer_of(tmp_path, 300)
+    assert refused(tmp_path).startswith("vocab.txt")
+
+
+def test_a_file_beyond_the_limit_and_a_link_to_nothing_are_one_line(tmp_path, monkeypatch):
+    folder = written(tmp_path)
+    monkeypatch.setattr("hgviz.models.texts.text.MOST_TOKENIZER", 100)
+    with pytest.raises(HgvizError, match=r"vocab\.txt is too large"):
+        tokenizer_of(folder, 300).encode("the")
+    (folder / "vocab.txt").unlink()
+    os.symlink("nowhere", folder / "vocab.txt")
+    assert "vocab.txt" in refused(folder)
 
 
 def test_an_id_beyond_the_vocabulary_is_refused_though_there_are_few_tokens(tmp_path):
@@ -198,4 +264,4 @@ def test_an_id_beyond_the_vocabulary_is_refused_though_there_are_few_tokens(tmp_
     ids = json.loads((tmp_path / "vocab.json").read_text())
     (tmp_path / "vocab.json").write_text(json.dumps({**ids, "<|endoftext|>": 7_000}))
     with pytest.raises(HgvizError, match=r'"<\|endoftext\|>" has the id 7,000, the model\'s end'):
-        tokenizer_of(tmp_path, 300)
+        tokenizer_of(tmp_path, 300).encode("the")

@@ -39,7 +39,7 @@ def make(folder: Path) -> None:
     (words / "vocab.txt").write_text("\n".join(vocabulary()) + "\n", encoding="utf-8")
     settings = {
         "do_lower_case": True,
-        "cls_token": {"content": "[CLS]"},
+        "cls_token": {"content": "[CLS]", "__type": "AddedToken"},
         "added_tokens_decoder": {},
     }
     (words / "tokenizer_config.json").write_text(json.dumps(settings))

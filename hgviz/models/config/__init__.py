@@ -8,7 +8,6 @@ from typing import Any
 
 from hgviz.errors import no_attention
 from hgviz.models.config.dynamic import DynamicConfig, DynamicKeys
-from hgviz.models.config.funnel import FunnelConfig, FunnelKeys
 from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
 from hgviz.models.config.huggingface import TransformersConfig
 from hgviz.models.config.shared import Sizes, head_width, norms_of, spread
@@ -21,7 +20,7 @@ from hgviz.models.config.unattending import (
     WindowKeys,
 )
 
-Attending = HourglassConfig | TransformerConfig | DynamicConfig | FunnelConfig | TransformersConfig
+Attending = HourglassConfig | TransformerConfig | DynamicConfig | TransformersConfig
 Config = Attending | LSTMConfig | WindowConfig
 
 
@@ -47,15 +46,14 @@ def attending(config: Config) -> Attending:
 FAMILIES: dict[str, Family] = {
     "hourglass": Family(HourglassConfig, HourglassKeys),
     "dynamic": Family(DynamicConfig, DynamicKeys),
-    "funnel": Family(FunnelConfig, FunnelKeys),
     **{name: Family(TransformerConfig, TransformerKeys, keys) for name, keys in PRESETS.items()},
     "lstm": Family(LSTMConfig, LSTMKeys),
     "window": Family(WindowConfig, WindowKeys),
 }
 
 __all__ = [
-    "FAMILIES", "PRESETS", "Attending", "Config", "DynamicConfig", "Family", "FunnelConfig",
-    "HourglassConfig", "LSTMConfig", "TransformerConfig", "TransformersConfig", "Unattending",
+    "FAMILIES", "PRESETS", "Attending", "Config", "DynamicConfig", "Family", "HourglassConfig",
+    "LSTMConfig", "TransformerConfig", "TransformersConfig", "Unattending",
     "WindowConfig",
     "attending", "head_width", "norms_of", "spread",
 ]  # fmt: skip

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 
-from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec
-from hgviz.models.config.shared import own_spans, spread
+from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, readonly
+from hgviz.models.config.shared import Count, own_spans, spread
 
-ENTRY = "hgviz"  # in a config.json: what is left of a model that is written without some heads
+ENTRY = "hgviz"  # in a config.json: what transformers has no word for
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
 Some = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
@@ -54,13 +55,84 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def even(self) -> bool:
         """Whether all its groups have equally many heads."""
         heads, groups = self.sizes
-        return self.keys == [place * groups // heads for place in range(len(self.heads))]
+        laid = [place * groups // heads for place in range(len(self.heads))]
+        return not heads % groups and self.keys == laid
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What config.json says of a model without some heads: what is left of each layer."""
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What config.json says under ENTRY. layers: what is left of each, of a model without some
+    heads; the others: what its softmaxes are exchanged for, as in hgviz's own config.json."""
 
-    layers: tuple[Kept, ...]
+    layers: tuple[Kept, ...] = ()
+    activations: str | tuple[str | tuple[str, ...], ...] = ("softmax",)
+    norms: dict[str, str] = {}
+    top_k: Count | None = None
+
+    def exchanged(self) -> dict[str, Any]:
+        """The fields of a TransformersConfig that say the activations, one as a list of it."""
+        given = self.activations
+        names = (given,) if isinstance(given, str) else given
+        return {"activations": names, "norms": self.norms, "top_k": self.top_k}
+
+    def written(self) -> dict[str, Any]:
+        """What config.json holds of it: what is not as it is without an entry."""
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """How a Funnel-Transformer pools its text by two between blocks of layers (Dai et al. 2020,
+    arXiv 2006.03236), and spreads the last of them over all tokens again.
+
+    blocks: how many layers each has; after: those that follow the spreading, None where the last
+    block's positions are what the model gives. queries: the first layer of a block looks from the
+    pooled positions at those above; else its keys are pooled as well. apart: the first token,
+    [CLS], stays a position of its own on every level; truncated: each pooling then leaves the last
+    position out.
+    """
+
+    blocks: tuple[int, ...]
+    after: int | None = None
+    queries: bool = True
+    apart: bool = True
+    truncated: bool = True
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Every resolution, full first."""
+        return tuple(
+            Level(i, 2**i, apart=int(self.apart and i > 0)) for i in range(len(self.blocks))
+        )
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(level, level of the keys) of every layer, in order of computation."""
+        found = []
+        for block, count in enumerate(self.blocks):
+            above = int(self.queries and block > 0)
+            found += [(block, block - above), *[(block, block)] * (count - 1)][:count]
+        return found + [(0, 0)] * (self.after or 0)
+
+    def groups(self, count: int) -> Integers:
+        """(m, 2): which positions of a level of so many are pooled for each of the next, half-open;
+        a single one, or [CLS] and one more, stay as they are."""
+        if count <= 1 + self.apart:
+            starts = np.arange(count, dtype=np.int64)
+            return np.stack([starts, starts + 1], axis=1)
+        stop = count - (self.apart and self.truncated)
+        starts = np.arange(int(self.apart), stop, 2, dtype=np.int64)
+        found = np.stack([starts, np.minimum(starts + 2, stop)], axis=1)
+        return np.concatenate([np.array([[0, 1]]), found]) if self.apart else found
+
+    def spans(self, tokens: int) -> tuple[Integers, ...]:
+        """The tokens behind every position of every level, for a text of so many tokens."""
+        own = np.arange(tokens, dtype=np.int64)
+        found = [np.stack([own, own + 1], axis=1)]
+        for _ in self.blocks[1:]:
+            above, groups = found[-1], self.groups(len(found[-1]))
+            found.append(np.stack([above[groups[:, 0], 0], above[groups[:, 1] - 1, 1]], axis=1))
+        return tuple(map(readonly, found))
 
 
 @dataclass(frozen=True)
@@ -71,7 +143,10 @@ class TransformersConfig:
     own: its layers as they attend by themselves; products: by layer, the module that what heads
     give goes through, outputs: its weights in the file, "" where none was seen; unattending: by
     name, what those of its layers are made of that do not attend, as Mamba's; apart: numbers of
-    calls for attention, in order, that are no layers, since they attend to no text. kept: what is
+    calls for attention, in order, that are no layers, since they attend to no text. pooling: how
+    its text is pooled, None where every layer attends to all tokens. cross: whether it is a decoder
+    alone that attends to given states of an encoder. turned: the weights that its class keeps
+    transposed, by their names without that of the bare model before them. kept: what is
     left of each layer, () of a whole model; alone: why no other program opens one that is not
     whole, "" where transformers does. box: the model that the layers were found in, with the
     tensors it has, until somebody takes it.
@@ -96,6 +171,9 @@ class TransformersConfig:
     alone: str = ""
     unattending: tuple[tuple[str, str], ...] = ()
     apart: frozenset[int] = frozenset()
+    pooling: Pooling | None = None
+    cross: bool = False
+    turned: frozenset[str] = frozenset()
     activations: tuple[str, ...] = ("softmax",)
     norms: Mapping[str, str] = field(default_factory=dict)
     top_k: int | None = None
@@ -104,22 +182,24 @@ class TransformersConfig:
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that attends, in order of computation."""
-        return tuple(
-            replace(one, activations=spread(self.activations, one.index, len(one.heads)))
-            for one in self.own
-        )
+        found = []
+        for one in self.own:
+            whole = self.kept[one.index].of if self.kept else len(one.heads)
+            names = spread(self.activations, one.index, whole)
+            found.append(replace(one, activations=tuple(names[head] for head in one.heads)))
+        return tuple(found)
 
     @property
     def n_heads(self) -> int:
-        """How many heads a list of activations has to fit."""
-        return max((len(one.heads) for one in self.own), default=1)
+        """How many heads a list of activations has to fit, those that are gone too."""
+        whole = (one.of for one in self.kept) if self.kept else (len(one.heads) for one in self.own)
+        return max(whole, default=1)
 
     @property
     def d_head(self) -> int:
         """The width of a head."""
         stated = self.data.get("head_dim")
-        whole = max((one.of for one in self.kept), default=self.n_heads)
-        return stated if isinstance(stated, int) and stated > 0 else self.width // whole
+        return stated if isinstance(stated, int) and stated > 0 else self.width // self.n_heads
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -128,19 +208,33 @@ class TransformersConfig:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The text, and the decoder's where there are two."""
-        both = self.form == "encoder-decoder"
+        """The text and where it is pooled, and the decoder's where there are two."""
+        if self.pooling is not None:
+            return self.pooling.levels
+        both = self.cross or self.form == "encoder-decoder"
         return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
 
+    @property
+    def exchanged(self) -> bool:
+        """Whether its heads weigh otherwise than transformers has them."""
+        return (self.activations, dict(self.norms)) != (("softmax",), {})
+
+    @property
+    def entry(self) -> Entry:
+        """What its config.json says under ENTRY."""
+        if not self.exchanged:
+            return Entry(self.kept)
+        return Entry(self.kept, self.activations, dict(self.norms), self.top_k)
+
     def keys(self) -> dict[str, Any]:
-        """What tells it from other models besides its tensors."""
-        changed = {"activations": self.activations, "norms": dict(self.norms), "top_k": self.top_k}
-        if self.activations == ("softmax",):
-            return dict(self.data)
-        return {**self.data, ENTRY: {**self.data.get(ENTRY, {}), **changed}}
+        """What tells it from other models besides its tensors, as its config.json has it."""
+        entry = self.entry.written()
+        return {**self.stated, **({ENTRY: entry} if entry else {})}
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """Every position stands for itself, in its own text."""
+        """Every position stands for itself, in its own text, or for those that it is pooled of."""
+        if self.pooling is not None:
+            return self.pooling.spans(tokens)
         return own_spans(self.levels, source=tokens, target=target)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
@@ -150,4 +244,6 @@ class TransformersConfig:
             width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
             max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
             modality=self.modality,
+            upsampling="repeat" if self.pooling and self.form == "funnel"
+            and len(self.levels) > 1 else "",
         )  # fmt: skip

@@ -6,14 +6,12 @@ from hgviz.models.blocks import Network
 from hgviz.models.config import (
     Config,
     DynamicConfig,
-    FunnelConfig,
     HourglassConfig,
     LSTMConfig,
     TransformerConfig,
     WindowConfig,
 )
 from hgviz.models.families.dynamic import Dynamic
-from hgviz.models.families.funnel import Funnel
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.families.lstm import LSTM
 from hgviz.models.families.transformer import Transformer
@@ -22,7 +20,6 @@ from hgviz.models.families.window import Window
 MODULES: dict[type[Config], type[Network]] = {
     HourglassConfig: Hourglass,
     DynamicConfig: Dynamic,
-    FunnelConfig: Funnel,
     TransformerConfig: Transformer,
     LSTMConfig: LSTM,
     WindowConfig: Window,

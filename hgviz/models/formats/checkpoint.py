@@ -64,7 +64,8 @@ def save(
     tensors: Mapping[str, Tensor],
     tokenizer: bytes | None = None,
 ) -> None:
-    """Write hgviz's own folder: config.json, and model.safetensors in the tensors' own dtypes.
+    """Write hgviz's own folder, or one of transformers: config.json, and model.safetensors in the
+    tensors' own dtypes.
 
     tokenizer: what tokenizer.json is to hold; None writes none.
     Each file is whole or not there. Errors: HgvizError where the folder cannot be written.
@@ -72,13 +73,20 @@ def save(
     from safetensors.torch import save as packed
 
     folder = Path(folder)
+    theirs = isinstance(config, TransformersConfig)
+    if isinstance(config, TransformersConfig):
+        from hgviz.models.formats.transformers import filed
+
+        tensors, told = filed(config, tensors), config.keys()
+    else:
+        told = config_json(config)
     kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / WEIGHTS, packed(kept))
+        _write(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
         if tokenizer is not None:
             _write(folder / TOKENIZER, tokenizer)
-        _write(folder / CONFIG, (json.dumps(config_json(config), indent=2) + "\n").encode())
+        _write(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
 
 
 def _write(path: Path, data: bytes) -> None:

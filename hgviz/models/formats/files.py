@@ -82,11 +82,19 @@ def _header(path: Path, data: bytes, available: int, skip: Skip) -> dict[str, _E
         entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in kept.items()}
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _damaged(path, f"its header is wrong: {line_of(error)}") from None
+    bits = ("BOOL", "U8")
+    entries = {name: one for name, one in entries.items()
+               if one.dtype not in bits or not _mask(one.shape)}  # fmt: skip
     for name, entry in entries.items():
         _check_entry(path, name, entry, available)
     if sum(entry.data_offsets[1] - entry.data_offsets[0] for entry in entries.values()) > available:
         raise _damaged(path, "its tensors overlap")
     return entries
+
+
+def _mask(shape: Sequence[int]) -> bool:
+    """Whether bits of this shape are a causal mask, which older files keep beside weights."""
+    return len(shape) == 4 and tuple(shape[:2]) == (1, 1)
 
 
 def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
@@ -143,14 +151,15 @@ def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
 def tensors_of(path: Path, loaded: Any, size: int, skip: Skip | None = None) -> dict[str, Tensor]:
     """The tensors of a state dict that a file of so many bytes held. Errors: HgvizError for
     anything else, and for tensors that are larger than the file."""
-    skip = skip or _nothing
+    skip, bits = skip or _nothing, (torch.bool, torch.uint8)
     if not isinstance(loaded, Mapping) or not loaded:
         raise _no_state_dict(path, type(loaded).__name__)
     kept = {
         name: tensor
         for name, tensor in loaded.items()
-        if not (isinstance(name, str) and isinstance(tensor, Tensor) and skip(name))
-    }
+        if not (isinstance(name, str) and isinstance(tensor, Tensor)
+                and (skip(name) or (tensor.dtype in bits and _mask(tensor.shape))))
+    }  # fmt: skip
     for name, tensor in kept.items():
         _check_tensor(path, name, tensor)
     if sum(tensor.nbytes for tensor in kept.values()) > 2 * size:

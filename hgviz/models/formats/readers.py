@@ -70,12 +70,6 @@ def _package(path: Path) -> Checkpoint:
     return checkpoint.read_package(path)
 
 
-def _bert(path: Path) -> Checkpoint:
-    from hgviz.models.formats import bert, huggingface
-
-    return huggingface.read(path, bert)
-
-
 def _dynamic(path: Path) -> Checkpoint:
     from hgviz.models.formats import dynamic
 
@@ -88,18 +82,6 @@ def _trax(path: Path) -> Checkpoint:
     return trax.read_trax(path)
 
 
-def _funnel(path: Path) -> Checkpoint:
-    from hgviz.models.formats import funnel, huggingface
-
-    return huggingface.read(path, funnel)
-
-
-def _gpt2(path: Path) -> Checkpoint:
-    from hgviz.models.formats import gpt2, huggingface
-
-    return huggingface.read(path, gpt2)
-
-
 def _transformers(path: Path) -> Checkpoint:
     from hgviz.models.formats import transformers
 
@@ -109,9 +91,6 @@ def _transformers(path: Path) -> Checkpoint:
 READERS: tuple[Reader, ...] = (
     Reader("hgviz", "hgviz", lambda path: _model_type(path) == "hgviz", _own),
     Reader(PACKAGE, "Hourglass (.pt, .safetensors)", lambda p: _model_type(p) == PACKAGE, _package),
-    Reader("bert", "BERT (Hugging Face)", lambda path: _model_type(path) == "bert", _bert),
-    Reader("gpt2", "GPT-2 (Hugging Face)", lambda path: _model_type(path) == "gpt2", _gpt2),
-    Reader("funnel", "Funnel (Hugging Face)", lambda path: _model_type(path) == "funnel", _funnel),
     Reader(POOLING, "Dynamic pooling (.pt)", lambda p: _model_type(p) == POOLING, _dynamic),
     Reader(TRAX, "trax (.npz)", lambda path: _model_type(path) == TRAX, _trax, stated=False),
     Reader(
@@ -203,16 +182,13 @@ def _model_type(path: Path) -> Any:
                 f"{shown(config)} is missing",
                 "the weights alone do not say how the model computes",
                 'Write one with its "model_type": '
-                + " or ".join(f'"{r.name}"' for r in READERS if r.stated),
+                + ", ".join(f'"{r.name}"' for r in READERS if r.stated)
+                + ", or that of a model of transformers",
             )
     data = read_config(config)
     first = data.get("architectures")
-    if (
-        "model_type" not in data
-        and isinstance(first, list)
-        and str(first[:1])[2:].startswith("Bert")
-    ):
-        return "bert"  # BERT's first files do not say it otherwise
+    if "model_type" not in data and isinstance(first, list) and first:
+        return first[0]  # BERT's first files do not say it otherwise
     return data.get("model_type")
 
 

@@ -54,7 +54,7 @@ def write(found: Checkpoint, out: Path) -> Path:
         for file, names in files.items():
             _rewrite(found.folder / file, out / file, found, names)
         if isinstance(found.config, TransformersConfig):
-            _restate(out, found.config.data)
+            _restate(out, found.config.keys())
     return out / weights.name
 
 

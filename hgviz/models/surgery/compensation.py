@@ -8,14 +8,17 @@ all texts, H heads, D head width, d width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hgviz.core import HeadId, HgvizError, Layer, ModelSpec, Off
-from hgviz.models.blocks import Attention, Known, Network, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Attention, Network, Pass, Tokens
+from hgviz.models.measures.variants import Projected, attentions
+from hgviz.models.surgery.proof import count
 
 Compensation = Literal["none", "mean", "lsq"]
 DAMP = 1.0  # Kwon et al.'s: gates stay at 1 where the texts do not tell
@@ -30,13 +33,13 @@ def means(
     Yields them after every batch.
     """
     layers = [layer for layer in spec.layers if any(head.layer == layer.index for head in off)]
+    parts = _parts(module, {layer.index for layer in layers})
     sums = {layer.index: torch.tensor(0.0, dtype=torch.float64) for layer in layers}
     counts = dict.fromkeys(sums, 0)
     for text in texts:
-        known = Known()
-        finish_steps(module.steps(text, Pass(record=known)))
-        for layer in layers:
-            c = _positions(known.contexts[layer.index].transpose(1, 2), spec, layer, text)
+        found = _given(module, text, Pass(), [parts[layer.index] for layer in layers])
+        for layer, given in zip(layers, found, strict=True):
+            c = _positions(given, spec, layer, text).unflatten(-1, (len(layer.heads), -1))
             sums[layer.index] = sums[layer.index] + c.double().sum(0)  # (H, D)
             counts[layer.index] += len(c)
         yield {
@@ -53,25 +56,77 @@ def gates(
 ) -> Iterator[dict[HeadId, float]]:
     """Gates of the heads that stay, from the first layer on that loses one.
 
-    They minimise |sum_h x_h c_h W_O^h - a|^2 + |x - 1|^2 over the positions of the texts, a what
-    the layer gave in the whole model: what LSMR with damp 1 comes to. Yields after every layer.
+    They minimise |sum_h x_h c_h W_O^h - a|^2 + |x - 1|^2 over the positions of the texts, a the
+    same sum in the whole model: what LSMR with damp 1 comes to. Yields after every layer. Errors:
+    HgvizError where the product behind the heads of such a layer is not known.
     """
-    parts = [one for one in module.modules() if isinstance(one, Attention)]
-    attentions = {one.layer.index: one for one in parts}
-    if not parts:
-        raise HgvizError(
-            "gates are not fitted to this model",
-            f"{spec.family} runs through transformers",
-            "Choose --compensate mean, or none",
-        )
+    first = min(head.layer for head in off)
+    fitted = {one.index: one for one in spec.layers[first:] if {*one.heads} - _gone(off, one)}
+    parts = _parts(module, fitted)
     found: dict[HeadId, float] = {}
-    for layer in spec.layers:
+    for layer in fitted.values():
         kept = [head for head in layer.heads if HeadId(layer.index, head) not in off]
-        if layer.index < min(head.layer for head in off) or not kept:
-            continue
-        solved = _fit(module, spec, off, texts, attentions[layer.index], kept, found)
+        solved = _fit(module, spec, off, texts, parts[layer.index], kept, found)
         found |= {HeadId(layer.index, h): x for h, x in zip(kept, solved, strict=True)}
         yield dict(found)
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _gone(off: Off, layer: Layer) -> set[int]:
+    return {head.head for head in off if head.layer == layer.index}
+
+
+def _parts(module: Network, wanted: Collection[int]) -> dict[int, Attention | Projected]:
+    """What attends in some layers, by their numbers, each with a product of its own."""
+    every: Sequence[Any] = attentions(module) or getattr(module, "projected", list)()
+    uses = [one.o for one in every]
+    parts = {one.layer.index: one for one in every if uses.count(one.o) == 1}
+    if missing := sorted({*wanted} - {*parts}):
+        raise _unknown(missing[0])
+    return parts
+
+
+def _unknown(layer: int) -> HgvizError:
+    return HgvizError(
+        f"what layer {layer} loses is not made up for",
+        "hgviz did not see a product behind its heads that is this layer's alone",
+        "Choose --compensate none",
+    )
+
+
+class _Enough(Exception):
+    """A pass has come as far as it was for."""
+
+
+def _given(
+    module: Network, text: Tokens, run: Pass, parts: Sequence[Attention | Projected]
+) -> list[Tensor]:
+    """What goes into the products behind heads, (B, Q, H * D) of each part; the pass ends with the
+    last of them."""
+    pieces: dict[nn.Module, list[Tensor]] = {part.o: [] for part in parts}
+    last = parts[-1]
+
+    def heard(product: nn.Module, given: tuple[Tensor, ...]) -> None:
+        pieces[product].append(given[0])
+        if product is last.o and isinstance(last, Projected):  # which no step stops at
+            raise _Enough
+
+    hooks = [part.o.register_forward_pre_hook(heard) for part in parts]
+    try:
+        with contextlib.suppress(_Enough):
+            for index in module.steps(text, run):
+                if index == last.layer.index:
+                    break
+    finally:
+        for hook in hooks:
+            hook.remove()
+    found = [torch.cat(pieces[part.o], -2) for part in parts]
+    for part, one in zip(parts, found, strict=True):
+        if one.dim() != 3 or len(one) != count(text):  # laid out otherwise
+            raise _unknown(part.layer.index)
+    return found
 
 
 def _fit(
@@ -79,27 +134,27 @@ def _fit(
     spec: ModelSpec,
     off: Off,
     texts: Sequence[Tokens],
-    attention: Attention,
+    part: Attention | Projected,
     kept: Sequence[int],
     before: Mapping[HeadId, float],
 ) -> list[float]:
-    layer, width = attention.layer, attention.d_head
-    weight = attention.o.weight.double()  # (d, H * D)
+    layer, width = part.layer, part.d_head
+    whole = part.o.weight.double()  # (d, H * D)
     columns = [
         place * width + i for place, h in enumerate(layer.heads) if h in kept for i in range(width)
     ]
-    weight = weight[:, columns]  # (d, h * D)
+    weight = whole[:, columns]  # (d, h * D)
     inner = torch.zeros(len(columns), len(columns), dtype=torch.float64, device=weight.device)
     cross = torch.zeros(len(columns), weight.shape[0], dtype=torch.float64, device=weight.device)
     for text in texts:
-        whole, pruned = Known(), Known()
-        _until(module, text, Pass(record=whole), layer.index)
-        _until(module, text, _gated(module, spec, off, before, text, pruned), layer.index)
-        c = _positions(pruned.contexts[layer.index].transpose(1, 2), spec, layer, text)
-        a = _positions(whole.attended[layer.index], spec, layer, text)
-        c, a = c.double().flatten(1)[:, columns], (a - attention.o.bias).double()
+        gated = _gated(module, spec, off, before, text)
+        a, c = (
+            _positions(_given(module, text, run, [part])[0], spec, layer, text).double()
+            for run in (Pass(), gated)
+        )
+        c = c[:, columns]
         inner += c.T @ c
-        cross += c.T @ a
+        cross += c.T @ (a @ whole.T)
 
     def blocks(x: Tensor) -> Tensor:  # (h * D, h * D) -> (h, h), sums over blocks
         return x.unflatten(0, (-1, width)).unflatten(2, (-1, width)).sum((1, 3))
@@ -118,7 +173,6 @@ def _gated(
     off: Off,
     gates: Mapping[HeadId, float],
     text: Tokens,
-    record: Known,
 ) -> Pass:
     like = next(module.parameters())
     factors = {
@@ -128,14 +182,7 @@ def _gated(
         for layer in spec.layers
         if any(head.layer == layer.index for head in gates)
     }
-    return Pass(off, gates=factors, record=record)
-
-
-def _until(module: Network, text: Tokens, run: Pass, last: int) -> None:
-    """A pass that ends with a layer."""
-    for index in module.steps(text, run):
-        if index == last:
-            return
+    return Pass(off, gates=factors)
 
 
 def _positions(x: Tensor, spec: ModelSpec, layer: Layer, text: Tokens) -> Tensor:

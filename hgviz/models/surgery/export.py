@@ -17,7 +17,7 @@ from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
 from hgviz.models.model import Model, module_of
 from hgviz.models.surgery.proof import Form, Runner, runner
-from hgviz.models.surgery.removal import smaller, zeroed
+from hgviz.models.surgery.removal import smaller, without, zeroed
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -26,8 +26,8 @@ def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
     """Write a checkpoint without these heads into a folder; gives the file of its weights.
 
     smaller: hgviz's own folder, of models of transformers their own, narrower. zeroed: the files it
-    was read from, zeros in W_O. onnx: a graph for texts of any length. Errors: HgvizError where the
-    folder or the graph cannot be made.
+    was read from, zeros in W_O. onnx: a graph for texts of any length, with zeros where weights do
+    not go by heads. Errors: HgvizError where the folder or the graph cannot be made.
     """
     if form == "smaller" and isinstance(found.config, TransformersConfig):
         return rewriting.write(smaller(found, off), out)
@@ -38,7 +38,7 @@ def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
         return rewriting.write(zeroed(found, off), out)
     from hgviz.models.surgery import graph
 
-    return graph.write(smaller(found, off), out)
+    return graph.write(without(found, off), out)
 
 
 def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
@@ -72,6 +72,8 @@ def opens(left: Checkpoint) -> str:
     if not isinstance(left.config, TransformersConfig) or not left.config.kept:
         return ""
     alone = left.config.alone
+    if not alone and left.config.exchanged:
+        alone = "transformers would weigh by softmax"
     return f"opens in hgviz alone: {alone}" if alone else "opens in transformers"
 
 

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from hgviz.core import HgvizError
 from hgviz.models import ONNX
 from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Network, Tokens, finish_steps
-from hgviz.models.config import TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.conversion import tokenizer_json
 from hgviz.models.formats.readers import line_of
+from hgviz.models.huggingface import Transformers
 from hgviz.models.model import module_of
 from hgviz.models.surgery.proof import Runner
 from hgviz.models.texts.text import TOKENIZER
@@ -29,6 +29,7 @@ from hgviz.models.texts.text import TOKENIZER
 FILE = "model.onnx"
 INPUTS = ("input_ids", "attention_mask")
 LENGTH = 16  # of the texts that the graph is traced with
+ANY = 1 << 20  # tokens of the longest text of a model that does not say it
 
 
 class _Graph(nn.Module):
@@ -57,20 +58,24 @@ def write(found: Checkpoint, out: Path) -> Path:
     Errors: HgvizError where packages are missing, or where the model is no such graph.
     """
     require_packages()
-    if isinstance(found.config, TransformersConfig):
-        raise _no_graph("it runs through transformers")
-    if getattr(found.config, "two_texts", False):
+    config = found.config
+    if getattr(config, "two_texts", False) or config.form == "encoder-decoder":
         raise _no_graph("it reads two texts, and the graph has one")
-    if found.config.family == "funnel":
+    if getattr(config, "modality", "text") != "text":
+        raise _no_graph("it reads no texts, and the graph does")
+    if getattr(config, "pooling", None) is not None:
         raise _no_graph("how often a text is pooled depends on its length, and a graph is fixed")
-    if found.config.form == "dynamic":
+    if config.form == "dynamic":
         raise _no_graph("it has as many segments as the text asks for, and a graph is fixed")
-    module = module_of(found.config, found.tensors, "cpu", torch.float32)
+    module = module_of(config, found.tensors, "cpu", torch.float32)
+    if isinstance(module, Transformers):
+        module.net.set_experts_implementation("batched_mm")  # type: ignore[operator]
     for part in list(module.modules()):
         for name, child in list(part.named_children()):
             if isinstance(child, FeedForward):
                 setattr(part, name, _Named(child))
-    length = min(LENGTH, getattr(found.config, "max_positions", None) or LENGTH)
+    longest = getattr(config, "max_positions", None)
+    length = min(LENGTH, longest or LENGTH)
     ids, mask = torch.zeros(2, length, dtype=torch.int64), torch.ones(2, length, dtype=torch.int64)
     mask[1, length // 2 :] = 0
     any_ = torch.export.Dim.DYNAMIC
@@ -83,7 +88,11 @@ def write(found: Checkpoint, out: Path) -> Path:
                 dynamic_shapes=({0: any_, 1: any_},) * 2,
                 input_names=INPUTS, output_names=("logits",),
             )  # fmt: skip
-            assert made is not None
+            assert made is not None and made.exported_program is not None
+            for sizes in made.exported_program.range_constraints.values():
+                if sizes.lower > 1 or sizes.upper < (longest or ANY):
+                    few, many = sizes.lower, sizes.upper
+                    raise RuntimeError(f"torch makes it for {few} to {many} tokens or texts alone")
             for node in made.model.graph.all_nodes():  # where the code lies that made it
                 node.metadata_props.clear()
                 for value in node.outputs:

@@ -53,9 +53,32 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
 def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
     """The checkpoint with zeros in the columns of W_O that belong to these heads.
 
+    Errors: HgvizError for unknown heads, and for layers that share these columns with others of
+    which the heads stay.
+    """
+    made = scaled(found, dict.fromkeys(off, 0.0))
+    if isinstance(found.config, TransformersConfig):
+        outputs = found.config.outputs
+        for at, head in sorted((one.layer, one.head) for one in off):
+            for other, name in enumerate(outputs):
+                if name == outputs[at] and HeadId(other, head) not in off:
+                    raise HgvizError(
+                        f"head {at}.{head} of this model is not removed alone",
+                        f"layer {at} shares its weights with layer {other}",
+                        f"Remove {other}.{head} too",
+                    )
+    return made
+
+
+def without(found: Checkpoint, off: Off) -> Checkpoint:
+    """The checkpoint without these heads: smaller where weights go by heads, else zeroed.
+
     Errors: HgvizError for unknown heads.
     """
-    return scaled(found, dict.fromkeys(off, 0.0))
+    try:
+        return smaller(found, off)
+    except HgvizError:
+        return zeroed(found, off)
 
 
 def scaled(found: Checkpoint, gates: Mapping[HeadId, float]) -> Checkpoint:

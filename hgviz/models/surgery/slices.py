@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-import msgspec
 import torch
 from torch import Tensor, nn
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
-from hgviz.models.blocks import Tokens
-from hgviz.models.config.huggingface import ENTRY, Entry, Kept, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
 
@@ -69,8 +67,7 @@ def smaller(
     made = replace(config, kept=tuple(kept), box=[])
     data = restated(made, changed)
     alone = "" if data is not None else why_alone(kept)
-    entry = {ENTRY: msgspec.to_builtins(Entry(tuple(kept)))}
-    return replace(made, data={**(data or config.stated), **entry}, alone=alone), changed
+    return replace(made, data=data or config.stated, alone=alone), changed
 
 
 def _whole(layer: Layer) -> Kept:
@@ -99,15 +96,11 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
 
     out = network.projections[layer.index]
     assert out is not None
-    ids = torch.arange(TOKENS)[None] % network.config.vocab_size
-    text = Tokens(ids)
-    if network.config.form == "encoder-decoder":
-        text = Tokens(ids, source=text)
     module = network.net.get_submodule(layer.name).requires_grad_(True)
     hook = out.register_forward_pre_hook(before)
     try:
         with torch.enable_grad():
-            network._logits(text, Running(network, watch=watch))
+            network._logits(network.example(TOKENS, TOKENS), Running(network, watch=watch))
     except _Enough:
         pass
     finally:

@@ -6,8 +6,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.errors import unusable
 from hgviz.models.formats.patience import within
-from hgviz.models.formats.readers import line_of
+from hgviz.models.formats.readers import CONFIG, line_of, plain, read_config
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
@@ -25,7 +27,15 @@ if TYPE_CHECKING:
 MOST_TEXT = 64 * 2**20
 MOST_IDS = 256 * 2**20
 MOST_TOKENIZER = 64 * 2**20
-TOKENIZER = "tokenizer.json"
+TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+VOCABULARIES = (  # what transformers makes tokenizers of: each a file, and what it needs beside it
+    ("vocab.txt",), ("vocab.json", "merges.txt"), ("tokenizer.model",), ("spiece.model",),
+    ("sentencepiece.bpe.model",), ("spm.model",), ("tiktoken.model",), ("tekken.json",),
+)  # fmt: skip
+READ_BY = ("sentencepiece", "tiktoken")  # packages that read .model files
+TOKENS = ("added_tokens.json", "special_tokens_map.json")  # and what else it reads of them
+CLASSES = {"vocab.txt": "BertTokenizer", "vocab.json": "GPT2Tokenizer"}  # where nobody says which
+OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
 PATIENCE = 5.0  # seconds for any text, and
 SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
 
@@ -46,23 +56,32 @@ class Tokenizer(Protocol):
 
 
 def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
-    """The tokenizer of a checkpoint's folder: tokenizer.json, else what its vocabulary files make;
-    without them, bytes for 256 ids, else none. own: the tokenizer.json of its weights themselves.
+    """The tokenizer of a checkpoint's folder: tokenizer.json, else what transformers makes of its
+    vocabulary files; without them, bytes for 256 ids, else none. own: the tokenizer.json of its
+    weights themselves.
+
+    Errors: HgvizError for a tokenizer.json that is damaged or of another model. Vocabulary files
+    that make no tokenizer leave the model its ids, and are an error where a text is read.
     """
     if own is not None:
         return Pieces(folder / TOKENIZER, vocabulary, own)
     file = tokenizer_file(folder)
-    if file is not None:
+    if file is None:
+        return Bytes() if vocabulary == 256 else Bare()
+    try:
         return Pieces(file, vocabulary)
-    return Bytes() if vocabulary == 256 else Bare()
+    except HgvizError as error:
+        if file.name == TOKENIZER:
+            raise
+        return Bare(error)
 
 
 def tokenizer_file(folder: Path) -> Path | None:
-    """tokenizer.json, vocab.txt or vocab.json, whichever is there first."""
-    from hgviz.models.texts.vocabularies import vocabulary_of
-
-    file = folder / TOKENIZER
-    return file if os.path.lexists(file) else vocabulary_of(folder)
+    """tokenizer.json, or the first of the vocabulary files that is there with what it needs."""
+    for names in ((TOKENIZER,), *VOCABULARIES):
+        if all(os.path.lexists(folder / name) for name in names):
+            return folder / names[0]
+    return None
 
 
 class Bytes:
@@ -101,7 +120,8 @@ class Pieces:
 
     def __init__(self, file: Path, vocabulary: int, data: bytes | None = None) -> None:
         self._name = file.name
-        with _guarded(f"{file.name} could not be read"):
+        own = file.name == TOKENIZER or data is not None
+        with _guarded(f"{file.name} could not be read", *(() if own else (OTHERWISE,))):
             self._tokenizer = _opened(file, data)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
@@ -186,13 +206,17 @@ class Pieces:
 
 
 class Bare:
-    """No tokenizer: such a model is given ids."""
+    """No tokenizer: such a model is given ids. error: what is wrong with its vocabulary files,
+    where there are some."""
 
     unit = "token"
 
+    def __init__(self, error: HgvizError | None = None) -> None:
+        self.error = error
+
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """Errors: always HgvizError."""
-        raise HgvizError(
+        raise self.error or HgvizError(
             "this model cannot read text",
             "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
             "Put its tokenizer.json into the folder, or give token ids with --ids",
@@ -342,11 +366,60 @@ def read_regular(path: Path, most: int) -> bytes:
 def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
-    from hgviz.models.texts.vocabularies import made
-
     if file.name != TOKENIZER and data is None:
-        return made(file)
+        return _made(file)
     return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
+
+
+def _made(file: Path) -> tokenizers.Tokenizer:
+    """What transformers makes of a vocabulary file and what lies beside it.
+
+    It sees copies of bounded files alone, and what their settings say but for paths and code.
+    Errors: HgvizError for settings that name code or no class of its own, and for files that its
+    class does not read; whatever transformers raises for damaged ones.
+    """
+    from hgviz.models.huggingface import library, quiet
+
+    folder, auto = file.parent, library().models.auto.tokenization_auto
+    config, said = (
+        read_config(folder / name, MOST_TOKENIZER) if os.path.lexists(folder / name) else {}
+        for name in (CONFIG, SETTINGS)
+    )
+    if said.get("auto_map"):
+        raise _unmade(file, f"{SETTINGS} asks for code of its own, and nothing in a folder is run")
+    if file.suffix == ".model" and not any(map(find_spec, READ_BY)):
+        raise _unmade(file, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
+    kind = config.get("model_type")
+    name = said.get("tokenizer_class") or config.get("tokenizer_class")
+    if not name and kind not in auto.TOKENIZER_MAPPING_NAMES:
+        name = CLASSES.get(file.name)
+    if name and not any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast")):
+        raise _unmade(file, f"transformers knows no class {plain(str(name))[:60]} for it")
+    paths = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
+    said = {key: one for key, one in said.items() if key not in paths}
+    stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
+    names = [one for every in (*VOCABULARIES, TOKENS) for one in every if (folder / one).exists()]
+    with TemporaryDirectory() as bare, quiet():
+        for one in names:
+            (Path(bare) / one).write_bytes(read_regular(folder / one, MOST_TOKENIZER))
+        (Path(bare) / CONFIG).write_text(json.dumps(stated))
+        (Path(bare) / SETTINGS).write_text(json.dumps({**said, "tokenizer_class": name}))
+        found = library().AutoTokenizer.from_pretrained(bare, local_files_only=True)
+    backend = getattr(found, "backend_tokenizer", None)
+    if backend is None:
+        raise _unmade(file, f"{type(found).__name__} of transformers has no tokenizer.json")
+    files = found.vocab_files_names
+    lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - {*names}
+    if lacking and not {*names} & {"tokenizer.model", "tiktoken.model", "tekken.json"}:
+        raise _unmade(file, f"{type(found).__name__} reads {min(lacking)}, which is not there")
+    unknown = getattr(backend.model, "unk_token", None)
+    if unknown is not None and backend.model.token_to_id(unknown) is None:
+        raise _unmade(file, f"it lacks {plain(unknown)[:40]}, its unk_token")
+    return cast("tokenizers.Tokenizer", backend)
+
+
+def _unmade(file: Path, why: str) -> HgvizError:
+    return HgvizError(f"{file.name} makes no tokenizer", why, OTHERWISE)
 
 
 def _foreign(file: Path, why: str) -> HgvizError:
@@ -355,7 +428,7 @@ def _foreign(file: Path, why: str) -> HgvizError:
 
 
 @contextmanager
-def _guarded(what: str) -> Iterator[None]:
+def _guarded(what: str, do: str = "Use the tokenizer.json the model came with") -> Iterator[None]:
     """Turn whatever `tokenizers` throws into one error; its panics are no `Exception`s."""
     try:
         with _silent():
@@ -366,7 +439,7 @@ def _guarded(what: str) -> Iterator[None]:
         if isinstance(error, HgvizError):
             raise
         why = line_of(error)
-        raise HgvizError(what, why, "Use the tokenizer.json the model came with") from None
+        raise HgvizError(what, why, do) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hgviz.errors import unusable
-from hgviz.models.config import PRESETS, Config, TransformerConfig
+from hgviz.models.config import PRESETS, Config, TransformerConfig, TransformersConfig
 from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.training.plan import Plan
 
@@ -38,8 +38,6 @@ class Material:
 def work_of(model: Mapping[str, Any]) -> str:
     """What a model of these keys of [model] learns: next, masked, classes, states or pairs."""
     family = model.get("family", "hourglass")
-    if family == "funnel":
-        return str(model.get("goal", "states"))
     if family not in PRESETS:
         both_ways = family == "window" and model.get("causal") is False
         return "masked" if both_ways else "next"
@@ -50,7 +48,7 @@ def work_of(model: Mapping[str, Any]) -> str:
 
 def work_of_config(config: Config, goal: str | None = None) -> str:
     """What a model learns, with another goal if one is given."""
-    if not isinstance(config, TransformerConfig):
+    if not isinstance(config, TransformerConfig | TransformersConfig):
         return getattr(config, "goal", "next")
     return "pairs" if config.form == "encoder-decoder" else goal or config.goal
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
 from hgviz.models.blocks import Network, Pass, Tokens
-from hgviz.models.config import Config
+from hgviz.models.config import Config, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.surgery.removal import scaled
 from hgviz.models.training.batches import random_of
@@ -118,8 +118,30 @@ class Gated:
         factors = dict.fromkeys(self.off, 0.0)
         if self.gates is not None and self.gates.folded:
             factors |= dict(zip(self.heads, self.gates.settled().tolist(), strict=True))
-        whole = Checkpoint(self.config, dict(tensors), "", Path())
+        config = self.config
+        if isinstance(config, TransformersConfig):  # a module's tensors, not a file's
+            config = replace(config, outputs=tuple(f"net.{one}.weight" for one in config.products))
+        whole = Checkpoint(config, dict(tensors), "", Path())
         return scaled(whole, factors).tensors
+
+    def require_folds(self) -> None:
+        """Errors: HgvizError where what stays could not be told from what was learnt, as heads have
+        no columns of W_O of their own."""
+        if not isinstance(self.config, TransformersConfig):
+            return
+        folds = self.gates is not None and self.gates.folded
+        changed = {*self.every} if folds else self.off
+        products = self.config.products
+        for layer in sorted({head.layer for head in changed}):
+            if not products[layer] or products.count(products[layer]) > 1:
+                shared = f"layer {layer} shares its weights with other layers"
+                raise HgvizError(
+                    "this model cannot be stored with heads off or weaker",
+                    shared
+                    if products[layer]
+                    else f"hgviz did not see what the heads of layer {layer} are put together by",
+                    "Learn causal gates, which leave weights as they are, and take model.off out",
+                )
 
     def closed(self) -> Off:
         """The heads that the gates leave out, and those that were off."""

@@ -23,6 +23,9 @@ from hgviz.core import HgvizError, Off, Step, Task
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
+from hgviz.models.huggingface import Transformers
+from hgviz.models.model import module_of
+from hgviz.models.training.adapted import tensors_of
 from hgviz.models.training.gating import Gated
 from hgviz.models.training.learned import write_gates
 from hgviz.models.training.objectives import Figures
@@ -161,8 +164,8 @@ def _update(optimiser: torch.optim.Optimizer, loss: torch.Tensor, recipe: Recipe
 
 def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report:
     """Store the weights, and measure them as they are stored."""
-    model, objective = start.model.eval(), start.objective
-    dtype = torch.bfloat16 if plan.recipe.store == "bfloat16" else torch.float32
+    model, objective, recipe = start.model.eval(), start.objective, plan.recipe
+    dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
     told: dict[str, Any] | None = None
     roles: dict[str, Off] = {}
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
@@ -170,11 +173,14 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
         if objective.gates is not None:
             told, roles = objective.written(model), objective.roles()
         tensors, objective = objective.folded(tensors), objective.inner
+    if isinstance(model, Transformers):
+        model.load_state_dict(tensors)
+        tensors = tensors_of(model, out)
     stored = {name: value.to(dtype) for name, value in tensors.items()}
     save(out, start.config, stored)
     if told is not None:
         write_gates(out, told, (start.digest, digest_of(start.config, stored)))
-    model.load_state_dict(stored)
+    model = module_of(start.config, stored, recipe.device, torch.float32)
     figures = objective.measure(model, True)
     row: dict[str, Any] = {"step": state["step"], "seconds": state["seconds"]}
     row |= {f"{name}_{objective.metric}": one[objective.metric]

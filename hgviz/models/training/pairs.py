@@ -81,12 +81,16 @@ class Pairs:
 
 
 def paired(rows: Rows, config: Config, coder: Coder, length: int) -> tuple[Texts, Texts]:
-    """Both texts of every row as ids, cut to what the model reads.
+    """Both texts of every row as ids, cut to what the model reads; the second of a model of
+    transformers after the token that its decoder begins with.
 
     Errors: HgvizError for a second text of one token, after which nothing can be written.
     """
     longest = min([one for one in (length, config.max_positions) if one], default=None)
     sides = [coder.rows(list(texts), longest) for texts in (rows.texts, rows.labels)]
+    begins = getattr(config, "data", {}).get("decoder_start_token_id")
+    if isinstance(begins, int):
+        sides[1] = [[begins, *ids][:longest] for ids in sides[1]]
     short = next((i for i, ids in enumerate(sides[1]) if len(ids) < 2), None)
     if short is not None:
         raise HgvizError(

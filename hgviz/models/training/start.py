@@ -14,13 +14,15 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, heads_named
 from hgviz.models.blocks import Network
-from hgviz.models.config import PRESETS, Config, LSTMConfig
+from hgviz.models.config import PRESETS, Config, LSTMConfig, TransformersConfig
 from hgviz.models.families import build
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.formats.readers import read
+from hgviz.models.huggingface import Transformers
 from hgviz.models.texts.labelled import Rows
 from hgviz.models.texts.text import tokenizer_file
+from hgviz.models.training import adapted
 from hgviz.models.training.batches import Epochs, Windows
 from hgviz.models.training.data import Material, read_material, work_of, work_of_config
 from hgviz.models.training.gating import Gated, gated
@@ -36,7 +38,6 @@ from hgviz.models.training.pairs import Pairs, epochs_of, paired
 from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.vocabulary import (
     MASK,
-    PAD,
     TOKENIZER,
     UNKNOWN,
     Coder,
@@ -47,6 +48,7 @@ from hgviz.models.training.vocabulary import (
 
 EXCHANGED = ("activations", "norms", "top_k")
 CHANGED = (*EXCHANGED, "goal", "labels", "cls", "pooler")
+OWN = ("cls", "pooler")  # of these, what models of transformers have not
 BESIDE = ("from", "off")  # of [model], and no keys of a configuration
 MIXED = {"projection", "mixtures"}  # parts of names: mixtures of tokens have their own scale
 
@@ -87,7 +89,7 @@ def begin(plan: Plan, out: Path, measured: Mapping[str, Figures] | None = None) 
     data = read_material(plan, work_of(plan.model))
     coder = _coder(plan, data, out)
     config = _new_config(plan, coder, data)
-    objective = _objective(plan, config, coder, data)
+    objective = _objective(plan, config, coder, data, coder.pad)
     model = build(config)
     initialise(model, plan.recipe.initial)
     return Start(config, _placed(model, plan), objective, coder)
@@ -155,42 +157,50 @@ def _new_config(plan: Plan, coder: Coder, data: Material) -> Config:
 
 def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Start:
     keys = {key: value for key, value in plan.model.items() if key not in BESIDE}
-    if unknown := sorted({*keys} - {*CHANGED}):
+    found = read(plan.model["from"])
+    theirs = isinstance(found.config, TransformersConfig)
+    known = [key for key in CHANGED if not (theirs and key in OWN)]
+    if unknown := sorted({*keys} - {*known}):
         raise HgvizError(
             f"a checkpoint's {unknown[0]} cannot be changed",
-            "with model.from, [model] may exchange " + ", ".join(CHANGED),
+            "with model.from, [model] may exchange " + ", ".join(known),
             "Take it out, or train a new model without model.from",
         )
-    found = read(plan.model["from"])
     goal = keys.get("goal", getattr(found.config, "goal", "next"))
+    if isinstance(found.config, TransformersConfig):
+        adapted.require_learned(found.config, goal)
     data = read_material(plan, work_of_config(found.config, goal))
     labels = _labels(found.config, goal, keys, data)
-    changes = {**keys, "goal": goal, "labels": list(labels)} if goal == "classes" else keys
-    config = parse_config({**config_json(found.config), **changes}, "[model]")
-    coder = _checkpoints_coder(found, config)
-    objective = _objective(plan, config, coder, data)
-    model, fresh = _continued(config, found)
+    coder, model, fresh, pad = _continued(plan, found, keys, goal, labels)
+    config = model.config
+    objective = _objective(plan, config, coder, data, pad)
+    off = heads_named(plan.model.get("off", ""), config.layers)
+    learnt = _gated(objective, config, off, plan)
+    if isinstance(model, Transformers):
+        adapted.require_runs(_placed(model, plan), objective)
     before = dict(measured or {})
     if not measured and not fresh:
-        before["original"] = _measured(found, config, plan, objective)
+        before["original"] = _measured(found, model, plan, objective)
         if any(key in keys for key in EXCHANGED):
             before["exchanged"] = objective.measure(_placed(model, plan).eval(), True)
-    off = heads_named(plan.model.get("off", ""), config.layers)
-    if off and not measured and not fresh:
-        pruned = Gated(objective, config, off, plan.recipe.seed)
-        before["pruned"] = pruned.measure(_placed(model, plan).eval(), True)
+        if off:
+            pruned = Gated(objective, config, off, plan.recipe.seed)
+            before["pruned"] = pruned.measure(_placed(model, plan).eval(), True)
     torch.manual_seed(plan.recipe.seed)
     model = _placed(model, plan).requires_grad_(plan.gates is None or not plan.gates.freeze)
-    learnt = _gated(objective, config, off, plan)
     return Start(config, model, learnt, coder, before, fresh, found.digest)
 
 
 def _gated(objective: Objective, config: Config, off: Off, plan: Plan) -> Objective:
     """The objective, under heads that are off and gates that are learnt if there are any."""
     seed = plan.recipe.seed
+    if plan.gates is None and not off:
+        return objective
+    found = Gated(objective, config, off, seed)
     if plan.gates is not None:
-        return gated(objective, config, off, seed, plan.gates)
-    return Gated(objective, config, off, seed) if off else objective
+        found = gated(objective, config, off, seed, plan.gates)
+    found.require_folds()
+    return found
 
 
 def _labels(config: Config, goal: str, keys: dict[str, Any], data: Material) -> tuple[str, ...]:
@@ -212,12 +222,21 @@ def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:
         return coder_of(found.tokenizer)
     if config.vocab_size == 256 and tokenizer_file(found.folder) is None:
         return Coder()
-    return read_coder(found.folder, getattr(config, "cls", 1))
+    return read_coder(found.folder, getattr(config, "cls", 1), config.vocab_size)
 
 
-def _continued(config: Config, found: Checkpoint) -> tuple[Network, tuple[str, ...]]:
-    """A model with the checkpoint's weights, and the names of those it does not have."""
-    model = build(config)
+def _continued(
+    plan: Plan, found: Checkpoint, keys: dict[str, Any], goal: str, labels: tuple[str, ...]
+) -> tuple[Coder, Network, tuple[str, ...], int | None]:
+    """A checkpoint's tokenizer, a model with its weights and what [model] changes, the names of the
+    parameters that the checkpoint does not have, and the token that pads texts."""
+    if isinstance(found.config, TransformersConfig):
+        coder = _checkpoints_coder(found, found.config)
+        theirs, fresh = adapted.begun(found, keys, goal, labels, coder.pad, plan.recipe.store)
+        return coder, theirs, fresh, adapted.pad_of(theirs)
+    changes = {**keys, "goal": goal, "labels": list(labels)} if goal == "classes" else keys
+    config = parse_config({**config_json(found.config), **changes}, "[model]")
+    coder, model = _checkpoints_coder(found, config), build(config)
     initialise(model)
     own = model.state_dict()
     kept = {
@@ -228,13 +247,21 @@ def _continued(config: Config, found: Checkpoint) -> tuple[Network, tuple[str, .
     if getattr(found.config, "labels", ()) != getattr(config, "labels", ()):
         kept = {name: one for name, one in kept.items() if not name.startswith("head.classifier")}
     model.load_state_dict(kept, strict=False)
-    return model, tuple(name for name in own if name not in kept)
+    return coder, model, tuple(name for name in own if name not in kept), coder.pad
 
 
-def _measured(found: Checkpoint, config: Config, plan: Plan, objective: Objective) -> Figures:
-    """The figures of a checkpoint as it is."""
-    changes = {key: getattr(found.config, key) for key in EXCHANGED if key in config_json(config)}
-    model = build(replace(config, **changes))
+def _measured(found: Checkpoint, model: Network, plan: Plan, objective: Objective) -> Figures:
+    """The figures of a checkpoint as it is, of which this model goes on."""
+    changed: Any = model.config
+    own = {key: getattr(found.config, key) for key in EXCHANGED if hasattr(changed, key)}
+    config = replace(changed, **own)
+    if isinstance(model, Transformers):
+        model.config = config
+        try:
+            return objective.measure(_placed(model, plan).eval(), True)
+        finally:
+            model.config = changed
+    model = build(config)
     model.load_state_dict({name: one.float() for name, one in found.tensors.items()})
     return objective.measure(_placed(model, plan).eval(), True)
 
@@ -242,17 +269,19 @@ def _measured(found: Checkpoint, config: Config, plan: Plan, objective: Objectiv
 # --- what is learnt -------------------------------------------------------------------------------
 
 
-def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Objective:
-    recipe = plan.recipe
+def _objective(
+    plan: Plan, config: Config, coder: Coder, data: Material, pad: int | None
+) -> Objective:
+    recipe, padding = plan.recipe, pad or 0
     if data.train is not None and data.valid is not None:
         if data.pairs:
             both = paired(data.train, config, coder, recipe.length)
             valid = paired(data.valid, config, coder, recipe.length)
-            return Pairs(recipe, both, valid, coder.id_of(PAD) or 0, epochs_of(both, recipe))
+            return Pairs(recipe, both, valid, padding, epochs_of(both, recipe))
         train = _labelled(data.train, config, coder, recipe.length)
         return Classes(
             recipe, train, _labelled(data.valid, config, coder, recipe.length),
-            pad=coder.id_of(PAD) or 0, unknown=coder.id_of(UNKNOWN), specials=coder.specials,
+            pad=padding, unknown=coder.id_of(UNKNOWN), specials=coder.specials,
             order=Epochs([len(one) for one in train.ids], recipe.batch, recipe.seed),
         )  # fmt: skip
     if getattr(config, "two_texts", False) or getattr(config, "goal", "next") == "states":
@@ -275,7 +304,7 @@ def _objective(plan: Plan, config: Config, coder: Coder, data: Material) -> Obje
     mask = coder.id_of(MASK)
     if mask is None:
         raise HgvizError(
-            "a masked language model needs a tokenizer with [MASK]",
+            f"a masked language model needs a tokenizer with {MASK}",
             "bytes have no such token",
             "Add the table [tokenizer]",
         )
@@ -317,4 +346,6 @@ def _placed(model: Network, plan: Plan) -> Network:
     for part in model.modules():
         if isinstance(part, nn.Dropout):
             part.p = plan.recipe.dropout
+    if isinstance(model, Transformers):
+        adapted.with_dropout(model, plan.recipe.dropout)
     return model.to(plan.recipe.device)

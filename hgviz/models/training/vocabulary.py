@@ -25,6 +25,7 @@ ANY = 2**31  # a vocabulary that every tokenizer fits
 PRIVATE = 0x100000  # a plane of letters that no text should have; of one that has, no piece
 MOST = 65_534  # letters there; words with one beyond the first so many are no pieces either
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+ALSO = {PAD: "<pad>", UNKNOWN: "<unk>", MASK: "<mask>"}  # what RoBERTa, T5 and others call them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,16 @@ class Coder:
         return 256 if self.tokenizer is None else self.tokenizer.get_vocab_size()
 
     def id_of(self, name: str) -> int | None:
-        """The id of a special token, None where there is none."""
-        return None if self.tokenizer is None else self.tokenizer.token_to_id(name)
+        """The id of a special token, by either of its names; None where there is none."""
+        if self.tokenizer is None:
+            return None
+        ids = map(self.tokenizer.token_to_id, (name, ALSO.get(name, name)))
+        return next((one for one in ids if one is not None), None)
+
+    @property
+    def pad(self) -> int | None:
+        """The id that texts are padded with: of bytes 0; None where a tokenizer names none."""
+        return 0 if self.tokenizer is None else self.id_of(PAD)
 
     def rows(self, texts: list[str], longest: int | None) -> list[list[int]]:
         """The ids of each text with its special tokens, cut to the longest."""
@@ -93,10 +102,10 @@ class Coder:
                 (folder / TOKENIZER).write_text(self.tokenizer.to_str(pretty=True), "utf-8")
 
 
-def read_coder(path: Path, cls: int = 1) -> Coder:
+def read_coder(path: Path, cls: int = 1, most: int = ANY) -> Coder:
     """The tokenizer of a folder, or a tokenizer.json; cls > 1: it begins with so many [CLS].
 
-    Errors: HgvizError where there is none or it cannot be read.
+    Errors: HgvizError where there is none, it cannot be read, or it has more ids than `most`.
     """
     file = tokenizer_file(path) if path.is_dir() else path
     if file is None:
@@ -105,7 +114,7 @@ def read_coder(path: Path, cls: int = 1) -> Coder:
             "training needs to know how texts become ids",
             "Put the model's own tokenizer.json there",
         )
-    return coder_of(Pieces(file, ANY).json, cls)
+    return coder_of(Pieces(file, most).json, cls)
 
 
 def coder_of(data: bytes, cls: int = 1) -> Coder:

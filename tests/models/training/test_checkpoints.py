@@ -10,7 +10,7 @@ import pytest
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.training import read_plan, train
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.folders import own_bert, write_bert, write_gpt2
 
 ROWS = "the cat sat .\t{0}\nthe cats sat , un\t{1}\nunaffable cat\t{1}\ncats .\t{0}\n"
 
@@ -51,20 +51,33 @@ def test_other_classes_get_a_new_head_whose_figures_are_not_made_up(tmp_path):
     write_bert(tmp_path / "theirs")
     report = finish(train(plan(tmp_path, labels=("a", "b")), tmp_path / "ours"))
     assert report.before == {}
-    assert first_log(tmp_path / "ours")["fresh"] == [
-        "head.classifier.weight", "head.classifier.bias",
-    ]  # fmt: skip
+    assert first_log(tmp_path / "ours")["fresh"] == ["classifier.bias", "classifier.weight"]
     assert open_model(tmp_path / "ours").spec.labels == ("a", "b")
 
 
-def test_a_masked_language_model_becomes_a_classifier_with_several_cls(tmp_path):
+def test_a_masked_language_model_becomes_a_classifier_with_several_activations(tmp_path):
     write_bert(tmp_path / "theirs", architectures=["BertForMaskedLM"])
+    start = plan(tmp_path, goal="classes", activations=["softmax", "ymish", "tanh"])
+    finish(train(start, tmp_path / "ours"))
+    ours = open_model(tmp_path / "ours")
+    assert ours.spec.goal == "classes"
+    assert ours.spec.layers[1].activations == ("softmax", "ymish", "tanh")
+
+
+def test_hgvizs_own_bert_becomes_a_classifier_with_several_cls(tmp_path):
+    own_bert(tmp_path / "theirs", goal="masked")
     start = plan(tmp_path, goal="classes", cls=3, activations=["softmax", "ymish", "tanh"])
     finish(train(start, tmp_path / "ours"))
     ours = open_model(tmp_path / "ours")
     assert ours.tokenize("cat").pieces == ("[CLS]", "[CLS]", "[CLS]", "cat", "[SEP]")
     assert ours.spec.goal == "classes"
     assert ours.spec.layers[1].activations == ("softmax", "ymish", "tanh")
+
+
+def test_a_bert_of_transformers_has_one_cls(tmp_path):
+    write_bert(tmp_path / "theirs", architectures=["BertForMaskedLM"])
+    with pytest.raises(HgvizError, match="cls"):
+        finish(train(plan(tmp_path, goal="classes", cls=3), tmp_path / "ours"))
 
 
 def test_a_gpt2_goes_on_as_a_language_model(tmp_path):
@@ -84,7 +97,7 @@ def test_a_checkpoint_without_a_tokenizer_cannot_be_trained(tmp_path):
         finish(train(plan(tmp_path), tmp_path / "ours"))
 
 
-def test_a_classifier_that_is_there_can_be_put_to_other_work_only_with_a_goal_it_can_have(tmp_path):
+def test_a_gpt2_without_a_token_for_padding_becomes_no_classifier(tmp_path):
     write_gpt2(tmp_path / "theirs")
-    with pytest.raises(HgvizError, match="a classifier is an encoder with labels"):
+    with pytest.raises(HgvizError, match="no padding token is defined"):
         finish(train(plan(tmp_path, goal="classes"), tmp_path / "ours"))

@@ -15,7 +15,7 @@ from hgviz.models.formats.readers import read
 from hgviz.models.surgery import removal
 from hgviz.models.training import read_plan, train
 from tests.models.building import write_checkpoint
-from tests.models.folders import write_bert
+from tests.models.folders import own_bert
 from tests.models.training.test_pairs import PLAN as PAIRS
 
 TEXT = "the cats sat , un the cat .\n" * 60
@@ -31,7 +31,7 @@ def hourglass(folder):
 
 
 def masked(folder):
-    write_bert(folder / "model", architectures=["BertForMaskedLM"])
+    own_bert(folder / "model", goal="masked")
     return ["text.txt"], "text.txt"
 
 
