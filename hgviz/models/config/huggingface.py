@@ -211,8 +211,12 @@ class TransformersConfig:
         """The text and where it is pooled, and the decoder's where there are two."""
         if self.pooling is not None:
             return self.pooling.levels
-        both = self.cross or self.form == "encoder-decoder"
-        return (Level(0), Level(1, sequence="target")) if both else (Level(0),)
+        return (Level(0), Level(1, sequence="target")) if self.two_texts else (Level(0),)
+
+    @property
+    def two_texts(self) -> bool:
+        """Whether a decoder attends to another text, or to the states of its encoder."""
+        return self.cross or self.form == "encoder-decoder"
 
     @property
     def exchanged(self) -> bool:

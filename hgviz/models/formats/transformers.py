@@ -30,6 +30,7 @@ from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.own import require_activations
+from hgviz.models.formats.package import stripped
 from hgviz.models.formats.readers import (
     BRING,
     converted,
@@ -68,7 +69,6 @@ HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or 
 GROUPS = ("num_key_value_heads", "num_kv_heads")
 MOST_LABELS = 100_000
 COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
-WRAPPED = "module."
 BUFFERS = (
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
     "num_batches_tracked", "relative_position_index",
@@ -223,7 +223,8 @@ def read(path: Path) -> Checkpoint:
     size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
     require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
     stated = _stated(whole, kind, where, weights, held)
-    held, names = _unwrapped(held)
+    found = stripped(held)
+    names, held = dict(zip(found, held, strict=True)), found
     made = getattr(library(), class_of(whole, kind, held))
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
@@ -278,10 +279,7 @@ def read(path: Path) -> Checkpoint:
         raise _in_towers(made, stated) or _unbuilt(where, error) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
-    sources = {
-        name: Source(names.get(name, name), turned=unprefixed(made, name) in turned)
-        for name in held
-    }
+    sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
     return Checkpoint(config, held, digest_of(config, held), weights, sources)
 
 
@@ -521,14 +519,6 @@ def filed(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str
 def unprefixed(net: Any, name: str) -> str:
     """What a tensor is called in the bare model."""
     return name.removeprefix(f"{getattr(net, 'base_model_prefix', '')}.")
-
-
-def _unwrapped(held: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors without what DataParallel puts before their names, and where they had it, these."""
-    if not all(name.startswith(WRAPPED) for name in held):
-        return dict(held), {}
-    names = {name.removeprefix(WRAPPED): name for name in held}
-    return {name: held[whole] for name, whole in names.items()}, names
 
 
 def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:

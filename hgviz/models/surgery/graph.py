@@ -59,7 +59,7 @@ def write(found: Checkpoint, out: Path) -> Path:
     """
     require_packages()
     config = found.config
-    if getattr(config, "two_texts", False) or config.form == "encoder-decoder":
+    if getattr(config, "two_texts", False):
         raise _no_graph("it reads two texts, and the graph has one")
     if getattr(config, "modality", "text") != "text":
         raise _no_graph("it reads no texts, and the graph does")

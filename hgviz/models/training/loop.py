@@ -25,12 +25,12 @@ from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
 from hgviz.models.huggingface import Transformers
 from hgviz.models.model import module_of
-from hgviz.models.training.adapted import tensors_of
 from hgviz.models.training.gating import Gated
 from hgviz.models.training.learned import write_gates
 from hgviz.models.training.objectives import Figures
 from hgviz.models.training.plan import Plan, Recipe
 from hgviz.models.training.start import Start, begin
+from hgviz.models.training.transformers import tensors_of
 
 STATE, LOG = "state.pt", "log.jsonl"
 

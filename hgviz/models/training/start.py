@@ -22,7 +22,7 @@ from hgviz.models.formats.readers import read
 from hgviz.models.huggingface import Transformers
 from hgviz.models.texts.labelled import Rows
 from hgviz.models.texts.text import tokenizer_file
-from hgviz.models.training import adapted
+from hgviz.models.training import transformers
 from hgviz.models.training.batches import Epochs, Windows
 from hgviz.models.training.data import Material, read_material, work_of, work_of_config
 from hgviz.models.training.gating import Gated, gated
@@ -168,7 +168,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
         )
     goal = keys.get("goal", getattr(found.config, "goal", "next"))
     if isinstance(found.config, TransformersConfig):
-        adapted.require_learned(found.config, goal)
+        transformers.require_learned(found.config, goal)
     data = read_material(plan, work_of_config(found.config, goal))
     labels = _labels(found.config, goal, keys, data)
     coder, model, fresh, pad = _continued(plan, found, keys, goal, labels)
@@ -177,7 +177,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     off = heads_named(plan.model.get("off", ""), config.layers)
     learnt = _gated(objective, config, off, plan)
     if isinstance(model, Transformers):
-        adapted.require_runs(_placed(model, plan), objective)
+        transformers.require_runs(_placed(model, plan), objective)
     before = dict(measured or {})
     if not measured and not fresh:
         before["original"] = _measured(found, model, plan, objective)
@@ -232,8 +232,8 @@ def _continued(
     parameters that the checkpoint does not have, and the token that pads texts."""
     if isinstance(found.config, TransformersConfig):
         coder = _checkpoints_coder(found, found.config)
-        theirs, fresh = adapted.begun(found, keys, goal, labels, coder.pad, plan.recipe.store)
-        return coder, theirs, fresh, adapted.pad_of(theirs)
+        theirs, fresh = transformers.begun(found, keys, goal, labels, coder.pad, plan.recipe.store)
+        return coder, theirs, fresh, transformers.pad_of(theirs)
     changes = {**keys, "goal": goal, "labels": list(labels)} if goal == "classes" else keys
     config = parse_config({**config_json(found.config), **changes}, "[model]")
     coder, model = _checkpoints_coder(found, config), build(config)
@@ -347,5 +347,5 @@ def _placed(model: Network, plan: Plan) -> Network:
         if isinstance(part, nn.Dropout):
             part.p = plan.recipe.dropout
     if isinstance(model, Transformers):
-        adapted.with_dropout(model, plan.recipe.dropout)
+        transformers.with_dropout(model, plan.recipe.dropout)
     return model.to(plan.recipe.device)
