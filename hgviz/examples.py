@@ -39,8 +39,8 @@ class Example:
     them, or (2,) the tokens where its answer begins and ends.
 
     text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it. source:
-    the number of the text that a window is of. kinds (n,): token types. signal: a picture or a
-    sound, of which ids only count the positions.
+    the number of the text that a window is of, or of a question. kinds (n,): token types. signal: a
+    picture or a sound, of which ids only count the positions.
     """
 
     ids: Integers
@@ -228,7 +228,29 @@ def answering(
         )
     kept = [prompts[at] for at in some]
     found = _of_prompts("ends", kept, [wanted[at] for at in some], (), limit)
-    return replace(found, cut=found.cut + len(prompts) - len(some))
+    rows = tuple(replace(row, source=at) for row, at in zip(found.rows, some, strict=True))
+    return replace(found, rows=rows, cut=found.cut + len(prompts) - len(some))
+
+
+def in_both(one: Examples, other: Examples) -> tuple[Examples, Examples]:
+    """Of the questions that two models read those that both do, in one order; other examples are
+    given back as they are. Errors: HgvizError where there are none."""
+    sources = [[row.source for row in side.rows] for side in (one, other)]
+    if one.asked != "ends" or sources[0] == sources[1]:
+        return one, other
+    common = {*sources[0]} & {*sources[1]}
+    if not common:
+        raise HgvizError(
+            "these two read no answer in common",
+            "where one reads it, it lies beyond what the other reads",
+            "Take shorter texts",
+        )
+    first, second = (
+        replace(side.part([at for at, source in enumerate(which) if source in common]),
+                cut=side.cut + len(side) - len(common))
+        for side, which in zip((one, other), sources, strict=True)
+    )  # fmt: skip
+    return first, replace(second, order=first.order)
 
 
 def moved(prompts: Sequence[Prompt], limit: int | None) -> Examples:

@@ -160,7 +160,8 @@ def test_numbers_of_heads_are_those_of_captures(found, words):
 
 def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     (_, b), one = found
-    row = tasks.examples_from(b, words[2]).sample(4).rows[0]
+    examples = tasks.examples_from(b, words[2]).sample(4)
+    row = examples.rows[0]
     ids = torch.tensor(row.ids)[None]
     from hgviz.models.blocks import Pass, Tokens, finish_steps
     from hgviz.models.measures.variants import attentions
@@ -179,7 +180,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     assert bias.shape == slope.shape
     from hgviz.models.measures.gradients import of_example
 
-    found = of_example(b, row.ids, row.wanted)
+    found = of_example(b, examples.batch([0]))
     for at in range(len(part.layer.heads)):
         block = found.head(HeadId(layer, part.layer.heads[at]))
         k = found._met[layer].k[0, at].numpy()

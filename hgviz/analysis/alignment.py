@@ -108,6 +108,8 @@ def _place(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
         spans = np.stack([numbers, numbers + 1], 1)
         alike = _Placed(spans, spans, np.full(len(a), -1, np.int64))
         return alike, alike
+    if a.signal is not None or b.signal is not None:
+        return _seen(a, b)
     texts = bool(a.text) and bool(b.text)
     sides = [_own(one, texts) for one in (a, b)]
     words = [_WORDS.findall(one.text) if texts else [*one.pieces] for one in (a, b)]
@@ -124,6 +126,26 @@ def _place(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
     other[real] = np.where(there[:, None], np.stack([first, last + 1], 1), -1)
     marks = _marks(a, b) if texts else tuple(np.full(len(side), -1, np.int64) for side in (a, b))
     return _Placed(one, sides[0], marks[0]), _Placed(other, sides[1], marks[1])
+
+
+def cut_alike(a: Prompt, b: Prompt) -> bool:
+    """Whether positions of one name stand for the same part: patches of one grid, frames of one
+    length, of pictures without patches and texts beside them none."""
+    if a.signal is None or b.signal is None:
+        return False
+    if a.signal.grid or b.signal.grid:
+        return a.signal.grid == b.signal.grid
+    shorter = min(len(a), len(b))
+    sounds = a.signal.seconds > 0 and b.signal.seconds > 0
+    return a.pieces[:shorter] == b.pieces[:shorter] and (sounds or len(a) == len(b))
+
+
+def _seen(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
+    """Of pictures and sounds, positions of one name meet."""
+    marks = _marks(a, b) if cut_alike(a, b) else [np.full(len(one), -1, np.int64) for one in (a, b)]
+    nowhere = [np.full((len(one), 2), -1, np.int64) for one in (a, b)]
+    one, other = (_Placed(x, x, mark) for x, mark in zip(nowhere, marks, strict=True))
+    return one, other
 
 
 def _own(prompt: Prompt, texts: bool) -> Integers:

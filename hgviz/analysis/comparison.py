@@ -23,10 +23,21 @@ from hgviz.analysis.layout import Layout
 from hgviz.analysis.logits import LogitDifference, logits_apart
 from hgviz.analysis.pairing import common, layers
 from hgviz.analysis.reading import Bools, Reading
-from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Step, Task
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HgvizError,
+    Integers,
+    Layer,
+    Prompt,
+    Signal,
+    Step,
+    Task,
+)
 
 RANK_ROWS = 256  # whose singular values are taken, fewer where
 RANK_CELLS = 1 << 23  # they would hold more weights
+FAINT = 8.0  # of 255: what two ways of making an image smaller differ by at most, on the mean
 _FAR = 64  # rows
 _TOGETHER = 1024  # rows of B that are read with one block of A's
 
@@ -66,11 +77,7 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
     alignment = Alignment(a, b)
     tokens = alignment.tokens()
     if not tokens.count:
-        raise HgvizError(
-            "these two share no token",
-            "maps are compared where both stand for the same part of a text",
-            "Capture the same text with both",
-        )
+        raise _nothing_shared(a.main, b.main)
     pairs = layers(a, b)
     found: list[HeadDifference] = []
     apart: list[Layer] = []
@@ -92,6 +99,33 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
     only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
     only_b = tuple(one for one in _heads(b) if one not in {x for _, x in met})
     return Comparison(tuple(found), only_a, only_b, logits, tuple(notes))
+
+
+def _nothing_shared(a: Prompt, b: Prompt) -> HgvizError:
+    """Why no row of A stands for the same as one of B."""
+    if a.signal is None and b.signal is None:
+        return HgvizError(
+            "these two share no token",
+            "maps are compared where both stand for the same part of a text",
+            "Capture the same text with both",
+        )
+    return HgvizError(
+        "the maps of these two are not compared",
+        f"A reads {_cut_into(a)} and B {_cut_into(b)}",
+        "Choose two models that cut the same thing alike",
+    )
+
+
+def _cut_into(prompt: Prompt) -> str:
+    """What a model reads, and into what it cuts it."""
+    if prompt.signal is None:
+        return "a text"
+    if prompt.signal.grid is not None:
+        rows, columns = prompt.signal.grid
+        return f"an image in {rows} x {columns} patches"
+    if prompt.signal.seconds > 0:
+        return f"a sound in {len(prompt):,} frames"
+    return f"{len(prompt):,} positions of its own"
 
 
 # --- which heads ----------------------------------------------------------------------------------
@@ -290,7 +324,9 @@ def _notes(
     found: list[HeadDifference],
 ) -> Iterator[str]:
     """Sentences on what differs beside the weights, and on what could not be compared."""
-    if not alignment.same_tokens:
+    if a.main.signal is not None:
+        yield from _of_signals(a.main, b.main, alignment)
+    elif not alignment.same_tokens:
         shared, texts = alignment.tokens(), "texts" if a.main.text != b.main.text else "tokens"
         yield (
             f"the {texts} differ: {shared.count:,} pieces are in both, "
@@ -311,6 +347,25 @@ def _notes(
         yield f"weight on columns that the other has not is left out in {_listed(left)}"
     if broken := [str(one.head) for one in found if one.broken]:
         yield f"rows that hold what is no number are left out in {', '.join(broken)}"
+
+
+def _of_signals(a: Prompt, b: Prompt, alignment: Alignment) -> Iterator[str]:
+    """What differs in two pictures or sounds, and in their positions."""
+    if a.text != b.text:
+        yield f"A reads {a.text or 'what has no name'} and B {b.text or 'what has no name'}"
+    elif _apart(a.signal, b.signal) > FAINT:
+        yield f"both read {a.text}, and these are not the same image"
+    if not alignment.same_tokens:
+        shared = alignment.tokens().count
+        yield f"{shared:,} positions are in both, of {len(a):,} in A and {len(b):,} in B"
+
+
+def _apart(a: Signal | None, b: Signal | None) -> float:
+    """The mean difference of two pictures of one size, of 255; 0 where there are none."""
+    pictures = [None if one is None else one.picture for one in (a, b)]
+    if pictures[0] is None or pictures[1] is None or pictures[0].shape != pictures[1].shape:
+        return 0.0
+    return float(np.abs(pictures[0].astype(float) - pictures[1]).mean())
 
 
 def _listed(names: Iterable[str]) -> str:

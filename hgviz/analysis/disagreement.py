@@ -6,7 +6,7 @@ difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,15 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.analysis.evaluation import Answers, Evaluation, evaluated
+from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
 from hgviz.analysis.scores import Z95
-from hgviz.core import Integers, Off
-from hgviz.examples import NOTHING, Example, Examples
+from hgviz.core import Integers, Off, Score
+from hgviz.examples import EACH, NOTHING, Example, Examples
 
 SHOWN = 20  # examples that are listed
 _BEFORE = 60  # characters of what stands before a token
+_ROWS = 256  # whose states are compared with all others at once
+_SAME = 1e-9  # between cosines that are equal
 
 Names = Callable[[int], str]
+States = NDArray[np.float64]
+Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Disagreement:
     (2012) for shares, for bits per byte the normal one of a ratio over windows (Cochran 1977,
     2.11). agreement: the share of places with the same answer; a_only and b_only: places that only
     one gets right; p: McNemar's exact one. differing: all such places, those that one side gets
-    right first. All None or empty where the two were not asked the same; notes say why.
+    right first; of states those that are nearer to another of A's. pairs: how many places were
+    paired. All None or empty where the two were not asked the same; notes say why.
     """
 
     a: Evaluation
@@ -61,6 +66,7 @@ class Disagreement:
     p: float | None = None
     differing: tuple[Differing, ...] = ()
     notes: tuple[str, ...] = ()
+    pairs: int = 0
 
     def facts(self, most: int | None = SHOWN) -> dict[str, Any]:
         """As `hgviz compare --data --json` prints it; most: so many examples, None for all."""
@@ -90,35 +96,111 @@ def disagreement(
 ) -> Disagreement:
     """What two models made of the same data, each asked in its own way.
 
-    names: what A calls an answer. Classes are paired row by row, by what the file calls them;
-    tokens where both read the same ones.
+    names: what A calls an answer. Classes are paired row by row, those of tokens word by word, by
+    what the file calls them; ends of answers by their characters; tokens where both read the same.
     """
     (one, other), (a, b) = asked, answers
     whole = evaluated(one, a, off[0]), evaluated(other, b, off[1])
-    classes = one.asked == "classes" and len(one) == len(other)
-    if not (classes or one.digest == other.digest):
+    if (met := _met(one, other)) is None:
         return Disagreement(*whole, notes=("answers are not paired: the tokens are not the same",))
-    given = _as_asked(one, other, b.given) if classes else b.given
-    right, wins = a.given == one.wanted, given == one.wanted
+    at, to = met
+    right, wins = ((x.given == side.wanted)[i] for x, side, i in ((a, one, at), (b, other, to)))
     lost, won = int((right & ~wins).sum()), int((wins & ~right).sum())
     if one.asked == "next":
         change = _bits(one, b.loss.astype(float) - a.loss)
     else:
-        ends = scores.paired_difference(lost, won, len(right))
-        change = ((won - lost) / len(right), *ends)
-    apart = np.flatnonzero(a.given != given)
+        ends = scores.paired_difference(lost, won, len(at))
+        change = ((won - lost) / len(at), *ends)
+    found = _Places((one, other), (a, b), met, names)
+    apart = np.flatnonzero(~found.same)
     apart = apart[np.argsort(~(right | wins)[apart], kind="stable")]
-    found = _Places(one, names)
-    differing = tuple(found.at(int(i), a, Answers(b.loss, given)) for i in apart)
-    agreement = float((a.given == given).mean())
-    return Disagreement(*whole, change, agreement, lost, won, scores.mcnemar(lost, won), differing)
+    counts = len(one.wanted), len(other.wanted)
+    notes = () if counts == (len(at), len(at)) else (
+        f"answers are paired at {len(at):,} places that both read, of {counts[0]:,} of A and "
+        f"{counts[1]:,} of B",
+    )  # fmt: skip
+    return Disagreement(
+        *whole, change, float(found.same.mean()), lost, won, scores.mcnemar(lost, won),
+        tuple(found.at(int(pair)) for pair in apart), notes, len(at),
+    )  # fmt: skip
 
 
-def _as_asked(one: Examples, other: Examples, given: Integers) -> Integers:
-    """Classes of B as A numbers them: those of one row are the same, else those of one name."""
-    number = {name: i for i, name in enumerate(one.labels)}
-    known = {i: number.get(name, NOTHING) for i, name in enumerate(other.labels)}
-    known |= dict(zip(other.wanted.tolist(), one.wanted.tolist(), strict=True))
+def states_apart(
+    asked: Examples, states: tuple[States, States], off: tuple[Off, Off]
+) -> Disagreement:
+    """How far what B makes of each example is from what A makes of it; states (examples, d) are
+    of unit length. agreement: the share of which the nearest of A's is its own."""
+    a, b = states
+    apart, nearest = np.zeros(len(a)), np.zeros(len(a), np.int64)
+    for start in range(0, len(a), _ROWS):
+        near = b[start : start + _ROWS] @ a.T
+        rows = np.arange(len(near))
+        own = near[rows, start + rows]
+        # of texts that are alike, a text is its own nearest
+        best = np.where(own >= near.max(1) - _SAME, start + rows, near.argmax(1))
+        apart[start : start + _ROWS], nearest[start : start + _ROWS] = 1 - own, best
+    apart = apart.clip(min=0)
+    value, low, high = (
+        float(one[0]) for one in scores.ratios(apart[:, None], np.ones_like(apart)[:, None])
+    )
+    count = len(asked)
+    sides = [
+        Evaluation(Score(COSINE_TO_A, *ends, count, count, gone), ends[0], cut=asked.cut)
+        for ends, gone in zip(((0.0, 0.0, 0.0), (value, max(low, 0.0), high)), off, strict=True)
+    ]
+    texts = [row.text for row in asked.rows]
+    others = np.flatnonzero(nearest != np.arange(count))
+    differing = tuple(
+        Differing(int(i), 0, texts[i], texts[i], texts[i], texts[nearest[i]], "a", 0.0, apart[i])
+        for i in others[np.argsort(-apart[others], kind="stable")]
+    )
+    return Disagreement(
+        sides[0], sides[1], (value, max(low, 0.0), high), 1 - len(others) / count,
+        differing=differing, pairs=count,
+    )  # fmt: skip
+
+
+def _met(one: Examples, other: Examples) -> tuple[Integers, Integers] | None:
+    """The places of both that ask the same, (pairs,) each; None where there are none."""
+    if one.digest == other.digest:
+        every = np.arange(len(one.wanted), dtype=np.int64)
+        return every, every
+    if one.asked not in EACH or (one.asked != "ends" and len(one) != len(other)):
+        return None
+    places = {what: place for place, what in enumerate(_asks(other))}
+    found = [(at, places[what]) for at, what in enumerate(_asks(one)) if what in places]
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return (pairs[:, 0], pairs[:, 1]) if found else None
+
+
+def _asks(examples: Examples) -> Iterator[tuple[int, int]]:
+    """What every place asks, whatever its tokens are: of which example, and which end of its
+    answer, or the character that its word begins at."""
+    for number, row in enumerate(examples.rows):
+        if examples.asked == "tags":
+            for token in np.flatnonzero(row.wanted != NOTHING):
+                yield number, _begins(row, int(token))
+        else:
+            source = row.source if examples.asked == "ends" else number
+            yield from ((source, at) for at in range(len(row.wanted)))
+
+
+def _begins(row: Example, token: int) -> int:
+    """The character of a token that is its first, but for the space before it."""
+    start, end = row.spans[token]
+    while 0 <= start < end and row.text[start] == " ":
+        start += 1
+    return int(start)
+
+
+def _as_asked(
+    one: Integers, other: Integers, labels: tuple[Labels, Labels], given: Integers
+) -> Integers:
+    """Classes of B as A numbers them: those that are wanted at one place (pairs,) are the same,
+    else those of one name."""
+    number = {name: i for i, name in enumerate(labels[0])}
+    known = {i: number.get(name, NOTHING) for i, name in enumerate(labels[1])}
+    known |= dict(zip(other.tolist(), one.tolist(), strict=True))
     return np.array([known.get(int(i), NOTHING) for i in given], np.int64)
 
 
@@ -131,39 +213,88 @@ def _bits(examples: Examples, nats: NDArray[np.float64]) -> tuple[float, float, 
 
 
 class _Places:
-    """The places of some examples in words."""
+    """Places that two models were both asked at, in words. same (pairs,): whether they answer the
+    same there."""
 
-    def __init__(self, examples: Examples, names: Names) -> None:
-        self.examples, self._names = examples, names
+    def __init__(
+        self,
+        asked: tuple[Examples, Examples],
+        answers: tuple[Answers, Answers],
+        met: tuple[Integers, Integers],
+        names: Names,
+    ) -> None:
+        self.asked, self.met, self._names = asked, met, names
         self._known: dict[int, str] = {}
+        self._said: list[list[Any]]
+        given = [one.given[at] for one, at in zip(answers, met, strict=True)]
+        wanted = [one.wanted[at] for one, at in zip(asked, met, strict=True)]
+        self._losses = [one.loss[at] for one, at in zip(answers, met, strict=True)]
+        self._right = [x == y for x, y in zip(given, wanted, strict=True)]
+        one, other = asked
+        if one.asked == "ends":
+            self._said = [
+                [
+                    self._end(side, int(place), int(token))
+                    for place, token in zip(at, x, strict=True)
+                ]
+                for side, at, x in zip(asked, met, given, strict=True)
+            ]
+        elif one.asked in ("classes", "tags"):
+            mine = _as_asked(wanted[0], wanted[1], (one.labels, other.labels), given[1])
+            self._said = [given[0].tolist(), mine.tolist()]
+        else:
+            self._said = [x.tolist() for x in given]
+        at = [[x[0] if isinstance(x, tuple) else x for x in side] for side in self._said]
+        self.same = np.array([x == y for x, y in zip(*at, strict=True)], bool)
 
-    def at(self, place: int, a: Answers, b: Answers) -> Differing:
-        """A place by its number among all."""
-        examples = self.examples
-        number = int(np.searchsorted(examples.places, place, "right")) - 1
-        row, within = examples.rows[number], place - int(examples.places[number])
-        wanted, one, other = (int(side[place]) for side in (examples.wanted, a.given, b.given))
-        asked = examples.asked
+    def at(self, pair: int) -> Differing:
+        """One of the pairs by its number."""
+        examples, place = self.asked[0], int(self.met[0][pair])
+        number, within = _place(examples, place)
+        row, wanted = examples.rows[number], int(examples.wanted[place])
+        what: Any = self._end(examples, place, wanted) if examples.asked == "ends" else wanted
+        one, other = (side[pair] for side in self._said)
+        right = [bool(side[pair]) for side in self._right]
+        loss_a, loss_b = (float(side[pair]) for side in self._losses)
         return Differing(
-            example=number,
-            place=within,
-            text=row.text if asked == "classes" else _before(row, within, asked),
-            wanted=self._name(wanted),
-            a=self._name(one),
-            b=self._name(other),
-            right="a" if one == wanted else "b" if other == wanted else "",
-            loss_a=float(a.loss[place]),
-            loss_b=float(b.loss[place]),
-        )
+            number, within, self._text(row, within), self._name(what), self._name(one),
+            self._name(other), "a" if right[0] else "b" if right[1] else "", loss_a, loss_b,
+        )  # fmt: skip
 
-    def _name(self, answer: int) -> str:
+    def _text(self, row: Example, within: int) -> str:
+        asked = self.asked[0].asked
+        return row.text if asked in ("classes", "ends") else _before(row, within, asked)
+
+    def _end(self, examples: Examples, place: int, token: int) -> tuple[int, str]:
+        """Where an answer begins or ends in its text, whatever the tokens are, and the word there;
+        -1 where it says that there is none."""
+        number, within = _place(examples, place)
+        row = examples.rows[number]
+        if row.spans[token, 0] < 0:
+            return -1 - (token > 0), "no answer" if token == 0 else "a special token"
+        start, stop = _begins(row, token), int(row.spans[token, 1])
+        return (stop if within else start), f"{'to' if within else 'from'} {row.text[start:stop]}"
+
+    def _name(self, answer: Any) -> str:
+        if isinstance(answer, tuple):
+            return str(answer[1])
         if answer not in self._known:
             self._known[answer] = self._names(answer) if answer >= 0 else "another class"
         return self._known[answer]
 
 
+def _place(examples: Examples, place: int) -> tuple[int, int]:
+    """The example of a place, and which of its places it is."""
+    number = int(np.searchsorted(examples.places, place, "right")) - 1
+    return number, place - int(examples.places[number])
+
+
 def _before(row: Example, within: int, asked: str) -> str:
-    """What stands before the token that is wanted."""
+    """What stands before the token that is wanted, or up to the word whose class is."""
     token = int(np.flatnonzero(row.wanted != NOTHING)[within])
-    end = int(row.spans[token, 1 if asked == "next" else 0])
+    if asked == "tags":
+        end = row.text.find(" ", _begins(row, token))
+        end = end if end >= 0 else len(row.text)
+    else:
+        end = int(row.spans[token, 1 if asked == "next" else 0])
     return row.text[max(0, end - _BEFORE) : max(end, 0)]

@@ -22,6 +22,7 @@ METRIC_OF = {
     "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
     "masked": "masked_accuracy", "states": "cosine_distance",
 }  # fmt: skip
+COSINE_TO_A = "cosine_distance_to_a"  # of two models' states
 
 Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and given (places,), as in Answers
 
@@ -163,8 +164,10 @@ def told(score: Score) -> str:
         around = f" ({score.low:.3f} to {score.high:.3f})" if np.isfinite(score.high) else ""
         return f"{score.value:.3f} bits per byte{around}{part}"
     count = f"{score.seen:,} of {score.total:,}" if score.seen < score.total else f"{score.total:,}"
-    if score.metric == "cosine_distance":
-        around = f" ({score.low:.4f} to {score.high:.4f})" if np.isfinite(score.high) else ""
+    around = f" ({score.low:.4f} to {score.high:.4f})" if np.isfinite(score.high) else ""
+    if score.metric == METRIC_OF["states"]:
         return f"1 - cosine to the whole model's states {score.value:.4f}{around} on {count}"
+    if score.metric == COSINE_TO_A:
+        return f"1 - cosine to A's states {score.value:.4f}{around} on {count}"
     around = f"{100 * score.low:.1f} to {100 * score.high:.1f} %"
     return f"{score.metric.replace('_', ' ')} {100 * score.value:.1f} % ({around}) on {count}"

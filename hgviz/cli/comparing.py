@@ -13,15 +13,20 @@ from hgviz.cli.laboratory import measured, report, verdict
 from hgviz.cli.options import (
     Activation,
     AsJson,
+    Audio,
     Device,
+    Image,
     ItemNumber,
     LabelColumn,
+    Labels,
     Off,
     Scheduler,
     Target,
     TextColumn,
     TextPair,
     ends_in,
+    renamed,
+    require_read,
     require_unread,
 )
 from hgviz.resources import bundled
@@ -47,12 +52,14 @@ def compare(
     ],
     text: Annotated[str | None, typer.Option(metavar="T", help="What both read.")] = None,
     text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
+    image: Image = None,
+    audio: Audio = None,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="D",
             parser=bundled,
-            help="Compare answers: labelled rows (TSV, CSV, JSONL), a text.",
+            help="Compare answers, or hidden states: what evaluate takes for these models.",
         ),
     ] = None,
     out: Annotated[
@@ -79,6 +86,11 @@ def compare(
     ] = False,
     text_column: TextColumn = "",
     label_column: LabelColumn = "",
+    labels: Labels = None,
+    labels_b: Annotated[
+        dict[str, str] | None,
+        typer.Option(metavar="A=B,...", parser=renamed, help="What B calls them, where not as A."),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
     ] = None,
@@ -92,8 +104,9 @@ def compare(
 ) -> None:
     """Put two models, or two captures, beside each other.
 
-    On a text, or as captured: every head that both have, in numbers, and the logits. On --data:
-    which is better, how sure that is, and the examples where they differ; with -o OUT.html or .pdf
+    On a text, an image or a sound, or as captured: every head that both have, in numbers, and the
+    logits. On --data: which is better, how sure that is, and the examples where they differ; of
+    models that give hidden states, how far those of B are from A's. With -o OUT.html or .pdf
     all of this and more as one report, whose maps are of --text where it is given. --activation
     and --off change B. Captures bring their own texts; a checkpoint beside one reads the same.
     """
@@ -105,44 +118,53 @@ def compare(
         raise typer.BadParameter("A report needs --data, on which both answer.")
     if texts is not None and not reported:
         raise typer.BadParameter("--texts is for a report: -o OUT.html or OUT.pdf.")
-    given = sum(one is not None for one in (text, text_file, data))
-    given -= reported and (text is not None) + (text_file is not None) == 1
-    if reported and None not in (text, text_file):
+    inputs = sum(one is not None for one in (text, text_file, image, audio))
+    given = inputs + (data is not None)
+    given -= reported and inputs == 1
+    if reported and inputs > 1:
         raise typer.BadParameter("A report shows one text: give --text or --text-file, not both.")
     if given > 1 or not (given or any(captured)):
-        raise typer.BadParameter("Give exactly one of --text, --text-file and --data.")
+        raise typer.BadParameter(
+            "Give exactly one of --text, --text-file, --image, --audio and --data."
+        )
     if given and all(captured):
         raise typer.BadParameter("Captures have their own texts; --text and --data are for models.")
     if data is not None and any(captured):
         raise typer.BadParameter("--data is for two checkpoints: a capture cannot answer.")
     if captured[1] and (activation is not None or off):
         raise typer.BadParameter("--activation and --off change B, which is a capture here.")
-    if (text_pair, target) != (None, None) and text is None and text_file is None:
-        raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
+    if text_pair is not None and text is None and text_file is None:
+        raise typer.BadParameter("--text-pair goes with --text or --text-file.")
+    if target is not None and not inputs:
+        raise typer.BadParameter("--target goes with --text, --text-file, --image or --audio.")
+    if (labels, labels_b) != (None, None) and (data is None or scheduler):
+        raise typer.BadParameter("--labels goes with --data, without --scheduler.")
     if scheduler and (data is None or out is None):
         raise typer.BadParameter("--scheduler goes with --data and -o, beside which results grow.")
-    require_unread(out, text_file, data, a, b)
+    require_unread(out, text_file, image, audio, data, a, b)
     if out is not None and reported:
         from hgviz import tasks
 
         tasks.require_report(out)
     if data is not None:
         models = _load(a, "A", device), _load(b, "B", device, activation)
-        spread = None
+        names, spread = (labels, labels if labels_b is None else labels_b), None
         if scheduler and out is not None:
             from hgviz import tasks
 
             opened = tasks.Origin(a, device), tasks.Origin(b, device, activation=activation)
             spread = tasks.Spread(scheduler, out, opened, data, text_column, label_column, limit)
         if reported:
-            shown = (text, text_file)
-            asked = (data, text_column, label_column, off, limit, texts)
+            for model in models:
+                require_read(model.spec, image, audio)
+            shown = {"--text": text, "--text-file": text_file, "--image": image, "--audio": audio}
+            asked = (data, text_column, label_column, off, limit, texts, names)
             changes = {"--activation": activation, "--off": off or None}
             report(models, (a, b), shown, asked, changes, out, as_json, spread)
             return
-        _answers(models, (data, text_column, label_column, off, limit), out, as_json, spread)
+        _answers(models, (data, text_column, label_column, off, limit, names), out, as_json, spread)
         return
-    words = (text, text_file, text_pair, target)
+    words = (text, text_file, text_pair, target, image, audio)
     one = _opened(a, item) if captured[0] else None
     other = _opened(b, item if item_b is None else item_b) if captured[1] else None
     if one is None:
@@ -168,18 +190,26 @@ def _load(path: Path, name: str, device: Any, activation: str | None = None) -> 
 
 
 def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: str) -> Capture:
-    """What a model makes of the text that is given, or else of that of the capture beside it."""
+    """What a model makes of what is given, or else of the text, the picture or the sound of the
+    capture beside it."""
     from hgviz import tasks
     from hgviz.analysis.texts import texts_of
 
-    text, text_file, pair, target = words
-    if text is None and text_file is None:
+    text, text_file, pair, target, image, audio = words
+    heads = tasks.heads_from(off, model.spec)
+    require_read(model.spec, image, audio)
+    if (signal := image or audio) is None and text is None and text_file is None:
         assert beside is not None  # compare asks for a text where both are checkpoints
+        if beside.prompt.signal is not None:
+            return terminal.run(
+                tasks.capture_alike(model, beside, heads), f"Reading it with {name}"
+            )
         text, second = texts_of(beside)
         if second:
             pair, target = (None, second) if model.spec.two_texts else (second, None)
-    heads = tasks.heads_from(off, model.spec)
-    prompt, other = tasks.prompt_from(model, text, text_file, None, pair, target)
+    prompt, other = tasks.prompt_from(
+        model, text, text_file, None, pair, target, signal_file=signal
+    )
     task = tasks.capture(model, prompt, off=heads, target=other)
     return terminal.run(task, f"Reading the text with {name}")
 
@@ -230,7 +260,8 @@ def _table(sides: tuple[Capture, Capture], found: Comparison) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for name, one in zip("AB", sides, strict=True):
         off = f", {terminal.counted(len(one.off), 'head')} off" if one.off else ""
-        facts[name] = f"{one.spec.name}, {terminal.counted(len(one.main), 'token')}{off}"
+        noun = "token" if one.main.signal is None else "position"
+        facts[name] = f"{one.spec.name}, {terminal.counted(len(one.main), noun)}{off}"
     facts["heads"] = [_row(one) for one in found.heads]
     return facts
 
@@ -301,11 +332,12 @@ def _answers(
     spread: Spread | None,
 ) -> None:
     from hgviz import tasks
+    from hgviz.analysis.evaluation import COSINE_TO_A
 
-    data, text, label, off, limit = asked
+    data, text, label, off, limit, names = asked
     heads = tasks.heads_from(off, models[1].spec)
     sides = measured(models, spread, heads)
-    task = tasks.compare_answers(*models, data, text, label, heads, limit, sides)
+    task = tasks.compare_answers(*models, data, text, label, heads, limit, sides, names)
     found = terminal.run(task, "Scoring")
     kind = {
         "kind": "answers",
@@ -326,10 +358,13 @@ def _answers(
     for line in verdict(models, found):
         terminal.say(line)
     facts = found.facts()
+    states = found.a.score.metric == COSINE_TO_A
     rows = [
+        {"example": one["example"], "text": _cut(one["text"]), "nearest": _cut(one["b"])}
+        if states else
         {
             "example": one["example"], "text": _cut(one["text"]),
-            **{name: _visible(one[name.lower()]) for name in ("wanted", "A", "B")},
+            **{name: _cut(_visible(one[name.lower()])) for name in ("wanted", "A", "B")},
         }
         for one in facts["examples"]
     ]  # fmt: skip

@@ -36,8 +36,17 @@ def measured(
 def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     """Which is better and how sure that is, as sentences."""
     from hgviz.analysis.disagreement import SHOWN
-    from hgviz.analysis.evaluation import told
+    from hgviz.analysis.evaluation import COSINE_TO_A, told
 
+    count = len(found.differing)
+    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
+    if found.a.score.metric == COSINE_TO_A:
+        assert found.agreement is not None  # states_apart says it
+        return [
+            f"B, {models[1].spec.name}: {told(found.b.score)}.",
+            f"Of A's states the nearest is that of the same example on "
+            f"{100 * found.agreement:.1f} %; {count:,} are nearer to another's{listed}.",
+        ]
     lines = [
         f"{name}, {model.spec.name}: {told(one.score)}{one.on}."
         for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
@@ -48,22 +57,20 @@ def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     bits = found.a.score.metric == "bits_per_byte"
     scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
     ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
-    total = found.a.score.total
+    total = found.pairs
     p = "< 0.0001" if found.p < 0.0001 else f"{found.p:.3g}"
     lines.append(
         f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {found.a_only:,}, only B "
         f"on {found.b_only:,} of {total:,}: McNemar's p {p}."
     )
-    count = len(found.differing)
-    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
     lines.append(f"The same answer on {100 * found.agreement:.1f} %; {count:,} differ{listed}.")
-    return lines
+    return lines + [f"{note[0].upper()}{note[1:]}." for note in found.notes]
 
 
 def report(
     models: tuple[Model, Model],
     paths: tuple[Path, Path],
-    given: tuple[str | None, Path | None],
+    given: dict[str, Any],
     asked: Any,
     changes: dict[str, str | None],
     out: Path | None,
@@ -74,17 +81,22 @@ def report(
     from hgviz import tasks
 
     assert out is not None  # compare asks for it
-    data, text_column, label_column, off, limit, texts = asked
+    data, text_column, label_column, off, limit, texts, names = asked
     heads = tasks.heads_from(off, models[1].spec)
-    words = tasks.words_of(*given)
+    words = tasks.words_of(given["--text"], given["--text-file"])
+    signal = given["--image"] or given["--audio"]
     sides = measured(models, spread, heads, True, texts)
     columns = (text_column, label_column)
-    task = tasks.laboratory(*models, data, words, *columns, heads, limit, texts, sides)
+    task = tasks.laboratory(
+        *models, data, words, *columns, heads, limit, texts, sides, names, signal
+    )
     found = terminal.run(task, "Measuring")
     options: dict[str, object] = {
-        "--data": data, "--text": given[0], "--text-file": given[1],
-        "--text-column": text_column or None, "--label-column": label_column or None, **changes,
-        "--limit": limit, "--texts": texts, "-o": out,
+        "--data": data, **given,
+        "--text-column": text_column or None, "--label-column": label_column or None,
+        **{f"--labels{end}": one and ",".join(f"{x}={y}" for x, y in one.items())
+           for end, one in zip(("", "-b"), names, strict=True) if end == "" or one != names[0]},
+        **changes, "--limit": limit, "--texts": texts, "-o": out,
     }  # fmt: skip
     parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
     command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
@@ -100,5 +112,5 @@ def report(
 
     differ = ", ".join(label(one.name) for one in found.changes if one.differs)
     shown = f"what differs is: {differ}" if differ else "no difference is shown"
-    terminal.say(f"Heads, on {terminal.counted(found.a.texts, 'text')}: {shown}.")
+    terminal.say(f"Heads, on {terminal.counted(found.a.texts, found.noun)}: {shown}.")
     terminal.say(f"{out}: the report.")

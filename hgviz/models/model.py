@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -44,6 +44,10 @@ from hgviz.models.surgery.replacement import replaced
 from hgviz.models.texts.continuing import ends_of
 from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
+if TYPE_CHECKING:
+    from hgviz.examples import Example
+    from hgviz.models.signals import Processor
+
 MASKINGS = ("compat", "strict")
 
 Trace = Generator[int, None, NDArray[Any]]
@@ -68,7 +72,7 @@ class Model:
         device: str,
         dtype: str,
         ends: frozenset[int] = frozenset(),
-        processor: Callable[[Path], Prompt] | None = None,
+        processor: Processor | None = None,
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
         self.device, self.dtype, self.ends, self.processor = device, dtype, ends, processor
@@ -152,9 +156,25 @@ class Model:
     def from_signal(self, path: str | Path) -> Prompt:
         """The prompt of a picture or a sound: an image file, a .wav, or a .npy of what the model's
         processor makes. Errors: HgvizError, also for a model that reads text."""
+        return self._reader(Path(path))
+
+    def again(self, prompt: Prompt) -> Prompt:
+        """The prompt of a picture or a sound that another model read. Errors as from_signal."""
+        return self._reader.again(prompt)
+
+    def of_example(self, row: Example) -> Prompt:
+        """The prompt of an example that the model is scored on. Errors as run."""
+        if row.signal is not None:
+            return self._reader.of_values(row.signal, row.text)
+        kinds = row.kinds if self._segments else None
+        found = self.from_ids(row.ids, token_type_ids=kinds)
+        return replace(found, text=row.text, spans=readonly(row.spans))
+
+    @property
+    def _reader(self) -> Processor:
         if self.processor is None:
             raise HgvizError("this model reads text", "it takes no image or sound", "Give --text T")
-        return self.processor(Path(path))
+        return self.processor
 
     def beginning(self) -> Prompt:
         """The token that the decoder of an encoder-decoder begins with, by its configuration.

@@ -36,6 +36,7 @@ from hgviz.models.huggingface import Transformers, library, quiet, stated_of
 MOST_PIXELS = 100_000_000
 MOST_SECONDS = 3600
 MOST_VALUES = 1 << 28  # bytes of a .npy
+ROUNDED = 0.02  # of normalised pixels: what is lost where they become bytes
 MOST_ADDED = 64  # positions before the patches of a picture
 SIDES = ("size", "crop_size", "height", "width", "shortest_edge", "longest_edge")
 MOST_SIDE, MOST_COUNT = 1 << 14, 1 << 27  # of what a processor makes
@@ -67,6 +68,35 @@ class Processor:
             bins = getattr(self._made, "feature_size", None)
             frames = next((one for one in values.shape[::-1] if one != bins), values.shape[-1])
             signal = Signal(values, seconds=frames * hop / rate)
+        return self._named(signal, path)
+
+    def of_values(self, values: Floats, name: str, seconds: float = 0.0) -> Prompt:
+        """The prompt of what the processor made of a file of that name. Errors as of a call."""
+        return self._named(replace(self._seen(values), seconds=seconds), Path(name))
+
+    def again(self, prompt: Prompt) -> Prompt:
+        """The prompt of what another model read: its own where this processor makes the same of
+        it, a picture as it was seen otherwise, a sound as it was given. Errors as of a call."""
+        signal = prompt.signal
+        assert signal is not None  # a text is no picture
+        values = signal.values
+        if signal.picture is not None:
+            with contextlib.suppress(HgvizError):  # without a processor as it is
+                values = self._of_picture(signal.picture)
+        same = values.shape == signal.values.shape
+        if same and float(np.abs(values - signal.values).max()) <= ROUNDED:
+            values = signal.values
+        return self.of_values(values, prompt.text, signal.seconds)
+
+    def _of_picture(self, picture: NDArray[np.uint8]) -> Floats:
+        """What is made of a picture, which is not cut again where it has the size already."""
+        values = self._of(images=picture)
+        if values.shape[1:] != picture.shape[:2]:
+            return values
+        ways = [one for one in ("do_resize", "do_center_crop") if hasattr(self._made, one)]
+        return self._of(images=picture, **dict.fromkeys(ways, False))
+
+    def _named(self, signal: Signal, path: Path) -> Prompt:
         with _fits(path, self.network.config.family):
             positions = self.network.positions(torch.tensor(signal.values)[None])
         found = pictured(replace(signal, grid=self._grid(signal.values, positions)), positions)

@@ -16,7 +16,8 @@ def capture_alike(model: Model, like: Capture, off: Off = frozenset()) -> Task[C
     """Run a model on the text of a capture, in memory; each Step carries the Capture so far.
 
     Token by token the same where the model's tokenizer agrees, else the text as it reads it: a
-    model of one text reads what a decoder wrote, one without token types a pair as one text.
+    model of one text reads what a decoder wrote, one without token types a pair as one text. A
+    picture or a sound is read as Model.again says.
     Errors: HgvizError where it cannot be read.
     """
     yield Step(0, 1, "reading the text")
@@ -34,6 +35,16 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
                 "Choose a model that reads texts",
             )
         return like.prompt, _same(model, like.target) or _read(model, like.target)
+    if (like.prompt.signal is None) != (model.spec.modality == "text"):
+        from hgviz.models.inputs import READS
+
+        raise HgvizError(
+            "B cannot read what A read",
+            f"A reads {READS[like.spec.modality]} and B {READS[model.spec.modality]}",
+            "Choose two models of one kind",
+        )
+    if like.prompt.signal is not None:
+        return _signal(model, like)
     if model.spec.two_texts:
         source = like.prompt
         target = like.target if like.target is not None else source
@@ -41,6 +52,15 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
         return next(both), next(both)
     main = like.main  # of two texts the one that the model speaks about
     return _same(model, main) or _read(model, main, _second(model, like)), None
+
+
+def _signal(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
+    """A picture or a sound, and where a decoder writes about it, what A's wrote."""
+    own = model.again(like.prompt)
+    if not model.spec.two_texts:
+        return own, None
+    target = like.target if like.target is not None else model.beginning()
+    return own, _same(model, target) or _read(model, target)
 
 
 def _same(model: Model, prompt: Prompt) -> Prompt | None:

@@ -65,7 +65,9 @@ def activations_of(capture: Capture) -> tuple[str, ...]:
 # --- many texts -----------------------------------------------------------------------------------
 
 
-def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str]) -> Strips:
+def strips_chart(
+    a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str], noun: str = "text"
+) -> Strips:
     """Every metric that says something here, a dot for each head."""
     from hgviz.analysis.passes import MEASURES
     from hgviz.figures.content.laboratory import Strip, Strips
@@ -84,8 +86,8 @@ def strips_chart(a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str
         strips.append(Strip(one.label, one.unit, heads, means))
     return Strips(
         tuple(strips), names,
-        notes=(f"A hollow mark is a head, its mean over {a.texts} texts; a bar the mean of all "
-               "heads, with its interval of 95 % over texts.",),
+        notes=(f"A hollow mark is a head, its mean over {a.texts} {noun}s; a bar the mean of all "
+               f"heads, with its interval of 95 % over {noun}s.",),
     )  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hgviz.core import Capture, HgvizError, Off, Step, Task
+from hgviz.examples import in_both
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
@@ -23,7 +25,7 @@ GOALS = {
     "next": "the next token", "masked": "masked tokens", "classes": "a class",
     "states": "hidden states", "tags": "classes of tokens", "ends": "ends of answers",
 }  # fmt: skip
-BESIDE = ("next", "masked", "classes")  # what answers of two models are set beside each other
+Names = Mapping[str, str] | None  # what a model calls the labels of the data
 
 
 def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
@@ -46,21 +48,35 @@ def compare_answers(
     off: Off = frozenset(),
     limit: int | None = None,
     found: Sides | None = None,
+    labels: tuple[Names, Names] = (None, None),
 ) -> Task[Disagreement]:
-    """What two models answer on the same data, and how sure it is that they differ.
+    """What two models answer on the same data, and how sure it is that they differ; of models that
+    give hidden states, how far those of B are from A's.
 
     off: heads that are off in B. limit: on so many examples at most, the same ones for both. found:
-    where workers measured it already, see tasks.sides. Errors: HgvizError for data that cannot be
-    used, and for models that are asked other things.
+    where workers measured it already, see tasks.sides. labels: what A and B call the labels of the
+    data. Errors: HgvizError for data that cannot be used, and for models that are asked other
+    things.
     """
-    from hgviz.analysis.disagreement import disagreement
+    from hgviz.analysis.disagreement import disagreement, states_apart
     from hgviz.models.measures.trials import Trials
 
     require_alike(a, b)
     yield Step(0, 2, f"reading {Path(data).name}")
-    one, other = (examples_from(model, data, text_column, label_column) for model in (a, b))
+    one, other = (
+        examples_from(model, data, text_column, label_column, names)
+        for model, names in zip((a, b), labels, strict=True)
+    )
+    if found is None:  # workers know the examples of one side alone
+        one, other = in_both(one, other)
     if limit is not None:
         one, other = one.sample(limit), other.sample(limit)
+    if one.asked == "states":
+        sides = Trials(a, one, keep=0), Trials(b, other, off, keep=0)
+        require_widths(*sides)
+        first = yield from _states_of(sides[0], "model A", 0)
+        second = yield from _states_of(sides[1], "model B", 1)
+        return states_apart(one, (first, second), (frozenset(), off))
     if found is not None:
         first, second = found.answers(0, one), found.answers(1, other)
     else:
@@ -74,25 +90,41 @@ def compare_answers(
 
 
 def require_alike(a: Model, b: Model) -> None:
-    """Errors: HgvizError for models that are asked other things, or such as are compared by what
-    they attend to alone."""
+    """Errors: HgvizError for models that read other things, or are asked other things."""
     from hgviz.models.inputs import READS
 
-    for one in (a, b):
-        if one.spec.modality != "text" or one.spec.goal not in BESIDE:
-            text = one.spec.modality == "text"
-            what = GOALS[one.spec.goal] if text else READS[one.spec.modality]
-            raise HgvizError(
-                "the answers of these two are not compared",
-                f"{one.spec.name} is a model of {what}, of which only maps are",
-                "Compare two captures: hgviz compare A.h5 B.h5",
-            )
+    if a.spec.modality != b.spec.modality:
+        raise HgvizError(
+            "these two cannot be scored on the same data",
+            f"A reads {READS[a.spec.modality]} and B {READS[b.spec.modality]}",
+            "Choose two models of one kind",
+        )
     if a.spec.goal != b.spec.goal:
         raise HgvizError(
             "these two cannot be scored on the same data",
             f"A gives {GOALS[a.spec.goal]} and B {GOALS[b.spec.goal]}",
             "Choose two models of one kind",
         )
+
+
+def require_widths(a: Trials, b: Trials) -> None:
+    """Errors: HgvizError for models whose states are of other widths, by one example of each."""
+    widths = [one.states(one.examples.batch([0])).shape[-1] for one in (a, b)]
+    if widths[0] != widths[1]:
+        raise HgvizError(
+            "the states of these two cannot be compared",
+            f"those of A have {widths[0]:,} numbers and those of B {widths[1]:,}",
+            "Choose two models of one width",
+        )
+
+
+def _states_of(trials: Trials, name: str, done: int) -> Task[Any]:
+    """(examples, d) What a model makes of its examples, of unit length."""
+    examples, parts = trials.examples, dict[int, Any]()
+    for batch in (batch for block in trials.blocks for batch in block):
+        yield Step(done + len(parts) / len(examples), 2, name)
+        parts |= dict(zip(batch.rows.tolist(), trials.states(batch).cpu().numpy(), strict=True))
+    return np.stack([parts[row] for row in range(len(examples))])
 
 
 def answers_to(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Selection, Step, Task
-from hgviz.examples import WINDOW, Asked, amount
+from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Prompt, Selection, Step, Task
+from hgviz.examples import WINDOW, Asked, amount, in_both
 from hgviz.tasks.capturing import capture
-from hgviz.tasks.comparing import compare, compare_answers
-from hgviz.tasks.opening import Path_, require_attention
+from hgviz.tasks.comparing import Names, compare, compare_answers
+from hgviz.tasks.opening import Path_, prompt_from, require_attention
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
 TOKENS = 8 * WINDOW  # of a language model, whose windows are longer
 REPORTS = (".html", ".pdf")
+NOUNS = {"text": "text", "image": "image", "audio": "sound"}
 SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the work, about
 
 
@@ -61,6 +62,11 @@ class Laboratory:
     def amount(self) -> str:
         """What their answers are to, in words."""
         return amount(self.asked, self.examples, self.answers.a.texts)
+
+    @property
+    def noun(self) -> str:
+        """What one of the things is called that both read."""
+        return NOUNS[self.models[0].modality]
 
     @property
     def names(self) -> tuple[str, str]:
@@ -110,30 +116,48 @@ def laboratory(
     limit: int | None = None,
     texts: int | None = None,
     found: Sides | None = None,
+    labels: tuple[Names, Names] = (None, None),
+    signal: Path_ | None = None,
 ) -> Task[Laboratory]:
     """Measure two models on the same data: their answers to all of it, their heads and what
     reaches their scores on some of its texts, and their maps on one.
 
     off: heads that are off in B. limit: at most so many examples; texts: of which so many are
-    looked into. text: whose maps are shown, "" for one that is answered differently. found: where
-    workers measured answers and heads already, see tasks.sides. Errors: HgvizError for data that
-    cannot be used, and for models that are asked other things.
+    looked into. text, or the file of a picture or a sound: whose maps are shown, "" for one that is
+    answered differently. found: where workers measured answers and heads already, see tasks.sides.
+    labels: as compare_answers. Errors: HgvizError for data that cannot be used, for models that are
+    asked other things, and for such as give hidden states.
     """
     from hgviz.analysis.bench import changes
     from hgviz.tasks.charting import pair_chart
 
     for model in (a, b):
         require_attention(model.spec)
+        _require_answers(model.spec)
+    given = _given((a, b), text, signal)
     asked = (a, b, data, text_column, label_column)
-    answers = yield from _share("answers", compare_answers(*asked, off, limit, found))
+    answers = yield from _share("answers", compare_answers(*asked, off, limit, found, labels))
     yield Step(SHARES["answers"], 1, f"reading {Path(data).name}")
-    sides = [examples_from(model, data, text_column, label_column) for model in (a, b)]
+    sides = [
+        examples_from(model, data, text_column, label_column, names)
+        for model, names in zip((a, b), labels, strict=True)
+    ]
+    sides = [*in_both(*sides)] if found is None else sides
     count = len(sides[0])
     some = [looked_into(one, limit, texts) for one in sides]
     one, other, across = yield from _share("heads", _heads((a, b), some, off, found))
-    whole = text or _shown(answers, some[0])
-    shown = text or _fitting((a, b), whole)
-    captures = yield from _share("text", _captures((a, b), shown, off))
+    if given is not None:
+        whole = shown = text or given[0].text
+    elif a.spec.modality == "text" and some[0].asked != "ends":
+        whole = _shown(answers, some[0])
+        shown = _fitting((a, b), whole)
+        given = a.tokenize(shown), b.tokenize(shown)
+    else:
+        every = [one.sample(limit) if limit else one for one in sides]
+        at = answers.differing[0].example if answers.differing else 0
+        given = a.of_example(every[0].rows[at]), b.of_example(every[1].rows[at])
+        whole = shown = given[0].text
+    captures = yield from _share("text", _captures((a, b), given, off))
     comparison = yield from _compared(captures)
     least, alike = _pairs(comparison, across, one, other)
     notes = []
@@ -142,6 +166,8 @@ def laboratory(
                      "distances of A's heads to B's are not given")  # fmt: skip
     if shown != whole:
         notes.append("the text whose maps are shown is cut to what both have positions for")
+    if answers.agreement is not None:
+        notes += answers.notes
     if comparison is not None:
         notes += comparison.notes
     charts = [
@@ -193,6 +219,26 @@ def _share(name: str, task: Task[Any]) -> Task[Any]:
         yield Step(before + SHARES[name] * part, 1, step.note)
 
 
+def _require_answers(spec: ModelSpec) -> None:
+    """Errors: HgvizError for a model that gives no answers to be measured by."""
+    if spec.goal == "states":
+        raise HgvizError(
+            "there is no report on hidden states",
+            "it says what moves the odds of right answers, and these models give none",
+            "Leave it out, or write OUT.json or OUT.csv",
+        )
+
+
+def _given(
+    models: tuple[Model, Model], text: str, signal: Path_ | None
+) -> tuple[Prompt, Prompt] | None:
+    """What is to be shown, as both read it; None where nobody said it. Errors: HgvizError."""
+    if not text and signal is None:
+        return None
+    one, other = (prompt_from(m, text or None, signal_file=signal)[0] for m in models)
+    return one, other
+
+
 def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Examples:
     """Those whose heads are measured."""
     some = examples.sample(limit) if limit else examples
@@ -229,10 +275,11 @@ def heads_on(
 
     rows = [one.rows[number] for one in some]
     one, other = (
-        measured(of_example(model, row.ids, row.wanted, gone), model.spec)
-        for model, row, gone in zip(models, rows, (frozenset[HeadId](), off), strict=True)
+        measured(of_example(model, side.batch([number]), gone), model.spec)
+        for model, side, gone in zip(models, some, (frozenset[HeadId](), off), strict=True)
     )
-    return one, other, between(one, other) if np.array_equal(rows[0].ids, rows[1].ids) else None
+    alike = np.array_equal(rows[0].ids, rows[1].ids)  # of pictures and sounds as many positions
+    return one, other, between(one, other) if alike else None
 
 
 def _shown(answers: Disagreement, some: Examples) -> str:
@@ -252,10 +299,12 @@ def _fitting(models: tuple[Model, Model], text: str) -> str:
     return text
 
 
-def _captures(models: tuple[Model, Model], text: str, off: Off) -> Task[tuple[Capture, Capture]]:
+def _captures(
+    models: tuple[Model, Model], given: tuple[Prompt, Prompt], off: Off
+) -> Task[tuple[Capture, Capture]]:
     found = []
-    for model, gone in zip(models, (frozenset[HeadId](), off), strict=True):
-        found.append((yield from capture(model, model.tokenize(text), off=gone)))
+    for model, prompt, gone in zip(models, given, (frozenset[HeadId](), off), strict=True):
+        found.append((yield from capture(model, prompt, off=gone)))
     return found[0], found[1]
 
 

@@ -26,11 +26,11 @@ def every_head(found: Laboratory) -> list[Block]:
 
     blocks: list[Block] = [Heading("Every head")]
     for name, letter, side in zip(found.names, "AB", (found.a, found.b), strict=True):
-        blocks.append(_table_of(f"{letter}, {name}", side))
+        blocks.append(_table_of(f"{letter}, {name}", side, found.noun))
     return blocks
 
 
-def _table_of(name: str, side: Bench) -> Table:
+def _table_of(name: str, side: Bench, noun: str) -> Table:
     from hgviz.activations import ACTIVATIONS
     from hgviz.figures.content.document import Table
 
@@ -48,7 +48,7 @@ def _table_of(name: str, side: Bench) -> Table:
     more = f" The first {HEADS} of {len(side.heads)}." if len(side.heads) > HEADS else ""
     columns = ("Head", *(["Activation"] if mixed else []), *(SHORT[one] for one in TABLE))
     return Table(columns, tuple(rows), frozenset({0, 1} if mixed else {0}),
-                 f"{name}: means over {side.texts:,} texts.{more}")  # fmt: skip
+                 f"{name}: means over {side.texts:,} {noun}s.{more}")  # fmt: skip
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -57,16 +57,20 @@ def _table_of(name: str, side: Bench) -> Table:
 def one_text(found: Laboratory) -> list[Block]:
     from hgviz.figures.content.document import Heading, Words
 
-    blocks: list[Block] = [Heading("One text, head by head"), Words(f"“{cut(found.text)}”")]
+    blocks: list[Block] = [
+        Heading(f"One {found.noun}, head by head"),
+        Words(f"“{cut(found.text)}”"),
+    ]
     if found.comparison is None:
-        return [*blocks, Words("A and B share no token of it, so their maps are not compared.")]
+        shared = "share no token of it" if found.noun == "text" else "do not cut it alike"
+        return [*blocks, Words(f"A and B {shared}, so their maps are not compared.")]
     if logits := _logits(found):
         blocks.append(Words(logits))
     if found.chosen is not None:
         caption = "The head that differs the most from the one of the same number"
         blocks.append(picture("three", found.chosen, f"{caption}."))
     if found.nearest is not None:
-        caption = "The two heads that are most alike over all texts, whatever their number"
+        caption = f"The two heads that are most alike over all {found.noun}s, whatever their number"
         blocks.append(picture("three", found.nearest, f"{caption}."))
     return blocks
 
@@ -75,7 +79,7 @@ def _logits(found: Laboratory) -> str:
     one = found.comparison.logits if found.comparison else None
     if one is None:
         return ""
-    return f"On this text the logits of A and B are at most {number(one.largest)} apart."
+    return f"On this {found.noun} the logits of A and B are at most {number(one.largest)} apart."
 
 
 def differing(found: Laboratory) -> list[Block]:
@@ -93,7 +97,7 @@ def differing(found: Laboratory) -> list[Block]:
     )
     listed = f"{min(SHOWN, len(examples)):,} of {len(examples):,} are listed" if len(
         examples) > SHOWN else f"All {len(examples):,} are listed"  # fmt: skip
-    columns = ("Text", "Wanted", "A", "B", "Loss of A", "Loss of B")
+    columns = (found.noun.capitalize(), "Wanted", "A", "B", "Loss of A", "Loss of B")
     return [head, Table(columns, rows, frozenset({0, 1, 2, 3}), f"{listed}, those that one of "
                         "them gets right first. Losses in nats.")]  # fmt: skip
 
@@ -104,12 +108,14 @@ def differing(found: Laboratory) -> list[Block]:
 def how(found: Laboratory) -> list[Block]:
     from hgviz.figures.content.document import Heading, Points
 
+    one = f"{'an' if found.noun == 'image' else 'a'} {found.noun}"
     points = [
         f"Answers: all {found.answers.a.score.total:,} places. Heads: {found.a.texts:,} of "
         f"{found.amount}, drawn at random once and for all.",
-        "Weights, scores and slopes of a text come from one pass over it and its way back; maps of "
-        "the text above from captures of both models.",
-        "Accuracy: Wilson's interval. Its difference: Bonett and Price's. Means over texts: the "
+        f"Weights, scores and slopes of {one} come from one pass over it and its way back; "
+        f"maps of the {found.noun} above from captures of both models.",
+        "Accuracy: Wilson's interval. Its difference: Bonett and Price's. Means over "
+        f"{found.noun}s: the "
         "normal one. Effective rank: Roy and Vetterli (2007).",
         f"Whether a model was trained on any of {found.data} is not known here; a fair score needs "
         "data that neither has seen.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Off, Task
+from hgviz.core import HgvizError, Off, Task
 from hgviz.tasks.comparing import require_alike
 from hgviz.tasks.contrasting import heads_on, looked_into
 from hgviz.tasks.dividing import pace_of
@@ -90,6 +90,12 @@ def spread_sides(
     for model in models if report else ():
         require_attention(model.spec)
     require_alike(a, b)
+    if a.spec.goal == "states":
+        raise HgvizError(
+            "workers compare no hidden states",
+            "those of both models are needed at once",
+            "Leave --scheduler out",
+        )
     columns = (spread.text_column, spread.label_column)
     some = [examples_from(model, spread.data, *columns) for model in models]
     if spread.limit is not None:

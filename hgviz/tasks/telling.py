@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from hgviz.figures.content.document import Block, Document
     from hgviz.tasks.contrasting import Laboratory
 
-WHAT = {"classes": "class", "next": "next token", "masked": "masked token"}
+WHAT = {
+    "classes": "class", "tags": "class of a word", "ends": "beginning and end of the answer",
+    "next": "next token", "masked": "masked token",
+}  # fmt: skip
 
 
 def document(found: Laboratory) -> Document:
@@ -77,7 +80,7 @@ def _short(found: Laboratory) -> list[Block]:
         points.append(f"No difference was shown in: {', '.join(same)}.")
     points.append(
         "These are two checkpoints, not two ways of training: another seed may move any of these "
-        "numbers. Intervals of 95 % and p are over texts."
+        f"numbers. Intervals of 95 % and p are over {found.noun}s."
     )
     return [Heading("In short"), Points(tuple(points))]
 
@@ -244,7 +247,7 @@ def _slopes(found: Laboratory) -> list[Block]:
     )
     told = (
         f"Of the cells that M depends on, {share(small.a[0])} of A's and {share(small.b[0])} of "
-        "B's have a slope below a thousandth of the largest of their head and text. "
+        f"B's have a slope below a thousandth of the largest of their head and {found.noun}. "
         f"{both(passed, 'of the slope at the weights passes on to the scores', True)} "
         "What is large at the scores is not better by itself: the ratio depends on the size of "
         "weights, and says how a step changes scores, not how well a model learns in the end."
@@ -286,17 +289,17 @@ def _heads(found: Laboratory) -> list[Block]:
     )  # fmt: skip
     trained = (
         "Heads of one number have nothing to do with each other in two models that were trained "
-        "apart, so it is the mean over all heads that is compared, text by text."
+        f"apart, so it is the mean over all heads that is compared, {found.noun} by {found.noun}."
     )
     return [
         Heading("What the heads do"),
-        Words(f"Measured on {found.a.texts:,} texts, the same for both. {trained}"),
-        picture("strips", strips_chart(found.a, found.b, found.changes, found.names),
+        Words(f"Measured on {found.a.texts:,} {found.noun}s, the same for both. {trained}"),
+        picture("strips", strips_chart(found.a, found.b, found.changes, found.names, found.noun),
                  "Every head of A and of B. Where marks lie apart, heads of one model do different "
                  "things."),
         Table(
             ("", "A", "B", "B less A", "Interval of 95 %", "p", ""), rows, frozenset({0, 6}),
-            "Means over heads and texts. p: of no difference, adjusted for "
+            f"Means over heads and {found.noun}s. p: of no difference, adjusted for "
             f"{len(rows)} metrics (Benjamini and Hochberg). With so many cells behind every mean "
             "even a small difference is sure; whether it matters, its size says.",
         ),
@@ -318,8 +321,8 @@ def _ranks(found: Laboratory) -> list[Block]:
         Heading("How much a map can tell apart"),
         Words(said),
         picture("plots", spectra_chart(found.a, found.b, found.names),
-                 "Left: singular values over the largest, mean over heads and texts. Right: the "
-                 "effective rank of each head with its interval over texts."),
+                 f"Left: singular values over the largest, mean over heads and {found.noun}s. "
+                 f"Right: the effective rank of each head with its interval over {found.noun}s."),
     ]  # fmt: skip
 
 
@@ -344,7 +347,7 @@ def _distances(found: Laboratory) -> list[Block]:
         Heading("Are heads different from each other?"),
         Words(said.strip()),
         picture("grids", distances_chart(found.a, found.b, found.across, found.names),
-                 f"Means over {found.a.texts:,} texts. Hatched: maps of other shapes."),
+                 f"Means over {found.a.texts:,} {found.noun}s. Hatched: maps of other shapes."),
     ]  # fmt: skip
 
 

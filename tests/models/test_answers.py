@@ -269,15 +269,3 @@ def test_labels_are_named_on_the_command_line(folder, tmp_path):
     out = run.invoke(app, [*command, "--labels", "no=LABEL_0,yes=LABEL_1"])
     assert json.loads(out.stdout)["total"] == 2
     assert run.invoke(app, [*command, "--labels", "no"]).exit_code == 2
-
-
-def test_answers_that_are_not_compared_are_one_clear_line(folder, tmp_path):
-    data = tmp_path / "a.txt"
-    data.write_text("the sand ran\nshe did it\n")
-    for kind, name in (
-        ("distilbert", "DistilBertModel"),
-        ("electra", "ElectraForQuestionAnswering"),
-    ):
-        model = open_model(folder(kind, name))
-        with pytest.raises(HgvizError, match="are not compared. .* of which only maps are"):
-            finish(tasks.compare_answers(model, model, data))

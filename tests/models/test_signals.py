@@ -204,6 +204,18 @@ def test_heads_off_are_as_without_their_part_of_the_output_projection(folder, pi
     assert np.abs(found - whole).max() > 1e-4
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "changes"), [*(one[:3] for one in IMAGES), SOUNDS[1]], ids=lambda one: str(one)
+)
+def test_what_one_model_read_is_read_again_by_its_like(folder, picture, sound, kind, name, changes):
+    model = open_model(folder(kind, name, changes))
+    prompt = model.from_signal(sound if model.spec.modality == "audio" else picture)
+    again = model.again(prompt)
+    assert again.digest == prompt.digest and again.pieces == prompt.pieces
+    assert again.signal.grid == prompt.signal.grid and again.text == prompt.text
+    assert again.signal.seconds == prompt.signal.seconds
+
+
 def test_a_decoder_writes_of_what_it_hears_as_transformers_does(folder, sound):
     import transformers
 

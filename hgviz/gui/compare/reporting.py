@@ -50,7 +50,8 @@ def told(step: Step) -> str:
 class Asked:
     """A report: of checkpoints with activations, A open already or None, on which data, where to.
 
-    text: whose maps are shown, as on screen.
+    text: whose maps are shown, as on screen; "" for one of the data, of images, sounds and
+    questions.
     """
 
     paths: tuple[str, str]
@@ -72,7 +73,8 @@ class Asked:
         return cls(
             (session.checkpoint, session.checkpoint if same else other.path),
             (session.activation, activation), session.model,
-            other.off if other.kind == "off" else frozenset(), data, a.main.text, device, out,
+            other.off if other.kind == "off" else frozenset(), data,
+            "" if a.main.signal is not None or a.spec.goal == "ends" else a.main.text, device, out,
         )  # fmt: skip
 
     @property
@@ -81,7 +83,8 @@ class Asked:
         words = ["hgviz", "compare", *self.paths, "--data", self.data]
         words += ["--activation", self.activations[1]] if self.activations[1] else []
         words += ["--off", ",".join(map(str, sorted(self.off)))] if self.off else []
-        return shlex.join([*words, "--text", self.text, "-o", self.out])
+        words += ["--text", self.text] if self.text else []
+        return shlex.join([*words, "-o", self.out])
 
     def task(self) -> Task[str]:
         """What makes it; gives the path. Errors: HgvizError."""

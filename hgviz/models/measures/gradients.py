@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
-from hgviz.examples import NOTHING
+from hgviz.examples import NOTHING, Batch
 from hgviz.maps.rule import Rule
 from hgviz.models.blocks import Known, Met, Network, Pass, Tokens, finish_steps
+from hgviz.models.measures.trials import tokens_of
 from hgviz.models.measures.variants import attentions, gates_of, layers_of
 from hgviz.models.model import Model
 from hgviz.models.weighing import Alike, alike, row_blocks, scored
@@ -244,9 +245,10 @@ def gradients(
     return Gradients(model.module, model.tokens(prompt, target), quantity, off)
 
 
-def of_example(model: Model, ids: Integers, wanted: Integers, off: Off = frozenset()) -> Gradients:
-    """The slopes of the log odds of what is wanted of an example (hgviz.examples)."""
-    return gradients(model, model.from_ids(ids), log_odds(wanted), off=off)
+def of_example(model: Model, batch: Batch, off: Off = frozenset()) -> Gradients:
+    """The slopes of the log odds of what is wanted of an example, a batch of one."""
+    tokens = tokens_of(batch, model.device, next(model.module.parameters()).dtype)
+    return Gradients(model.module, tokens, log_odds(batch.wanted[0]), off)
 
 
 def _require(name: str, asked: int, count: int, least: int = 0) -> None:

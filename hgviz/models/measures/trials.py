@@ -142,13 +142,17 @@ class Trials:
         return answered(found, batch)
 
     @torch.inference_mode()
+    def states(self, batch: Batch) -> Tensor:
+        """(B, d) What the whole model makes of each example of a batch, see pooled."""
+        _, found = self._variants.whole(self._tokens(batch))
+        return pooled(found, batch)
+
     def _all_states(self) -> Tensor:
         """(examples, d) What the whole model makes of each example."""
         if self._states is None:
             parts: dict[int, Tensor] = {}
             for batch in (one for block in self.blocks for one in block):
-                _, found = self._variants.whole(self._tokens(batch))
-                parts |= dict(zip(batch.rows.tolist(), pooled(found, batch), strict=True))
+                parts |= dict(zip(batch.rows.tolist(), self.states(batch), strict=True))
             self._states = torch.stack([parts[row] for row in range(len(self.examples))])
         return self._states
 
