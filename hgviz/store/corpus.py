@@ -25,7 +25,15 @@ from hgviz.store.contents import (
 )
 from hgviz.store.datasets import store_json
 from hgviz.store.files import TEMPORARY, whole_hdf5, writing
-from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
+from hgviz.store.growing import (
+    begin,
+    begun_at,
+    identity_of,
+    let_go,
+    part_of,
+    refuse_existing,
+    remove,
+)
 from hgviz.store.guard import open_file, reading
 from hgviz.store.header import read_made
 from hgviz.store.interrupted import committed_items
@@ -123,8 +131,8 @@ class CorpusWriter(TextWriter):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not self.done and not any(self.part.glob("item-*")):
-            remove(self.part)  # there is nothing in it to go on with
+        if kind is not None:
+            let_go(self.part)
 
     def _write_root(self, file: h5py.File) -> None:
         write_root(file, self.spec, self.off, self.made)

@@ -74,14 +74,16 @@ def begin(
 ) -> bool:
     """Have a folder to grow in; whether it is that of the same capture, to be gone on with.
 
-    Raises HgvizError for that of another capture, unless force, which removes it.
+    Raises HgvizError for that of another capture that holds something, unless force, which removes
+    it.
     """
     part = part_of(path)
     if part.is_dir():
         for left in part.glob(f"*{TEMPORARY}"):
             left.unlink()
         found = read_manifest(part)
-        if found is not None and _same(part, found, identity, force):
+        kept = found is not None and not force and _holds(part)
+        if found is not None and _same(part, found, identity, not kept):
             return True
         remove(part)  # of another capture, or killed before there was anything to go on with
     if part.exists() and not part.is_dir():
@@ -134,6 +136,20 @@ def begun_at(part: Path, otherwise: str) -> str:
     with suppress(HgvizError), reading(str(part)), open_file(str(part / schema.ROOT)) as file:
         return read_made(file).created
     return otherwise
+
+
+def _holds(part: Path) -> bool:
+    """Whether there is anything to go on with: a layer, or a text of a corpus, also one that a
+    worker writes just now."""
+    if any(part.glob("layer-*.h5")):
+        return True
+    return any(not one.is_dir() or _holds(one) for one in part.glob("item-*"))
+
+
+def let_go(part: Path) -> None:
+    """Remove the folder of a capture that failed, unless there is anything to go on with."""
+    if not _holds(part):
+        remove(part)
 
 
 def remove(part: Path) -> None:

@@ -36,7 +36,15 @@ from hgviz.store.contents import (
 from hgviz.store.datasets import store_json
 from hgviz.store.files import TEMPORARY, whole_hdf5, writing
 from hgviz.store.given import capture_of
-from hgviz.store.growing import begin, begun_at, identity_of, part_of, refuse_existing, remove
+from hgviz.store.growing import (
+    begin,
+    begun_at,
+    identity_of,
+    let_go,
+    part_of,
+    refuse_existing,
+    remove,
+)
 from hgviz.store.interrupted import committed_layers
 
 
@@ -91,8 +99,8 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and not self.committed:
-            remove(self.part)  # there is nothing in it to go on with
+        if kind is not None:
+            let_go(self.part)
 
     def add(
         self,

@@ -224,6 +224,17 @@ def test_a_capture_that_failed_before_its_first_layer_leaves_nothing(tmp_path, s
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_killed_capture_left_before_its_first_layer_asks_for_no_force(tmp_path, small):
+    path, part = tmp_path / "a.h5", tmp_path / "a.h5.part"
+    start(path, small)  # and never ended
+    assert [one.name for one in part.iterdir()]
+    other = replace(small, prompt=byte_prompt("Another text, captured. "))
+    with pytest.raises(RuntimeError), start(path, other) as writer:
+        assert writer.committed == set()
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "change,named",
     [
