@@ -272,6 +272,8 @@ def _of_prompts(
         kinds = one.token_type_ids
         at = np.array(places, np.int64)
         at = at[: len(ids)] if asked == "tags" else at
+        if asked == "tags" and len(ids) < len(one) and one.spans[-1, 0] < 0:
+            at[-1] = NOTHING  # a special token took the place of the last one that is read
         rows.append(Example(
             ids, at, one.text, one.spans[: len(ids)],
             kinds=None if kinds is None else kinds[: len(ids)],

@@ -13,6 +13,8 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from hgviz import cli, tasks
 from hgviz.core import finish
 from hgviz.models import open_model
+from hgviz.store import write_capture
+from tests.making import make_capture
 from tests.models.test_answers import texts, theirs, tokenizer
 from tests.models.zoo import write
 
@@ -131,7 +133,12 @@ def test_words_that_one_side_does_not_reach_are_not_paired(run, folder, tmp_path
     b = folder("bert", "BertForTokenClassification", spelt, max_position_embeddings=24)
     found = facts(run, a, b, "--data", tagged(tmp_path, texts(20)))
     totals = [found[f"score_{side}"]["total"] for side in "ab"]
-    assert totals[1] < totals[0] and found["score_b"]["cut"] > 0
+    read = [sum(len(word) for word in row) for row in texts(20)]
+    assert totals[0] == sum(map(len, texts(20))) and found["score_b"]["cut"] == sum(
+        letters + 2 > 24 for letters in read
+    )
+    begun = [sum(sum(map(len, row[:at])) < 22 for at in range(len(row))) for row in texts(20)]
+    assert totals[1] == sum(begun)  # of 24 positions [CLS] and [SEP] take two
     assert found["notes"] == [
         f"answers are paired at {totals[1]:,} places that both read, of {totals[0]:,} of A and "
         f"{totals[1]:,} of B"
@@ -342,6 +349,14 @@ def test_other_images_are_said_and_other_grids_are_one_line(run, seers, pictures
         finish(tasks.capture(model, model.from_signal(files / image), tmp_path / f"{name}.h5"))
     found = facts(run, tmp_path / "a.h5", tmp_path / "b.h5")
     assert found["notes"] == ["A reads 0.png and B 1.png"] and found["heads"]
+    (tmp_path / "0.png").write_bytes((files / "1.png").read_bytes())
+    finish(tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5"))
+    found = facts(run, tmp_path / "a.h5", tmp_path / "c.h5")
+    assert found["notes"] == ["both read 0.png, and these are not the same image"]
+    write_capture(tmp_path / "text.h5", make_capture("0.png"))
+    code, out, err = run(tmp_path / "text.h5", tmp_path / "a.h5")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "A reads a text and B an image in 4 x 4 patches" in err
     code, out, err = run(seers[0], seers[2], "--image", files / "0.png")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "A reads an image in 4 x 4 patches and B an image in 2 x 2 patches" in err
@@ -417,6 +432,10 @@ def test_what_cannot_be_compared_is_one_line(run, folder, seers, pictures, tmp_p
         ((words, words, "--image", pictures / "files" / "0.png"), "this model reads no images"),
         ((seers[0], seers[1], "--image", text), "cannot be read as an image"),
         ((words, words, "--data", text, "-o", tmp_path / "a.html"), "no report on hidden states"),
+        (
+            (words, words, "--data", text, "-o", tmp_path / "a.json", "--scheduler", "local:1"),
+            "workers compare no hidden states",
+        ),
     ):
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (1, "", 1), (arguments, err)

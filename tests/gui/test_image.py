@@ -135,3 +135,39 @@ def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path,
 
 def _done(trial, off):
     return trial is not None and trial.done and trial.off == off
+
+
+def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path, qtbot):
+    import transformers
+
+    from hgviz.core import finish
+    from hgviz.gui.compare.reporting import Asked, why_not
+    from hgviz.session.other import Other
+
+    for name, size, patch in (("a", 32, 8), ("b", 16, 4), ("c", 32, 16)):
+        write(
+            tmp_path / name, "vit", "ViTForImageClassification", image_size=size, patch_size=patch
+        )
+        processor = transformers.ViTImageProcessor(size={"height": size, "width": size})
+        processor.save_pretrained(tmp_path / name)
+    Image.new("RGB", (50, 40), (200, 30, 30)).save(tmp_path / "a.png")
+    (tmp_path / "a.csv").write_text("image,label\na.png,LABEL_0\na.png,LABEL_1\n")
+    session = program.session
+    program.commands.open_path(str(tmp_path / "a"))
+    qtbot.waitUntil(lambda: session.model is not None, timeout=20000)
+    program.commands.open_path(str(tmp_path / "a.png"))
+    qtbot.waitUntil(lambda: session.capture is not None and session.capture.complete, timeout=20000)
+    for name in ("b", "c"):
+        old = session.beside
+        program.commands.comparing.choose(Other("model", path=str(tmp_path / name)))
+        qtbot.waitUntil(lambda old=old: _another(session.beside, old), timeout=20000)
+        qtbot.waitUntil(lambda: session.beside.complete, timeout=20000)
+        program.settle()
+        beside = session.beside.prompt
+        assert beside.signal.grid == ((4, 4) if name == "b" else (2, 2))
+        assert beside.text == "a.png" and why_not(session) == ""
+        out = tmp_path / f"{name}.html"
+        asked = Asked.of(session, str(tmp_path / "a.csv"), "cpu", str(out))
+        assert asked.text == "" and "--text" not in asked.command
+        finish(asked.task())
+        assert ("do not cut it alike" in out.read_text()) == (name == "c")
