@@ -212,6 +212,13 @@ def test_settings_that_make_no_tokenizer_are_one_line(tmp_path, settings, words)
     assert words in refused(written(tmp_path, **settings))
 
 
+def test_what_is_not_known_of_a_token_is_not_printed(tmp_path, capfd):
+    token = {"0": {"content": "[PAD]", "special": True, "None": 1}}
+    folder = written(tmp_path / "a", added_tokens_decoder=token)
+    assert len(tokenizer_of(folder, 60).encode("the cat"))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_no_network_is_asked(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: asked.append(given))

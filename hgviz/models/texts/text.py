@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -371,6 +372,26 @@ def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
 
 
+@contextmanager
+def _unprinted() -> Iterator[None]:
+    """What the package tokenizers prints of settings that it does not know, by calls of the
+    system, stays out of what a command prints."""
+    if sys.stdout is not None:  # as in a window without a terminal
+        sys.stdout.flush()
+    with Path(os.devnull).open("wb") as nowhere:
+        try:
+            before = os.dup(1)
+        except OSError:  # closed by whoever started this
+            yield
+            return
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+
+
 def _made(file: Path) -> tokenizers.Tokenizer:
     """What transformers makes of a vocabulary file and what lies beside it.
 
@@ -399,7 +420,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
     said = {key: one for key, one in said.items() if key not in paths}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
     names = [one for every in (*VOCABULARIES, TOKENS) for one in every if (folder / one).exists()]
-    with TemporaryDirectory() as bare, quiet():
+    with TemporaryDirectory() as bare, quiet(), _unprinted():
         for one in names:
             (Path(bare) / one).write_bytes(read_regular(folder / one, MOST_TOKENIZER))
         (Path(bare) / CONFIG).write_text(json.dumps(stated))
