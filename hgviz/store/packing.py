@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.maps.survey import in_threads
 from hgviz.store.guard import Refused, reading
 
 WORTH = 0.8  # of its bytes: a plane that would keep more is faster to read as it is
@@ -44,18 +45,27 @@ def create(
 
 
 def write_chunks(target: h5py.Dataset, place: int, values: NDArray[Any]) -> None:
-    """What stands at a place along the first axis, but for chunks of zeros."""
+    """What stands at a place along the first axis, but for chunks of zeros; they are packed in
+    threads."""
     _, *sides = target.chunks
-    for corner in itertools.product(*map(range, itertools.repeat(0), values.shape, sides)):
-        at = tuple(slice(start, start + side) for start, side in zip(corner, sides, strict=True))
-        part = np.ascontiguousarray(values[at])
+    corners = [*itertools.product(*map(range, itertools.repeat(0), values.shape, sides))]
+    found: list[bytes | None] = [None] * len(corners)
+
+    def pack(number: int) -> None:
+        pairs = zip(corners[number], sides, strict=True)
+        part = np.ascontiguousarray(values[tuple(slice(at, at + side) for at, side in pairs)])
         if not part.view(np.uint8).any():  # -0 is no zero to a checksum
-            continue
+            return
         if part.shape != tuple(sides):
             whole = np.zeros(sides, values.dtype)
             whole[tuple(map(slice, part.shape))] = part
             part = whole
-        target.id.write_direct_chunk((place, *corner), packed(part))
+        found[number] = packed(part)
+
+    in_threads(pack, len(corners))
+    for corner, chunk in zip(corners, found, strict=True):
+        if chunk is not None:
+            target.id.write_direct_chunk((place, *corner), chunk)
 
 
 def packed(values: NDArray[Any]) -> bytes:
