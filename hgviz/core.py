@@ -268,8 +268,10 @@ class Capture:
     sequence is "target", None where there is no decoder with a second text.
     spans[level] (positions, 2): the half-open range of tokens that each position stands for,
     (-1, -1) for null groups and padding. maps[layer] is a Map, or None for a layer that an
-    interrupted capture has not reached. logits (positions, vocabulary) or None. items: all texts
-    of the corpus that was captured with it, of which it is number item; empty for a text alone.
+    interrupted capture has not reached. logits (positions, vocabulary) or None; those of a large
+    file stay in it and are read where they are sliced, all of them by numpy.asarray. items: all
+    texts of the corpus that was captured with it, of which it is number item; empty for a text
+    alone.
     """
 
     spec: ModelSpec

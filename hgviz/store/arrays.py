@@ -48,6 +48,29 @@ class Whole(Stored):
             return values
 
 
+class Rows(Stored):
+    """A large dataset (rows, ...), such as the logits of a long text by a model of many tokens: it
+    is read where it is sliced, and as a whole by numpy.asarray. Errors: HgvizError."""
+
+    def __init__(self, dataset: h5py.Dataset, path: str) -> None:
+        super().__init__(dataset, path)
+        self.ndim, self.nbytes = len(self.shape), dataset.size * dataset.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: Any) -> NDArray[Any]:
+        if isinstance(at, np.ndarray) and at.dtype != bool and at.size:  # in any order
+            first = int(at.min())
+            some = super().__getitem__(slice(first, int(at.max()) + 1))
+            found: NDArray[Any] = some[at - first]
+            return found
+        return super().__getitem__(at)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self[...], dtype)
+
+
 def checksum(parts: Iterable[NDArray[Any]]) -> int:
     """The crc32 of some arrays one after another."""
     found = 0

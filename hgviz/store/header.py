@@ -8,7 +8,6 @@ from typing import Any, TypeVar, get_args
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
@@ -28,9 +27,11 @@ from hgviz.core import (
     readonly,
 )
 from hgviz.store import schema
+from hgviz.store.arrays import Rows
 from hgviz.store.guard import Refused, dataset, has, numbers, parsed, plain_dataset, subgroup, text
 
 Built = TypeVar("Built")
+LARGE = 64 << 20  # bytes of logits that are not read when a file is opened
 MOST_NAME = 200  # characters of what a model, a layer, a class or a version is called
 EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
 EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
@@ -242,8 +243,8 @@ def read_levels(
     return tuple(out)
 
 
-def read_logits(file: h5py.File, spec: ModelSpec) -> NDArray[Any] | None:
-    """What the model gave, None where it was not kept."""
+def read_logits(file: h5py.File, path: str, spec: ModelSpec) -> Any:
+    """What the model gave, None where it was not kept; of many tokens it stays in the file."""
     if not has(file, "output/logits"):
         return None
     shapes = {
@@ -252,7 +253,11 @@ def read_logits(file: h5py.File, spec: ModelSpec) -> NDArray[Any] | None:
     shape = shapes.get(spec.goal, ("positions", "vocabulary"))
     sizes = {"two": 2} | ({"classes": len(spec.labels)} if spec.labels else {})
     found = dataset(file, "output/logits", (shape, ("f4", "f8"), True), sizes)
-    return None if found is None else readonly(numbers(found))
+    if found is None:
+        return None
+    if found.chunks is not None and found.size * found.dtype.itemsize > LARGE:
+        return Rows(found, path)
+    return readonly(numbers(found))
 
 
 def _spans(values: Any, limit: int) -> Integers:

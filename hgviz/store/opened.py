@@ -51,10 +51,20 @@ def read_capture(
         None if found is None else read_layer(found, path, layer, len(spans[layer.level]))
         for layer, found in zip(spec.layers, groups, strict=True)
     )
+    logits = read_logits(group, path, spec)
     return Capture(
-        spec, prompt, spans, maps, read_off(file), read_logits(group, spec), read_made(file), path,
-        target, item, items,
-    )  # fmt: skip
+        spec,
+        prompt,
+        spans,
+        maps,
+        read_off(file),
+        logits,
+        read_made(file),
+        path,
+        target,
+        item,
+        items,
+    )
 
 
 @contextmanager

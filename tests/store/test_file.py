@@ -18,7 +18,16 @@ import pytest
 
 from hgviz.core import Capture, HeadId, HgvizError, Prompt
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.store import Writer, describe, files, is_capture, open_capture, schema, write_capture
+from hgviz.store import (
+    Writer,
+    describe,
+    files,
+    header,
+    is_capture,
+    open_capture,
+    schema,
+    write_capture,
+)
 from tests.making import byte_prompt, make_capture
 from tests.maps.test_lazy import bits
 
@@ -430,3 +439,23 @@ def test_logits_of_a_float64_model_keep_every_digit(tmp_path, capture):
     write_capture(tmp_path / "a.h5", replace(capture, logits=exact))
     found = open_capture(tmp_path / "a.h5").logits
     assert found.dtype == np.float64 and (found == exact).all()
+
+
+def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
+    monkeypatch.setattr(header, "LARGE", 1000)
+    logits = np.random.default_rng(0).normal(size=(len(capture.prompt), 5000)).astype(np.float32)
+    write_capture(tmp_path / "a.h5", replace(capture, logits=logits))
+    found = open_capture(tmp_path / "a.h5").logits
+    assert not isinstance(found, np.ndarray)
+    assert (len(found), found.shape, found.nbytes) == (len(logits), logits.shape, logits.nbytes)
+    assert (np.asarray(found) == logits).all()
+    for at in (3, slice(2, 7), np.array([5, 1, 5]), (slice(None), 4)):
+        assert (found[at] == logits[at]).all()
+    write_capture(tmp_path / "b.h5", open_capture(tmp_path / "a.h5"))
+    assert (np.asarray(open_capture(tmp_path / "b.h5").logits) == logits).all()
+    whole = (tmp_path / "a.h5").read_bytes()
+    at = whole.index(logits[-1].tobytes()[:64])
+    (tmp_path / "c.h5").write_bytes(whole[:at] + b"damage" + whole[at + 6 :])
+    damaged = open_capture(tmp_path / "c.h5").logits
+    with pytest.raises(HgvizError):
+        damaged[len(logits) - 1]
