@@ -10,15 +10,21 @@ there is no GPU.
 """
 
 import argparse
+import gc
 import statistics
+import sys
 import tempfile
 import time
+import warnings
+from collections import deque
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from exactness import FLOOR, errors
-from table import line
+from table import heading, line
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 LENGTHS = 2048, 8192
 COMPARED = 2048  # tokens at which whole maps are compared
@@ -26,11 +32,27 @@ SURVEYED = 512, 1024, 2048, 8192, 32768
 SCREEN = 800, 1000  # height and width
 LAYERS, HEADS, WIDTH = 2, 12, 64
 ROUNDS = 5
+FAMILIES = (  # rules of each kind, biases, sinks, soft caps, images, and code of their own
+    ("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"),
+    ("gpt_oss", "GptOssForCausalLM"), ("mistral", "MistralForCausalLM"),
+    ("deepseek_v3", "DeepseekV3ForCausalLM"),
+    ("modernbert", "ModernBertForMaskedLM"), ("t5", "T5ForConditionalGeneration"),
+    ("bert", "BertForSequenceClassification"), ("gpt2", "GPT2LMHeadModel"),
+    ("bloom", "BloomForCausalLM"), ("vit", "ViTForImageClassification"),
+)  # fmt: skip
+TOKENS, WRITTEN = 512, 96  # of a text, and of what a decoder writes
+LONG, LARGE = 32_768, 8  # tokens and layers of the large Llama
+SHAPE = {
+    "hidden_size": 4096, "intermediate_size": 14_336, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 32_000, "rope_theta": 500_000.0,
+}  # fmt: skip
 
 
 def main():
     """Print a line for each figure, or say that there is no GPU."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help="|".join(PARTS))
+    parser.add_argument("--long", type=int, default=LONG, help="tokens for the large Llama")
     parser.add_argument("--device", choices=("cuda", "mps", "cpu"))
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--surveyed", type=int, nargs="+", default=SURVEYED)
@@ -40,6 +62,12 @@ def main():
         print("skipped: torch finds no GPU here, neither CUDA nor MPS")
         return
     print(f"{device}: {described(device)}")
+    for name in options.parts or PARTS:
+        PARTS[name](device, options)
+
+
+def own(device, options):
+    """A model of hgviz's own: maps, captures, surveys and screens."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         write(path / "model", max(*options.lengths, COMPARED))
@@ -222,6 +250,283 @@ def one_head(length, peaked):
     return LazyMap(measured(Factors(4 * k if peaked else q, k, stat, rule, rows, proof)), (0,))
 
 
+# --- models of transformers -----------------------------------------------------------------------
+
+
+def families(device, options):
+    """Outputs and maps of each beside those of its eager code there; in bfloat16, beside twice what
+    eager code is off its own float32."""
+    from tests.models.zoo import write as written
+
+    heading(f"models of transformers, {TOKENS:,} tokens, beside eager code on the {device}")
+    for kind, name in FAMILIES:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path = written(Path(folder, kind), kind, name, **lengthened(kind))
+            exact = eager(path, name, device, "float32")
+            for dtype in ("float32", "bfloat16"):
+                theirs = exact if dtype == "float32" else eager(path, name, device, dtype)
+                for what, off, limit in apart(mine(path, device, dtype), theirs, exact):
+                    line(f"{kind}, {dtype}: {what}", f"{off:.1e}", f"{max(limit, 1e-5):.1e}")
+
+
+def lengthened(kind):
+    """What lets a tiny model read so many tokens."""
+    names = {"bert": "max_position_embeddings", "gpt2": "n_positions"}
+    return {names[kind]: TOKENS} if kind in names else {}
+
+
+def eager(path, name, device, dtype):
+    """Logits and maps of transformers."""
+    import torch
+    import transformers
+
+    made = getattr(transformers, name)
+    net = made.from_pretrained(path, attn_implementation="eager", dtype=getattr(torch, dtype))
+    net = net.to(device).eval()
+    ids, some, image = inputs(net.config)
+    if net.main_input_name == "pixel_values":
+        asked = {"pixel_values": torch.tensor(image)[None].to(net.dtype)}
+    else:
+        asked = {"input_ids": torch.tensor(ids)[None]}
+        if net.config.is_encoder_decoder:
+            asked["decoder_input_ids"] = torch.tensor(some)[None]
+    with torch.inference_mode():
+        out = net(**{key: one.to(device) for key, one in asked.items()}, output_attentions=True)
+    if net.config.is_encoder_decoder:
+        both = zip(out.decoder_attentions, out.cross_attentions, strict=True)
+        maps = [*out.encoder_attentions, *(one for pair in both for one in pair)]
+    else:
+        maps = out.attentions
+    return out.logits[0].float().cpu().numpy(), [one[0].float().cpu().numpy() for one in maps]
+
+
+def inputs(config):
+    """Ids, those that a decoder writes, and an image, at random."""
+    random, size = np.random.default_rng(1), getattr(config, "image_size", 1)
+    ids, some = random.integers(5, 110, TOKENS), random.integers(5, 110, WRITTEN)
+    return ids, some, random.normal(size=(3, size, size)).astype(np.float32)
+
+
+def mine(path, device, dtype):
+    """The same by hgviz."""
+    from hgviz import tasks
+    from hgviz.core import Signal, finish, pictured
+    from hgviz.models import open_model
+
+    model = open_model(path, device, dtype)
+    ids, some, image = inputs(model.module.net.config)
+    target = model.from_ids(some) if model.spec.two_texts else None
+    if model.spec.modality == "image":
+        import torch
+
+        positions = model.module.positions(torch.tensor(image)[None])
+        source = pictured(Signal(image), positions)
+    else:
+        source = model.from_ids(ids)
+    found = finish(tasks.capture(model, source, target=target))
+    logits = np.asarray(found.logits, np.float32)
+    return logits, [np.stack([one.read(head) for head in one.heads]) for one in found.maps]
+
+
+def apart(ours, theirs, exact):
+    """What is how far off, and by what it may be: ("outputs", ...), of their largest where that is
+    above 1, and ("maps", ...)."""
+    (logits, maps), (expected, wanted), (finest, finer) = ours, theirs, exact
+    assert len(maps) == len(wanted)
+    limit = 2 * np.abs(expected - finest).max()
+    most = max(1.0, np.abs(expected).max())
+    yield "outputs", np.abs(logits.reshape(expected.shape) - expected).max() / most, limit / most
+    pairs = list(zip(maps, wanted, finer, strict=True))
+    limit = 2 * max(np.abs(one - other).max() for _, one, other in pairs)
+    yield "maps", max(np.abs(one - other).max() for one, other, _ in pairs), limit
+
+
+# --- beside plain PyTorch -------------------------------------------------------------------------
+
+
+def verbs(device, options):
+    """Leave-one-out of heads beside whole masked passes, and the Hourglass beside the package."""
+    import pruning
+    import torch
+
+    from hgviz.models import open_model
+    from hgviz.models.measures.variants import variants_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        modules = {
+            "a Llama of 8 x 8 heads": open_model(pruning.random_llama(folder), device).module,
+            "a classifier of 12 x 12 heads": pruning.encoder(12, 12, 768).to(device),
+        }
+    for name, module in modules.items():
+        for size in (pruning.BATCH, (1, 128)):
+            tokens = pruning.text(*size, 1000)
+            tokens = type(tokens)(tokens.ids.to(device))
+            variants = variants_of(module)
+
+            def ours(variants=variants, tokens=tokens):
+                deque(variants.one_by_one(variants.whole(tokens)[0]), maxlen=0)
+
+            def naive(module=module, tokens=tokens, heads=variants.heads):
+                deque((pruning.masked(module, tokens, one) for one in heads), maxlen=0)
+
+            taken = in_turn({"ours": ours, "naive": naive}, device, 3)
+            words = f"{name}, {size[0]} x {size[1]} tokens"
+            line(f"{words}: leave-one-out", f"{1000 * taken['ours']:.0f} ms")
+            line(f"{words}: masked passes / it", f"{taken['naive'] / taken['ours']:.2f}")
+    scored(device)
+    with torch.inference_mode():
+        hourglass(device)
+
+
+def scored(device):
+    """Evaluation of a text beside a plain loop over the same windows."""
+    import torch
+    import torch.nn.functional as F
+
+    from hgviz import tasks
+    from hgviz.core import finish
+    from hgviz.models import open_model
+    from hgviz.tasks.scoring import examples_from
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        write(path / "model", 1024)
+        model = open_model(path / "model", device)
+        data = np.random.default_rng(0).integers(32, 127, 1 << 18).astype(np.uint8).tobytes()
+        (path / "text.txt").write_bytes(data)
+        net, examples = model.module, examples_from(model, path / "text.txt")
+        rows = [torch.as_tensor(row.ids)[None].to(device) for row in examples.rows]
+
+        def plain():
+            with torch.inference_mode():
+                for ids in rows:
+                    F.cross_entropy(net(ids)[0, :-1], ids[0, 1:]).item()
+
+        works = {
+            "plain": plain,
+            "evaluate": lambda: finish(tasks.evaluate(model, path / "text.txt")),
+        }
+        taken = in_turn(works, device, 3)
+    words = f"evaluation of {len(rows)} windows"
+    line(f"{words}: time", f"{taken['evaluate']:.2f} s")
+    line(f"{words}: it / a plain loop, one window at a time",
+         f"{taken['evaluate'] / taken['plain']:.2f}")  # fmt: skip
+
+
+def hourglass(device):
+    """Forward pass beside the published package, on the same weights."""
+    import torch
+    from hourglass import pair
+
+    theirs, ours = (one.to(device) for one in pair())
+    for length in (2048,):
+        ids = torch.randint(256, (1, length), device=device)
+        works = {"theirs": lambda ids=ids: theirs(ids), "ours": lambda ids=ids: ours(ids)}
+        taken, off = in_turn(works, device, 9), (theirs(ids) - ours(ids)).abs().max()
+        words = f"Hourglass, {length:,} tokens"
+        line(
+            f"{words}: forward / the published package",
+            f"{taken['ours'] / taken['theirs']:.2f}",
+            "1.00",
+        )
+        line(f"{words}: largest difference of logits", f"{off:.1e}")
+
+
+def in_turn(works, device, rounds):
+    """Median seconds of each, one after the other in every round; the first warms up."""
+    taken = {name: [] for name in works}
+    for _ in range(rounds + 1):
+        for name, work in works.items():
+            taken[name].append(seconds(work, device))
+    return {name: statistics.median(ones[1:]) for name, ones in taken.items()}
+
+
+# --- a large Llama --------------------------------------------------------------------------------
+
+
+def large(device, options):
+    """Capture of a long text in bfloat16 beside the forward pass by sdpa: time and memory."""
+    import torch
+    import transformers
+
+    from hgviz import tasks
+    from hgviz.core import finish
+    from hgviz.models import open_model
+
+    transformers.utils.logging.disable_progress_bar()
+    length = options.long
+    heading(
+        f"a Llama of the shape of 8 billion parameters, {LARGE} layers, {length:,} tokens, bfloat16"
+    )
+    ids = np.random.default_rng(0).integers(0, SHAPE["vocab_size"], length)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            **SHAPE, num_hidden_layers=LARGE, max_position_embeddings=length, dtype="bfloat16"
+        )
+        expected, taken, most = by_sdpa(config, path / "model", ids, device)
+        gc.collect()
+        start = time.perf_counter()
+        model = open_model(path / "model", device, "bfloat16")
+        line("opening", f"{time.perf_counter() - start:.0f} s")
+        prompt = model.from_ids(ids)
+        found = {}
+
+        def capture():
+            found["one"] = finish(tasks.capture(model, prompt, path / "c.h5", force=True))
+
+        mine, most_ = measured(capture, device)
+        line("capture, into a file", f"{mine:.2f} s")
+        line("capture / forward", f"{mine / taken:.2f}")
+        line("its memory on the device", f"{most_ / 1e9:.1f} GB")
+        line("memory on the device, capture / forward", f"{most_ / most:.2f}")
+        width = SHAPE["hidden_size"] // SHAPE["num_attention_heads"]
+        heads = SHAPE["num_attention_heads"] + SHAPE["num_key_value_heads"]
+        each = 2 * length * LARGE * width * heads
+        line("file / q and grouped k in bfloat16", f"{(path / 'c.h5').stat().st_size / each:.3f}")
+        one = found["one"]
+        line("logits of the last token off those of sdpa",
+             f"{np.abs(np.asarray(one.logits[-1], np.float32) - expected).max():.1e}")  # fmt: skip
+        line("largest weight", f"{np.abs(expected).max():.1f}")
+        line("maps off their proof", f"{max(each.verify_max_abs for each in one.maps):.1e}", "1e-5")
+
+
+def by_sdpa(config, path, ids, device):
+    """Random weights into a folder; logits of the last token, seconds and bytes of a pass."""
+    import torch
+    import transformers
+
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(device):
+        net = transformers.LlamaForCausalLM(config).eval()
+    torch.set_default_dtype(torch.float32)
+    net.save_pretrained(path)
+    net.set_attn_implementation("sdpa")
+    given = torch.tensor(ids, device=device)[None]
+
+    def forward():
+        with torch.inference_mode():
+            return net(given, use_cache=False).logits
+
+    taken, most = measured(forward, device)
+    line("forward pass by sdpa", f"{taken:.2f} s")
+    line("its memory on the device", f"{most / 1e9:.1f} GB")
+    return forward()[0, -1].float().cpu().numpy(), taken, most
+
+
+def measured(work, device):
+    """Median seconds of three runs after one, and bytes that the device held at most."""
+    import torch
+
+    work()
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    taken = statistics.median(seconds(work, device) for _ in range(3))
+    return taken, torch.cuda.max_memory_allocated() if device == "cuda" else float("nan")
+
+
 def seconds(work, device):
     """Wall time, with what the device still has to do."""
     import torch
@@ -233,6 +538,8 @@ def seconds(work, device):
     wait()
     return time.perf_counter() - start
 
+
+PARTS = {"own": own, "families": families, "verbs": verbs, "large": large}
 
 if __name__ == "__main__":
     main()

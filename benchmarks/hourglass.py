@@ -73,8 +73,8 @@ def taking_turns(works, rounds):
 # --- the published package ------------------------------------------------------------------------
 
 
-def package():
-    """Forward times of the package and of hgviz on the same checkpoint."""
+def pair():
+    """The package's model and hgviz's, on the same random weights."""
     import math
 
     from hourglass_transformer_pytorch import hourglass_transformer_pytorch as published
@@ -86,7 +86,12 @@ def package():
         config = {"model_type": "hourglass-transformer-pytorch", **PACKAGE}
         Path(folder, "config.json").write_text(json.dumps(config))
         torch.save(theirs.state_dict(), Path(folder, "model.pt"))
-        ours = open_model(folder).module
+        return theirs, open_model(folder, "cpu").module
+
+
+def package():
+    """Forward times of the package and of hgviz on the same checkpoint."""
+    theirs, ours = pair()
     heading("forward, hgviz / hourglass-transformer-pytorch, depth (2, 4, 2), k = 4, width 256")
     for length in (512, 2048):
         ids = torch.randint(256, (1, length))
