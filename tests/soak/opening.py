@@ -33,6 +33,7 @@ class Watch:
     def __init__(self, canary: Path) -> None:
         self.allowed: tuple[str, ...] | None = None
         self.opened: list[str] = []
+        self._made: list[str] = []
         self._canary = canary
         self._before = sorted(canary.iterdir())
         library = ctypes.CDLL(None, use_errno=True)
@@ -42,13 +43,15 @@ class Watch:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "tempfile.mkdtemp":  # the program's own, for copies
+            self._made.append(str(arguments[0]))
         if self.allowed is None or event not in ("open", "subprocess.Popen", "os.system"):
             return
         path = arguments[0]
         if isinstance(path, int):
             return
         whole = os.path.abspath(os.fsdecode(path)) if event == "open" else f"{event} {path}"
-        if not whole.startswith(self.allowed):
+        if not whole.startswith((*self.allowed, *self._made)):
             self.opened.append(whole)
 
     @contextmanager
