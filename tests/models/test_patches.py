@@ -298,3 +298,44 @@ def test_of_a_patcher_without_layers_patches_are_its_own(tmp_path):
     assert not any(one.cuts for one in ours.spec.layers)
     assert np.abs(ours.run(ids).logits - blt.answer(theirs, ids[None])[0]).max() < 1e-9
     assert 1 < ours.segmented(ours.from_ids(ids)).boundaries.sum() < 33
+
+
+@pytest.mark.parametrize("given", [None, np.arange(12) % 5 == 0])
+def test_a_text_goes_on_between_the_ends_that_the_model_finds(models, given):
+    ours = open_model(models("two parts", "BltForCausalLM")[1], dtype="float64")
+    prompt = ours.from_ids(ids_of(12), boundaries=given)
+    off, shown = frozenset({HeadId(0, 1), HeadId(7, 0)}), []
+    task = tasks.generate(ours, prompt, 9, off=off)
+    while True:
+        try:
+            shown.append(next(task).value)
+        except StopIteration as end:
+            found = end.value
+            break
+    ids = found.prompt.ids
+    own = ours.segmented(ours.from_ids(ids), off).boundaries
+    wanted = own if given is None else np.concatenate([given, own[12:]])
+    assert found.spans[-1][:, 1].tolist() == (np.flatnonzero(wanted) + 1).tolist()
+    for stop in range(12, 21):
+        said = ours.run(ids[:stop], boundaries=wanted[:stop], off=off).logits[-1]
+        assert said.argmax() == ids[stop]
+    assert (found.prompt.boundaries is None) is (given is None)
+    early = next(one for one in shown if one is not None)
+    for layer, one in zip(early.spec.layers, early.maps, strict=True):
+        assert one.shape[1:] == (len(early.spans[layer.level]), len(early.spans[layer.key_level]))
+
+
+@pytest.mark.parametrize("mode", ["two parts", "all layers look down"])
+def test_of_layers_that_change_an_answer_each_does(models, mode):
+    ours = open_model(models(mode, "BltForCausalLM")[1])
+    ids = torch.from_numpy(ids_of(33)[None])
+    assert variants_of(ours.module).without_effect(Tokens(ids)) is None
+    whole, without = ours.run(ids[0]).logits, []
+    for layer in ours.spec.layers:
+        closes = ours.segmented(ours.from_ids(ids[0])).boundaries
+        off = {HeadId(layer.index, head) for head in layer.heads}
+        if np.array_equal(ours.run(ids[0], boundaries=closes, off=off).logits, whole):
+            without.append(layer.name.removeprefix("model."))
+    idle = ["local_encoder.cross_attn_layers.0"] * (mode == "all layers look down")
+    patcher = [f"patcher.layers.{at}.self_attn" for at in range(2)]
+    assert without == [*patcher, *idle]

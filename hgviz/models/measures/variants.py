@@ -253,7 +253,11 @@ class Gated(Variants):
                 )
 
     def _uses(self, layer: Layer) -> bool:
-        return True
+        """Whether a text has to show it: not where it only cuts the text, nor where a later layer
+        looks down from the same positions anew."""
+        later = [one for one in layers_of(self.module) if one.index > layer.index]
+        anew = [one.role for one in later if one.level == layer.level]
+        return not (layer.cuts or (layer.role == "down" and "down" in anew))
 
 
 class Begun:
