@@ -49,7 +49,7 @@ class Level:
         """Named like the scale of a geographical map: 1:1, 1:2, 1:4; segments have none."""
         if self.stride:
             return f"1:{self.stride}"
-        return "segments" if self.parts == 1 else f"{self.parts} parts"
+        return "segments" if self.parts == 1 else "parts"
 
 
 @dataclass(frozen=True, slots=True)

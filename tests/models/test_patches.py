@@ -151,7 +151,7 @@ def test_lengths_of_texts_with_fewer_patches_end_behind_the_text():
 def test_spans_and_places_of_all_layers_follow_from_the_configuration():
     one, two = Patches(1, 2, 1, 2, parts=1), Patches(None, 2, 1, 2, down=True, up=False, parts=2)
     assert [level.label for level in one.levels] == ["1:1", "segments"]
-    assert [level.label for level in two.levels] == ["1:1", "2 parts", "segments"]
+    assert [level.label for level in two.levels] == ["1:1", "parts", "segments"]
     own, down, up = ("self", 0, 0), ("down", 1, 0), ("up", 0, 1)
     assert one.places == [own, own, own, down, ("self", 1, 1), up, own, up, own]
     assert two.places == [own, down, own, down, ("self", 2, 2), up, own, own]
