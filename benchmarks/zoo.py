@@ -227,11 +227,15 @@ def given_by(out, both):
 
 def distance(one, other):
     """How far two maps (H, Q, K) are apart; infinite where they are of other shapes. What sinks
-    take is a column more in the second, or taken from its rows only after they are given."""
+    take is a column more in the second, or taken from its rows only after they are given. Rows and
+    columns at its end that the others do not look at are no part of it."""
     import numpy as np
 
     if other.shape == (*one.shape[:2], one.shape[2] + 1):
         other = other[..., :-1]
+    rows, columns = one.shape[1:]
+    if not other[:, :rows, columns:].any():
+        other = other[:, :rows, :columns]
     if one.shape != other.shape:
         return np.inf
     apart = float(np.abs(one - other).max())

@@ -33,7 +33,8 @@ class Level:
     shift: the causal shift (k - 1) applied before shortening INTO this level, in positions of the
     level above; 0 at full resolution and in bidirectional models. sequence: whose tokens its spans
     count; "slots" are rows that a projected sequence is mixed into, no tokens. apart: 1 where the
-    first token is a position of its own, before groups of stride tokens.
+    first token is a position of its own, before groups of stride tokens. parts: how many positions
+    stand for each segment.
     """
 
     index: int
@@ -41,11 +42,14 @@ class Level:
     shift: int = 0
     sequence: Side = "source"
     apart: int = 0
+    parts: int = 1
 
     @property
     def label(self) -> str:
         """Named like the scale of a geographical map: 1:1, 1:2, 1:4; segments have none."""
-        return f"1:{self.stride}" if self.stride else "segments"
+        if self.stride:
+            return f"1:{self.stride}"
+        return "segments" if self.parts == 1 else "parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class Layer:
     has (a sliced checkpoint keeps the old numbers); activations has one name per head;
     window is the number of positions of the finer side that meet in one window of windowed
     resampling, None elsewhere. scores: "dot", or what makes them in place of tokens (Synthesizer).
-    shared: how many heads read the same keys: head h those of key group h // shared.
+    shared: how many heads read the same keys: head h those of key group h // shared. cuts: whether
+    it only decides where segments end: it is beside what makes the answer.
     """
 
     index: int
@@ -70,6 +75,7 @@ class Layer:
     window: int | None = None
     scores: str = "dot"
     shared: int = 1
+    cuts: bool = False
 
     @property
     def groups(self) -> dict[int, tuple[int, ...]]:
@@ -318,6 +324,11 @@ class Capture:
     def query_spans(self, layer: int) -> Integers:
         """(rows, 2): the tokens behind each row of a layer's map, (-1, -1) for padding."""
         return self._fitted(self.spans[self.spec.layers[layer].level], layer, axis=1)
+
+    def null(self, level: int) -> bool:
+        """Whether a level begins with a null group, which stands for no token."""
+        spans = self.spans[level]
+        return self.spec.levels[level].stride is None and not bool((spans[:1, 0] >= 0).any())
 
     def key_spans(self, layer: int) -> Integers:
         """(columns, 2): the tokens behind each column; a down map's columns are shifted."""

@@ -285,6 +285,79 @@ class Funnel:
         return (yield from _stack_left(self.before, keep * rows + deep))
 
 
+class Patched:
+    """A text that patches are made of, layers between these, and tokens that look back at patches
+    from every layer of a decoder (Pagnoni et al. 2024), as a linear operator.
+
+    With P the mean of each patch and D the last map down, J the mean of the parts of a patch and G
+    the layers between, S = rn(1/2 (D + P)) and Y = K G J S B, where K repeats a patch for each of
+    its parts and B are the layers before: every map U up makes 1/2 (R + U Y) of R, which begins as
+    B. Layers that only cut the text have no part in it.
+    """
+
+    def __init__(self, net: Net, tokens: int) -> None:
+        self.length, self.recipe, inner = tokens, net.recipe, len(net.levels) - 1
+        spans = net.spans[inner][net.spans[inner][:, 1] <= tokens]
+        self.parts = net.levels[1].parts
+        self.sizes, self.inside = spans[:, 1] - spans[:, 0], int(spans[-1, 1])
+        downs = [one.index for one in net.layers if one.role == "down"]
+        waist = max(downs, default=-1)
+        mine = [one for one in net.layers if one.level == 0 and not one.cuts]
+        self.before = net.layers_of([one.index for one in mine if one.index < waist])
+        self.after = net.layers_of([one.index for one in mine if one.index > waist])
+        self.down = next(iter(net.layers_of(downs[-1:])), None)
+        between = [one.index for one in net.layers if one.level == inner and one.role == "self"]
+        self.between = net.layers_of(between)
+        self.up = {one.index for one in net.layers if one.role == "up"}
+
+    def measure(self) -> Task[None]:
+        """Find the scales, from the tokens in; before anything is sent through."""
+        keep, look = self.recipe.keep, self.recipe.look
+        self.mass = yield from _stack(self.before, np.ones(self.length))
+        short = np.repeat(self.pool(self.mass), self.parts)
+        if self.down is not None:
+            looked = yield from self.down.right(self.mass)
+            short = keep * short + look * looked
+        self.scale = inverse(short) if self.recipe.divides else np.ones(len(short))
+        self.short = (short * self.scale).reshape(-1, self.parts).mean(axis=1)
+        self.deep = yield from _stack(self.between, self.short)
+
+    def pool(self, values: Array) -> Array:
+        """P v, (n, ...) -> (patches, ...)"""
+        starts, wide = np.cumsum(self.sizes) - self.sizes, values[: self.inside]
+        sizes = self.sizes.reshape(-1, *[1] * (values.ndim - 1))
+        found: Array = np.add.reduceat(wide, starts, axis=0) / sizes
+        return found
+
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+        """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
+        keep, look = self.recipe.keep, self.recipe.look
+        deep = np.zeros((len(rows), len(self.sizes) * self.parts))
+        for layer in reversed(self.after):
+            looked = yield from layer.left(look * rows)
+            rows = keep * rows
+            if layer.index in self.up:
+                deep += looked
+            else:
+                rows = rows + looked
+        patches = deep.reshape(len(rows), -1, self.parts).sum(axis=2)
+        through, none = patches @ self.deep, np.zeros(len(rows))
+        patches = yield from _stack_left(self.between, patches)
+        inner = Crossing(through, none, patches @ self.short, none)
+        parts = np.repeat(patches / self.parts, self.parts, axis=1) * self.scale
+        looked = np.zeros((len(rows), self.length))
+        if self.down is not None:
+            looked = yield from self.down.left(look * parts)
+            parts = keep * parts
+        pooled = np.zeros_like(looked)
+        whole = parts.reshape(len(rows), -1, self.parts).sum(axis=2)
+        pooled[:, : self.inside] = np.repeat(whole / self.sizes, self.sizes, axis=1)
+        if told is not None:
+            told.append(Crossing(none, through, pooled @ self.mass, looked @ self.mass))
+            told += [inner] * (self.parts > 1)
+        return (yield from _stack_left(self.before, rows + pooled + looked))
+
+
 # --- one capture ----------------------------------------------------------------------------------
 
 
@@ -296,6 +369,7 @@ class Net:
         self.official = spec.form not in ("windowed", "dynamic")
         self.spreads = spec.upsampling != "none"
         self.funnels = spec.form == "funnel" and len(spec.levels) > 1
+        self.patched = spec.form == "patches"
         self.levels, self.layers = spec.levels, spec.layers
         self.spans, self.keep = capture.spans, capture.prompt.attention_mask
         # a layer that has no heads, or none that is on, adds nothing that looks anywhere
@@ -303,6 +377,7 @@ class Net:
             layer.index: Fused(capture, layer, recipe)
             for layer in spec.layers
             if any((layer.index, head) not in capture.off for head in layer.heads)
+            and not layer.cuts
         }
 
     @property
@@ -333,7 +408,7 @@ class Net:
 
     def of_level(self, level: int) -> list[Fused]:
         """The layers whose queries lie on a level, in order."""
-        return self._all([one.index for one in self.layers if one.level == level])
+        return self.layers_of([one.index for one in self.layers if one.level == level])
 
     def stacks(self, level: int) -> tuple[list[Fused], list[Fused]]:
         """The self-attention layers of a level before and after the levels below it."""
@@ -341,13 +416,14 @@ class Net:
         own = [one for one in self.layers if one.level == level and one.role == "self"]
         before = [one.index for one in own if one.index < waist]
         after = [one.index for one in own if one.index > waist or not waist]
-        return self._all(before), self._all(after)
+        return self.layers_of(before), self.layers_of(after)
 
     def between(self, level: int) -> tuple[Fused | None, Fused | None]:
         """The layers that attend from the level below to this one, and back."""
         down = [o.index for o in self.layers if o.role == "down" and o.key_level == level]
         up = [o.index for o in self.layers if o.role == "up" and o.level == level]
-        return next(iter(self._all(down)), None), next(iter(self._all(up)), None)
+        return next(iter(self.layers_of(down)), None), next(iter(self.layers_of(up)), None)
 
-    def _all(self, indices: list[int]) -> list[Fused]:
+    def layers_of(self, indices: list[int]) -> list[Fused]:
+        """Those of these layers that have a head on."""
         return [self.fused[index] for index in indices if index in self.fused]

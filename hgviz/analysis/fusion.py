@@ -33,7 +33,7 @@ class Fused:
         on = [h for h in found.heads if (layer.index, h) not in capture.off]
         named = [h for h in on if (layer.index, h) in self.recipe.heads]
         self.heads = named or on
-        self.cross = layer.role == "cross"
+        self.index, self.cross = layer.index, layer.role == "cross"
         # no row looks right of itself
         self.causal = layer.causal and layer.role == "self"
         self.even = self._even(capture, layer)

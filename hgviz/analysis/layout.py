@@ -17,7 +17,8 @@ class Layout:
     is the newest token of each row, own the newest column of the row's own tokens; step columns
     make up one row of a layer that shortens, one everywhere else. reader and reading are the texts
     of the rows and of the columns; between: they are not the same. stride: tokens per row, None
-    where segments differ in length. readings holds those that were
+    where segments differ in length; segments: the role of a layer between these and tokens, or "",
+    parts: columns for each of them. readings holds those that were
     made before, by the sequence they are of.
     """
 
@@ -33,6 +34,9 @@ class Layout:
         wide, fine = (capture.spec.levels[i].stride or 1 for i in (one.level, one.key_level))
         self.step = wide // fine if one.role == "down" else 1
         self.stride = capture.spec.levels[one.level].stride
+        uneven = None in (self.stride, capture.spec.levels[one.key_level].stride)
+        self.segments = one.role if uneven and one.role in ("down", "up") else ""
+        self.parts = capture.spec.levels[one.key_level].parts
         if one.role == "self":
             self.own = np.arange(len(self.query))
         else:
@@ -65,7 +69,7 @@ class Block:
         self.rows = np.arange(rows.start, rows.stop)
         self.query, self.key = layout.query[rows], layout.key[columns]
         self.now, self.own, self.step = layout.now[rows], layout.own[rows], layout.step
-        self.causal = layout.causal
+        self.causal, self.segments = layout.causal, layout.segments
         self.columns = np.arange(columns.start, columns.stop)
         self.seen = self._seen(layout, self.rows)
 
@@ -81,6 +85,11 @@ class Block:
             seen = seen & (self.columns // layout.window == rows[:, None])
         if layout.window and layout.role == "up":
             seen = seen & (self.columns == rows[:, None] // layout.window)
+        if layout.segments == "down":  # each sees its own tokens
+            seen = seen & (self.key[:, 0] >= self.query[:, :1])
+        if layout.segments == "up":  # and each token the last that is closed
+            own = layout.own[rows][:, None] // layout.parts
+            seen = seen & (self.columns // layout.parts == own)
         return seen
 
     @property
@@ -123,6 +132,8 @@ class Block:
 
     def oldest(self) -> Bools:
         """The oldest column of the query's own tokens."""
+        if self.segments:
+            return np.equal(self.key[:, 0], self.query[:, :1])
         return np.equal(self.columns, self.own[:, None] - (self.step - 1))
 
     def at(self, tokens: Integers) -> Bools:

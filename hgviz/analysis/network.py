@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hgviz.analysis.composition import Net
+from hgviz.analysis.composition import Net, Patched
 from hgviz.analysis.flow import Edges, Graph, flow
 from hgviz.analysis.fusion import Fused, inverse
 from hgviz.analysis.operators import Array
@@ -74,7 +74,9 @@ class Network:
         if capture.target is None:
             self.inputs = [self._group(self.tokens)]
             start = self.inputs[0]
-            self.answer = self._funnel(start) if self.net.funnels else self._level(0, start)
+            way = self._funnel if self.net.funnels else self._patched
+            known = self.net.funnels or self.net.patched
+            self.answer = way(start) if known else self._level(0, start)
         else:
             self.inputs = [self._group(self.before), self._group(self.tokens)]
             self.answer = self._decoder()
@@ -183,6 +185,32 @@ class Network:
             scale = inverse(own.sum(axis=1) + wide.sum(axis=1))[:, None]
             own, wide = own * scale, wide * scale
         return self._stack(after, self._sum(self.tokens, (1.0, skip, own), (1.0, group, wide)))
+
+    def _patched(self, group: int) -> int:
+        """As composition.Patched; of patches only those that are closed by the last token."""
+        keep, look, way = self.keep, self.look, Patched(self.net, self.tokens)
+        skip = self._stack(way.before, group)
+        count = len(way.sizes)
+        short = np.repeat(way.pool(np.eye(self.tokens)), way.parts, axis=0)
+        if way.down is not None:
+            short = keep * short + look * way.down.corner(len(short), self.tokens)
+        if self.divides:
+            short = short * inverse(short.sum(axis=1))[:, None]
+        group = self._sum(len(short), (1.0, skip, short))
+        each = np.eye(count).repeat(way.parts, axis=0)
+        if way.parts > 1:
+            group = self._sum(count, (1.0, group, each.T / way.parts))
+        group = self._stack(way.between, group)
+        if way.parts > 1:
+            group = self._sum(len(short), (1.0, group, each))
+        own = np.eye(self.tokens)
+        for layer in way.after:
+            if layer.index in way.up:
+                looked = layer.corner(self.tokens, len(short))
+                skip = self._sum(self.tokens, (keep, skip, own), (look, group, looked))
+            else:
+                skip = self._stack([layer], skip)
+        return skip
 
     def _decoder(self) -> int:
         source, target = self.inputs

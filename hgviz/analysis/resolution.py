@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net
+from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net, Patched
 from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
 from hgviz.core import Capture, Floats, HgvizError, Interval, Task, finish, readonly, replace
@@ -40,11 +40,13 @@ class Rollout:
         self.tokens = len(capture.main)
         self.before = 0 if capture.target is None else len(capture.prompt)
         self._net = net = Net(capture, self.recipe)
-        self.level: Level | Decoder | Funnel
+        self.level: Level | Decoder | Funnel | Patched
         if capture.target is not None:
             self.level = Decoder(net, self.before, self.tokens)
         elif net.funnels:
             self.level = Funnel(net, self.tokens)
+        elif net.patched:
+            self.level = Patched(net, self.tokens)
         else:
             self.level = Level(net, 0, self.tokens)
         self._measured = False
@@ -178,7 +180,7 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
             )
     if has_slots(capture):
         return of_tokens(capture)
-    forms = ("official", "windowed", "dynamic", "funnel")
+    forms = ("official", "windowed", "dynamic", "funnel", "patches")
     if len(spec.levels) > 1 and not spec.two_texts and spec.form not in forms:
         raise HgvizError(
             f"the levels of a {spec.form or spec.family} model cannot be composed",

@@ -155,14 +155,15 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         weights = layer.read(chosen.head, rows=(row, row + 1))[0]
-        null = capture.spec.levels[capture.spec.layers[chosen.layer].key_level].stride is None
+        one = capture.spec.layers[chosen.layer]
         asking, answering = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
-        words = _quoted(asking, capture.query_spans(chosen.layer)[row], null)
+        span = capture.query_spans(chosen.layer)[row]
+        words = _quoted(asking, span, capture.null(one.level))
         parts.append(tr("query {number:,} {words}", number=row, words=words))
         if chosen.key is not None:
             column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
             spans = capture.key_spans(chosen.layer)
-            words = _quoted(answering, spans[column], null)
+            words = _quoted(answering, spans[column], capture.null(one.key_level))
             parts.append(tr("key {number:,} {words}", number=column, words=words))
             parts.append(tr("weight {weight}", weight=_exact(float(weights[column]))))
         said = tr("row sum {total}", total=_exact(float(weights.sum(dtype=np.float64))))

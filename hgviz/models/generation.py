@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hgviz.core import HgvizError, Off, Prompt, readonly
 from hgviz.maps.rule import Factors
 from hgviz.models.config import TransformerConfig, TransformersConfig
+from hgviz.models.dense import Weights
 from hgviz.models.model import Model
 from hgviz.models.past import NotIncremental, Past
 from hgviz.models.texts.continuing import continued
@@ -49,7 +50,8 @@ class Writing:
         self._past = Past()
         self._whole = not model.module.incremental
         self._proven = not isinstance(model.config, TransformersConfig)
-        self._seen: dict[int, Factors] = {}
+        self._seen: dict[int, Factors | Weights] = {}
+        self._ends: NDArray[np.bool_] | None = None
 
     def read(self) -> Generator[int, None, None]:
         """Read the text that is there; yields the index of each layer when it is done."""
@@ -84,17 +86,24 @@ class Writing:
             self._proven = True
 
     def _again(self, tokens: Prompt) -> Generator[int, None, None]:
-        text, seen = self._until(tokens), dict[int, Factors]()
+        text = self.model.segmented(self._until(tokens), self.off)
+        seen = dict[int, Factors | Weights]()
         tap = seen.__setitem__
         logits = yield from self.model.trace(*self._texts(text), off=self.off, tap=tap)
         self._seen, self.logits, self._past.length = seen, logits[-1], len(text)
+        self._ends = text.boundaries
 
     def _until(self, tokens: Prompt) -> Prompt:
-        """The whole text with these tokens at its end."""
+        """The whole text with these tokens at its end; after given boundaries the model's own."""
         added = () if tokens is self.given else (*self.added, *tokens.ids)
         kinds = self.given.token_type_ids
         kinds = None if kinds is None else np.pad(kinds, (0, len(added)), "edge")
-        return self.model.from_ids([*self.given.ids, *added], token_type_ids=kinds)
+        text = self.model.from_ids([*self.given.ids, *added], token_type_ids=kinds)
+        if (told := self.given.boundaries) is None:
+            return text
+        own = self.model.segmented(text, self.off).boundaries
+        assert own is not None
+        return replace(text, boundaries=readonly(np.concatenate([told, own[len(told) :]])))
 
     def _texts(self, text: Prompt) -> tuple[Prompt, Prompt | None]:
         return (text, None) if self.target is None else (self.prompt, text)
@@ -113,10 +122,12 @@ class Writing:
 
     def segmented(self, text: Prompt) -> Prompt:
         """The text so far with the boundaries between which it was read, where there are any."""
+        if self._whole:
+            return replace(text, boundaries=self._ends)
         ends = [one.cpu().numpy() for one in self._past.boundaries]
         return replace(text, boundaries=readonly(np.concatenate(ends))) if ends else text
 
-    def factors(self, layer: int) -> Factors:
+    def factors(self, layer: int) -> Factors | Weights:
         """What a layer attended with so far, as views: rows that come change nothing in them."""
         return self._seen[layer] if self._whole else self._past.factors(layer)
 

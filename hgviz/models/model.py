@@ -26,7 +26,6 @@ from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
-from hgviz.models.families.dynamic import Dynamic
 from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import outline
 from hgviz.models.formats.readers import plain, read
@@ -46,6 +45,8 @@ from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
 if TYPE_CHECKING:
     from hgviz.examples import Example
+    from hgviz.models.families.dynamic import Dynamic
+    from hgviz.models.huggingface import Transformers
     from hgviz.models.signals import Processor
 
 MASKINGS = ("compat", "strict")
@@ -90,7 +91,8 @@ class Model:
     @property
     def shortens(self) -> bool:
         """Whether it reads segments of unequal length, and can be told where they end."""
-        return isinstance(self.module, Dynamic) and self.module.config.shortens
+        config = self.config
+        return isinstance(config, DynamicConfig | TransformersConfig) and config.shortens
 
     @property
     def takes_states(self) -> bool:
@@ -141,6 +143,7 @@ class Model:
         ends = boundaries_of(boundaries, prompt.ids.shape)
         if prompt.attention_mask is not None:
             ends = ends & prompt.attention_mask
+        ends[:1] |= isinstance(self.config, TransformersConfig)  # as Patches has it
         return replace(prompt, boundaries=readonly(ends))
 
     def segmented(self, prompt: Prompt, off: Collection[HeadId] = frozenset()) -> Prompt:
@@ -148,7 +151,7 @@ class Model:
         own where it has none yet. Of models that read no segments, the prompt itself."""
         if not self.shortens or prompt.boundaries is not None:
             return prompt
-        module = cast(Dynamic, self.module)
+        module = cast("Dynamic | Transformers", self.module)
         with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
             found = module.boundaries(self.tokens(prompt), Pass(self._off(off)))
         return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
@@ -201,7 +204,8 @@ class Model:
 
     def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
         """The tokens behind every position of every level; boundaries as segmented has them."""
-        if isinstance(self.config, DynamicConfig):
+        if self.shortens:
+            assert isinstance(self.config, DynamicConfig | TransformersConfig)
             return self.config.spans(len(prompt), boundaries=self.segmented(prompt).boundaries)
         return self.config.spans(len(prompt), 0 if target is None else len(target))
 

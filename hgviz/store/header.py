@@ -70,11 +70,16 @@ def read_spec(file: h5py.File) -> ModelSpec:
 
 
 def spec_row(spec: ModelSpec) -> dict[str, Any]:
-    """The table of a spec; where no heads share keys as the versions before 1.6 tell it."""
+    """The table of a spec, in the fewest words: older versions tell it so."""
     data = asdict(spec)
     for layer in data["layers"]:
         if layer["shared"] == 1:
             del layer["shared"]
+        if not layer["cuts"]:
+            del layer["cuts"]
+    for level in data["levels"]:
+        if level["parts"] == 1:
+            del level["parts"]
     return data
 
 
@@ -124,6 +129,8 @@ def _check_levels(data: dict[str, Any]) -> None:
         require(good, f"level {row['index']} of its spec has stride {stride} and shift {shift}")
         apart = row.get("apart", 0)
         require(apart in (0, 1), f"level {row['index']} of its spec has {apart} tokens apart")
+        parts = row.get("parts", 1)
+        require(parts >= 1, f"level {row['index']} of its spec has {parts} parts of a segment")
         sequence = row.get("sequence", "source")
         require(sequence in get_args(Side), f"its spec knows a sequence {sequence!r:.40}")
 
@@ -146,6 +153,8 @@ def _check_layer(row: dict[str, Any], levels: int) -> None:
     require(row["role"] in get_args(Role), f"{name} has the role {row['role']!r:.40}")
     shared = row.get("shared", 1)
     require(shared >= 1, f"{name} has {shared} heads that share keys")
+    cuts = row.get("cuts", False)
+    require(isinstance(cuts, bool), f"{name} says {cuts!r:.40} of whether it cuts segments")
     heads, activations = row["heads"], row["activations"]
     good = isinstance(heads, list) and all(type(one) is int and one >= 0 for one in heads)
     require(good and len(set(heads)) == len(heads), f"{name} does not number its heads")

@@ -54,9 +54,11 @@ def describe(path: str | Path) -> dict[str, Any]:
     rules = [one.factors.rule for one in capture.maps if isinstance(one, LazyMap)]
     uniform = any(rule.empty_rows == "uniform" for rule in rules)
     apart = any(one.apart for one in spec.levels)
+    parts = any(one.parts > 1 for one in spec.levels)
     levels = [
         {"index": one.index, "stride": one.stride, "key_shift": one.shift,
-         "sequence": one.sequence, **({"apart": one.apart} if apart else {})}
+         "sequence": one.sequence, **({"apart": one.apart} if apart else {}),
+         **({"parts": one.parts} if parts else {})}
         for one in spec.levels
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)

@@ -129,7 +129,7 @@ is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h
 from __future__ import annotations
 
 FORMAT = "hgviz-capture"
-VERSION = (1, 7)
+VERSION = (1, 8)
 
 MANIFEST, ROOT, LAYER = "manifest.json", "root.h5", "layer-{:03}.h5"
 ITEM, ITEM_FILE = "{:05}", "item-{:05}.h5"

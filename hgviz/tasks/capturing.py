@@ -120,18 +120,19 @@ class Traced:
                 self.logits = end.value
                 return
             # held by nobody here: it would stay while the next layer is computed
-            yield index, self._kept(index, tapped.pop(index))
+            yield index, kept(tapped.pop(index), self.model.spec.layers[index].heads)
 
-    def _kept(self, index: int, found: Any) -> Factors | DenseMap:
-        from hgviz.maps import DenseMap, Factors
 
-        if isinstance(found, Factors):
-            return found
-        heads = self.model.spec.layers[index].heads
-        return DenseMap(
-            found.values, heads, found.signed, found.causal, value_norms=found.value_norms,
-            mixture=found.mixture,
-        )  # fmt: skip
+def kept(found: Any, heads: tuple[int, ...]) -> Factors | DenseMap:
+    """What is kept of a layer that was tapped: factors, or a map of weights."""
+    from hgviz.maps import DenseMap, Factors
+
+    if isinstance(found, Factors):
+        return found
+    return DenseMap(
+        found.values, heads, found.signed, found.causal, value_norms=found.value_norms,
+        mixture=found.mixture,
+    )  # fmt: skip
 
 
 # --- what it will take ----------------------------------------------------------------------------

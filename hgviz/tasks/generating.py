@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task
-from hgviz.tasks.capturing import capture, provenance
+from hgviz.tasks.capturing import capture, kept, provenance
 from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
@@ -138,13 +138,14 @@ class _Shown:
 
     def now(self) -> Capture:
         """The capture so far: maps over views of what grows, nothing is copied."""
-        from hgviz.maps import LazyMap
+        from hgviz.maps import Factors, LazyMap
 
         began, writing, blank = time.monotonic(), self.writing, self.blank
         text = writing.text
         prompt, target = (text, None) if blank.target is None else (blank.prompt, text)
+        seen = [(kept(writing.factors(one.index), one.heads), one) for one in blank.spec.layers]
         maps = tuple(
-            LazyMap(writing.factors(layer.index), layer.heads) for layer in blank.spec.layers
+            LazyMap(one, layer.heads) if isinstance(one, Factors) else one for one, layer in seen
         )
         spans = writing.model.spans(writing.segmented(prompt), target)
         ended = time.monotonic()

@@ -147,9 +147,11 @@ def info(path: Path_) -> dict[str, Any]:
 
 def _of_spec(spec: ModelSpec) -> dict[str, Any]:
     apart = any(one.apart for one in spec.levels)
+    parts = any(one.parts > 1 for one in spec.levels)
     levels = [
         {"index": one.index, "stride": one.stride, "key_shift": one.shift,
-         "sequence": one.sequence, **({"apart": one.apart} if apart else {})}
+         "sequence": one.sequence, **({"apart": one.apart} if apart else {}),
+         **({"parts": one.parts} if parts else {})}
         for one in spec.levels
     ]  # fmt: skip
     synthesised = any(one.scores != "dot" for one in spec.layers)

@@ -629,3 +629,9 @@ def test_masks_and_frequencies_that_older_files_keep_are_no_weights(tmp_path):
     save_file({**held, **extra}, path / "model.safetensors")
     with pytest.raises(HgvizError, match="has no use for transformer.h.1.attn.attention.gate"):
         open_model(path)
+
+
+def test_models_whose_weights_are_kept_go_on_with_a_text(folder):
+    model = open_model(folder("bloom", "BloomForCausalLM"))
+    made = finish(tasks.generate(model, model.from_ids(ids_of(7)), 3))
+    assert len(made.prompt) == 10 and all(isinstance(one, DenseMap) for one in made.maps)

@@ -158,15 +158,16 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     if chosen.key is not None:
         column = capture.column(chosen.layer, token_in(prompts[1], chosen.key))
     spans = capture.query_spans(chosen.layer), capture.key_spans(chosen.layer)
-    null = capture.spec.levels[capture.spec.layers[chosen.layer].level].stride is None
+    layer = capture.spec.layers[chosen.layer]
+    null = capture.null(layer.level), capture.null(layer.key_level)
     left = room = _room(page.width, rows)
     right = BAR_GAP + bar
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
         cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
         tall = max(cell, min(LARGEST_CELL, LOWEST / rows))
         text = size_for(min(cell, tall))
-        down = axis_marks(prompts[0], spans[0], tall, text, room, row, null)
-        across = axis_marks(prompts[1], spans[1], cell, text, room, column, null)
+        down = axis_marks(prompts[0], spans[0], tall, text, room, row, null[0])
+        across = axis_marks(prompts[1], spans[1], cell, text, room, column, null[1])
         need = max(style.extent(one, style.SMALL) for one in corner)
         need = max(_widest(down, text), need) + LABEL_GAP
         if again and need <= left:

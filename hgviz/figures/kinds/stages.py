@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Prompt
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Layer, Prompt
 from hgviz.figures.content import Facts
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.paper import labels, style
@@ -81,17 +81,23 @@ def stages_of(capture: Capture) -> list[list[int]]:
     stages: list[list[int]] = []
     before: object = None
     for layer in capture.spec.layers:
+        if layer.cuts:
+            continue
         if layer.role == "self" and layer.heads:
-            here = (layer.level, capture.spec.levels[layer.level].sequence)
+            here = (layer.level, _sequence(capture, layer))
             if here != before:
                 stages.append([])
             stages[-1].append(layer.index)
             before = here
-        elif layer.role in ("down", "up"):
+        elif layer.role in ("down", "up") and before != (layer.level, _sequence(capture, layer)):
             before = None
     if not stages:
         raise HgvizError("this capture has no self-attention", "every such head was removed")
     return stages
+
+
+def _sequence(capture: Capture, layer: Layer) -> str:
+    return capture.spec.levels[layer.level].sequence
 
 
 def _single(capture: Capture) -> list[list[int]]:

@@ -259,7 +259,7 @@ def _looked(capture: Capture, chosen: Selection) -> Task[Looked]:
     start, end = capture.query_spans(chosen.layer)[capture.row(chosen.layer, query)]
     one = capture.spec.layers[chosen.layer]
     segments = capture.spec.levels[one.level].stride is None
-    null = segments and start < 0
+    null = capture.null(one.level) and start < 0
     if start < 0:
         start, end = query, query + 1
     found = top_keys(capture, chosen, TOP)

@@ -142,6 +142,5 @@ class Words:
         for one in known:  # most layers have the same
             if np.array_equal(one.spans, spans):
                 return one
-        null = capture.spec.levels[level].stride is None
-        known.append(Names(*self.of(capture, level), spans, null))
+        known.append(Names(*self.of(capture, level), spans, capture.null(level)))
         return known[-1]

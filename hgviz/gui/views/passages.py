@@ -129,7 +129,7 @@ def _line(capture: Capture, row: Row, wish: Wish) -> Line:
         return Line(name, None, spans, chosen=chosen)
     facts = capture.spec.layers[head.layer]
     real = capture.key_spans(head.layer)
-    null = capture.spec.levels[facts.key_level].stride is None  # which is there before any token
+    null = capture.null(facts.key_level)  # which is there before any token
     last = np.flatnonzero(real[:, 1] > 0).max(initial=0 if null else -1)
     count = 1 + int(last)  # padding stands at the end
     line = Line(name, head, real[:count], signed=signs.signed(capture, head), off=head in wish.off)

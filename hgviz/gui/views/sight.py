@@ -61,12 +61,13 @@ def rule_of(capture: Capture, layer: int) -> Rule:
     if isinstance(own, LazyMap):
         return own.factors.rule
     levels = capture.spec.levels
+    strides = levels[one.level].stride, levels[one.key_level].stride
     return Rule(
         scale=1.0,
         activations=one.activations,
         norms=(),
         stride_q=levels[one.level].stride or 1,
         stride_k=levels[one.key_level].stride or 1,
-        causal=one.causal,
+        causal=one.causal and (one.level == one.key_level or all(strides)),
         windowed=one.window is not None,
     )

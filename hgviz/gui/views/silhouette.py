@@ -45,7 +45,8 @@ class Rect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A stay at one level: the layer that leads into it and the rows of self attention."""
+    """A stay at one level: the layer that leads into it and the rows of self attention, with those
+    that look at another level again."""
 
     level: int
     entry: Layer | None = None
@@ -166,7 +167,7 @@ def visits(spec: ModelSpec) -> tuple[Visit, ...]:
     """The stays at each level, in order of computation."""
     out: list[Visit] = []
     for layer in spec.layers:
-        if layer.role in ("down", "up"):
+        if layer.role in ("down", "up") and not (out and out[-1].level == layer.level):
             if not out:
                 out.append(Visit(layer.key_level))
             out.append(Visit(layer.level, layer))

@@ -110,8 +110,9 @@ def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
     for visit in visits(spec):
         if visit.entry is not None:
             entries += (visit.entry.index,)
-        if visit.rows:
-            stays.append((visit.level, tuple(one.index for one in visit.rows), entries))
+        rows = tuple(one.index for one in visit.rows if one.role == "self" and not one.cuts)
+        if rows:
+            stays.append((visit.level, rows, entries))
             entries = ()
     if len({level for level, _, _ in stays}) == 1:
         level, layers, _ = stays[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from hgviz.core import Level, ModelSpec
@@ -45,7 +46,7 @@ def level(spec: ModelSpec, number: int) -> str:
 
 def coarseness(level: Level) -> float:
     """Tokens per position, for the order of resolutions: of unequal segments more than of any."""
-    return level.stride or math.inf
+    return level.stride or (math.inf if level.parts == 1 else sys.float_info.max / level.parts)
 
 
 def ends(spec: ModelSpec, layer: int) -> str:

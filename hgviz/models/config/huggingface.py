@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, readonly
+from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, Role, readonly
 from hgviz.models.config.shared import Count, own_spans, spread
 
 ENTRY = "hgviz"  # in a config.json: what transformers has no word for
@@ -135,6 +136,66 @@ class Pooling:
         return tuple(map(readonly, found))
 
 
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """How a Byte Latent Transformer reads its text by patches of unequal length (Pagnoni et al.
+    2024, arXiv 2412.09871).
+
+    patcher, encoder, between, decoder: how many layers of each; the patcher's are those of a small
+    model that decides where patches begin, None where every byte is one. down, up: whether patches
+    look at each layer of the encoder and each layer of the decoder at patches, else the last and
+    the first one alone. parts: in how many positions encoder and decoder see a patch; where these
+    are several, they are a level of their own, each of all bytes of its patch.
+
+    A boundary is a byte that closes a patch. The first one always does: the decoder gives every
+    byte the last patch that is closed by then. What comes after the last boundary is computed, and
+    read by no byte: it is no position.
+    """
+
+    patcher: int | None
+    encoder: int
+    between: int
+    decoder: int
+    down: bool = False
+    up: bool = True
+    parts: int = 1
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Bytes, the parts of patches where there are several, and patches."""
+        if self.parts == 1:
+            return (Level(0), Level(1, stride=None))
+        return (Level(0), Level(1, stride=None, parts=self.parts), Level(2, stride=None))
+
+    @property
+    def places(self) -> list[tuple[Role, int, int]]:
+        """Role, level and level of the keys of every layer, in order of computation."""
+        own: tuple[Role, int, int] = ("self", 0, 0)
+        inner = len(self.levels) - 1
+        found = [own] * (self.patcher or 0)
+        for layer in range(self.encoder):
+            last = layer == self.encoder - 1
+            found += [own, ("down", 1, 0)] if self.down or last else [own]
+        found += [("self", inner, inner)] * self.between
+        for layer in range(self.decoder):
+            found += [("up", 0, 1), own] if self.up or not layer else [own]
+        return found
+
+    def lengths(self, tokens: int, patches: int) -> tuple[int, ...]:
+        """How many positions every level has."""
+        return (tokens, patches * self.parts, patches)[: len(self.levels)]
+
+    def spans(self, tokens: int, boundaries: NDArray[np.bool_] | None) -> tuple[Integers, ...]:
+        """The bytes behind every position of every level; boundaries (tokens,), None: all."""
+        own = np.arange(tokens, dtype=np.int64)
+        closes = np.ones(tokens, bool) if boundaries is None else np.array(boundaries, bool)
+        closes[:1] = True
+        ends = np.flatnonzero(closes) + 1
+        patches = np.stack([np.concatenate([[0], ends])[: len(ends)], ends], axis=1)
+        found = (np.stack([own, own + 1], axis=1), patches.repeat(self.parts, axis=0), patches)
+        return tuple(readonly(one, np.int64) for one in found[: len(self.levels)])
+
+
 @dataclass(frozen=True)
 class TransformersConfig:
     """A model of transformers, whose class `made` reads `data`, a config.json.
@@ -144,7 +205,8 @@ class TransformersConfig:
     give goes through, outputs: its weights in the file, "" where none was seen; unattending: by
     name, what those of its layers are made of that do not attend, as Mamba's; apart: numbers of
     calls for attention, in order, that are no layers, since they attend to no text. pooling: how
-    its text is pooled, None where every layer attends to all tokens. cross: whether it is a decoder
+    its text is pooled, patches: how it is read by patches, None where every layer attends to all
+    tokens. cross: whether it is a decoder
     alone that attends to given states of an encoder. turned: the weights that its class keeps
     transposed, by their names without that of the bare model before them. kept: what is
     left of each layer, () of a whole model; alone: why no other program opens one that is not
@@ -172,6 +234,7 @@ class TransformersConfig:
     unattending: tuple[tuple[str, str], ...] = ()
     apart: frozenset[int] = frozenset()
     pooling: Pooling | None = None
+    patches: Patches | None = None
     cross: bool = False
     turned: frozenset[str] = frozenset()
     activations: tuple[str, ...] = ("softmax",)
@@ -211,7 +274,14 @@ class TransformersConfig:
         """The text and where it is pooled, and the decoder's where there are two."""
         if self.pooling is not None:
             return self.pooling.levels
+        if self.patches is not None:
+            return self.patches.levels
         return (Level(0), Level(1, sequence="target")) if self.two_texts else (Level(0),)
+
+    @property
+    def shortens(self) -> bool:
+        """Whether it reads segments of unequal length."""
+        return self.patches is not None
 
     @property
     def two_texts(self) -> bool:
@@ -235,10 +305,15 @@ class TransformersConfig:
         entry = self.entry.written()
         return {**self.stated, **({ENTRY: entry} if entry else {})}
 
-    def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """Every position stands for itself, in its own text, or for those that it is pooled of."""
+    def spans(
+        self, tokens: int, target: int = 0, boundaries: NDArray[np.bool_] | None = None
+    ) -> tuple[Integers, ...]:
+        """Every position stands for itself, in its own text, for those that it is pooled of, or for
+        the segment that boundaries (tokens,) close."""
         if self.pooling is not None:
             return self.pooling.spans(tokens)
+        if self.patches is not None:
+            return self.patches.spans(tokens, boundaries)
         return own_spans(self.levels, source=tokens, target=target)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
@@ -248,6 +323,6 @@ class TransformersConfig:
             width=self.width, vocabulary=self.vocab_size, digest=digest, parameters=parameters,
             max_positions=self.max_positions, form=self.form, goal=self.goal, labels=self.labels,
             modality=self.modality,
-            upsampling="repeat" if self.pooling and self.form == "funnel"
-            and len(self.levels) > 1 else "",
+            upsampling="none" if self.patches else "repeat" if self.pooling
+            and self.form == "funnel" and len(self.levels) > 1 else "",
         )  # fmt: skip

@@ -25,7 +25,14 @@ from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.models.blocks import Pass, Tokens
-from hgviz.models.config.huggingface import ENTRY, Entry, Kept, Pooling, TransformersConfig
+from hgviz.models.config.huggingface import (
+    ENTRY,
+    Entry,
+    Kept,
+    Patches,
+    Pooling,
+    TransformersConfig,
+)
 from hgviz.models.devices import require_room, room
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
@@ -799,11 +806,12 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     form = "encoder-decoder" if both else "decoder" if cross else ""
     if pooling is not None:
         form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
+    form = "patches" if (patches := _patches(net)) is not None else form
     return TransformersConfig(
         family=kind, made=name, data=data, width=width,
         vocab_size=0 if table is None else int(table.weight.shape[0]),
         max_positions=None, goal=goal,
-        labels=labels if goal in NAMED else (), form=form, pooling=pooling,
+        labels=labels if goal in NAMED else (), form=form, pooling=pooling, patches=patches,
         segments=types if types > 1 and "token_type_ids" in takes else 0, modality=modality,
         cross=cross and not both,
     )  # fmt: skip
@@ -820,6 +828,20 @@ def _pooling(net: Any) -> Pooling | None:
         tuple(size * times for size, times in every),
         told.num_decoder_layers if decodes else None,
         queries=told.pool_q_only, apart=told.separate_cls, truncated=told.truncate_seq,
+    )  # fmt: skip
+
+
+def _patches(net: Any) -> Patches | None:
+    """How a Byte Latent Transformer reads patches; None of any other model."""
+    told = net.config
+    if told.model_type != "blt":
+        return None
+    parts = (told.patcher_config, told.encoder_config, told.global_config, told.decoder_config)
+    patcher, encoder, between, decoder = (one.num_hidden_layers for one in parts)
+    return Patches(
+        patcher if told.patch_in_forward and told.patching_mode == "entropy" else None,
+        encoder, between, decoder, down=bool(told.encoder_config.cross_attn_all_layers),
+        up=bool(told.decoder_config.cross_attn_all_layers), parts=told.cross_attn_k,
     )  # fmt: skip
 
 
@@ -887,7 +909,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
             hook.remove()
     if {*network.net.modules()} != {*names}:  # as BigBird does
         raise unseen(config.family, OTHERWISE)
-    met, kept = running.met or [], config.kept
+    met, kept, patches = running.met or [], config.kept, config.patches
     outputs = _proved(network, given, met, outputs)
     source = met[0].queries if met and config.modality != "text" else SOURCE
     found, places = list[Layer](), list[int]()
@@ -904,7 +926,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         found.append(
             Layer(
                 len(found), path[call] or f"layer.{call}", *place, heads,
-                ("softmax",) * len(heads), one.causal, shared=shared,
+                ("softmax",) * len(heads), one.causal or (bool(patches) and place[0] != "self"),
+                shared=shared, cuts=patches is not None and call < (patches.patcher or 0),
             )
         )  # fmt: skip
     if not found and running.met:
@@ -950,6 +973,8 @@ def _places(
     if config.pooling is not None:
         every = config.pooling.places
         return [("self" if level == keys else "down", level, keys) for level, keys in every]
+    if config.patches is not None:
+        return [*config.patches.places]
     known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
     if config.cross:
         known = {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}

@@ -157,14 +157,9 @@ class Path:
             [*self.passes.places, *(one.o for one in self.layers)],
             between,
             attribute_to_layer_input=True,
-            grad_kwargs={"allow_unused": True},
+            grad_kwargs={"allow_unused": True, "materialize_grads": True},
         )
-        values = [one[0].detach() for one in evals]
-        none = [one is None or one[0] is None for one in slopes]
-        return [
-            torch.zeros_like(value) if empty else slope[0]
-            for value, slope, empty in zip(values, slopes, none, strict=True)
-        ], values
+        return [one[0] for one in slopes], [one[0].detach() for one in evals]
 
 
 class Conductance:

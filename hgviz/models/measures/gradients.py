@@ -137,9 +137,9 @@ class Gradients:
             index: torch.zeros_like(context) if slope is None else slope
             for index, context, slope in zip(gates, contexts, found, strict=True)
         }
+        layers = {one.index: one for one in layers_of(module)}
         for head in off:
-            layer = self._rules[head.layer][0]
-            self._given[head.layer][:, layer.heads.index(head.head)] = 0.0
+            self._given[head.layer][:, layers[head.layer].heads.index(head.head)] = 0.0
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -180,6 +180,12 @@ class Gradients:
 
         Holds four arrays of rows x keys.
         """
+        if head.layer in self._given and head.layer not in self._met:
+            raise HgvizError(
+                f"there are no slopes of head {head}",
+                "its model adds numbers to scores that no mask says",
+                "Name a head of another layer",
+            )
         there = self._rules[head.layer][0].heads if head.layer in self._rules else ()
         if head.head not in there:
             raise HgvizError(f"this model has no head {head}", "", "Run `hgviz info` on it")

@@ -208,14 +208,15 @@ class Variants:
         """How each text's loss changes with the gate of each head, at gates of 1.
 
         One pass and its way back (Michel et al. 2019, eq. 2, before the absolute value); losses
-        (logits) -> (B,).
+        (logits) -> (B,). Layers that no loss depends on by a slope, as those that cut a text, have
+        zeros.
         """
         known, gates = Known(), gates_of(self.module, _texts(tokens))
         with torch.enable_grad():
             run = replace(self._run, gates=gates, record=known)
             total = losses(self._logits(tokens, run)).sum()
             contexts = [known.contexts[layer] for layer in gates]  # (B, H, Q, D)
-            slopes = torch.autograd.grad(total, contexts)
+            slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
         each = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
         return Slopes(
             torch.cat([one.sum(-1) for one in each], 1),
@@ -252,7 +253,11 @@ class Gated(Variants):
                 )
 
     def _uses(self, layer: Layer) -> bool:
-        return True
+        """Whether a text has to show it: not where it only cuts the text, nor where a later layer
+        looks down from the same positions anew."""
+        later = [one for one in layers_of(self.module) if one.index > layer.index]
+        anew = [one.role for one in later if one.level == layer.level]
+        return not (layer.cuts or (layer.role == "down" and "down" in anew))
 
 
 class Begun:

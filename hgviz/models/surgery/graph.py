@@ -65,7 +65,7 @@ def write(found: Checkpoint, out: Path) -> Path:
         raise _no_graph("it reads no texts, and the graph does")
     if getattr(config, "pooling", None) is not None:
         raise _no_graph("how often a text is pooled depends on its length, and a graph is fixed")
-    if config.form == "dynamic":
+    if config.form in ("dynamic", "patches"):
         raise _no_graph("it has as many segments as the text asks for, and a graph is fixed")
     module = module_of(config, found.tensors, "cpu", torch.float32)
     if isinstance(module, Transformers):
