@@ -38,6 +38,7 @@ from hgviz.core import (
     HgvizError,
 )
 from hgviz.maps.rule import Rule
+from hgviz.models import longformer
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
 from hgviz.models.config.huggingface import Kept, Patches, TransformersConfig
@@ -73,7 +74,8 @@ CRITICAL = 50  # of logging: nothing below is said
 class Call:
     """What a layer asked for: q (B, H, Q, D), k and v (B, G, K, D), the rule they meet by, and
     keep (B, K) and bias of it. added: what is added to scores that no rule can say; sinks
-    (B, H, Q, 1): logits of every query that have no key, where they are not those of a head."""
+    (B, H, Q, 1): logits of every query that have no key, where they are not those of a head;
+    others: the tokens that see by projections of their own."""
 
     q: Tensor
     k: Tensor
@@ -83,6 +85,7 @@ class Call:
     bias: Biases | None = None
     added: Tensor | None = None
     sinks: Tensor | None = None
+    others: longformer.Global | None = None
 
     def part(self, queries: int, keys: int) -> Call:
         """The first so many queries and keys."""
@@ -189,13 +192,14 @@ def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
+    attention_mask: Tensor | MaskRule | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     softcap: float | None = None,
     position_bias: Tensor | None = None,
     s_aux: Tensor | None = None,
     is_causal: bool | None = None,
+    others: longformer.Global | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
@@ -216,10 +220,17 @@ def attention(
         query, key, value, position_bias, sinks = _left(
             running.kept[index], query, key, value, position_bias, sinks
         )
+        others = others and others.left(running.kept[index].heads)
     if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
+        if isinstance(attention_mask, MaskRule):
+            attention_mask = _numbers(attention_mask, query, others)
         context = _traced(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+        if others is not None:
+            context = others.over(context, context, None, query.shape[-1] ** -0.5)[1]
         return _laid_out(context, computed), None
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before)
+    if others is not None:
+        call = replace(call, added=others.seen, others=others)
     if index is None:
         return _laid_out(_attended(call, 0, Running(), None), computed), None
     if running.met is not None:
@@ -248,8 +259,43 @@ def _laid_out(context: Tensor, computed: int) -> Tensor:
     return context.transpose(1, 2).contiguous()
 
 
+def banded(
+    module: Any,
+    hidden_states: Tensor,
+    attention_mask: Tensor,
+    is_index_masked: Tensor | None = None,
+    is_index_global_attn: Tensor | None = None,
+    is_global_attn: bool = False,
+    output_attentions: bool = False,
+) -> tuple[Tensor]:
+    """A Longformer's layer in place of its own code: hidden_states (B, m, d), which padding has
+    made longer than the text; attention_mask (B, m): below 0 where a token is padding."""
+    running, padded = _running.get() or Running(), hidden_states.shape[1]
+    length = running.lengths[0] if running.lengths else padded
+
+    def heads(product: nn.Module) -> Tensor:
+        found: Tensor = product(hidden_states[:, :length])
+        return found.unflatten(-1, (-1, module.head_dim)).transpose(1, 2)
+
+    band, others = int(module.one_sided_attn_window_size), None
+    if is_global_attn:
+        assert is_index_global_attn is not None
+        others = longformer.Global(
+            is_index_global_attn[:, :length], heads(module.query_global),
+            heads(module.key_global), heads(module.value_global), band,
+        )  # fmt: skip
+    keep = attention_mask[:, :length] >= 0
+    rule = MaskRule(band=None if others else (band, band), keep=keep)
+    context, _ = attention(
+        module, heads(module.query), heads(module.key), heads(module.value), rule, others=others
+    )
+    found = F.pad(context.flatten(2), (0, 0, 0, padded - length))
+    running.given = found.numel()
+    return (found,)
+
+
 def _require_rule(
-    mask: Tensor | None, before: int, bias: Tensor | None, more: Mapping[str, Any]
+    mask: Tensor | MaskRule | None, before: int, bias: Tensor | None, more: Mapping[str, Any]
 ) -> None:
     """Errors: NotIncremental where no rule says which keys tokens see that follow so many."""
     indexed = more.get("indices") is not None or more.get("block_indices") is not None
@@ -285,8 +331,12 @@ def _left(
 
 
 def _chosen(
-    module: nn.Module, q: Tensor, k: Tensor, mask: Tensor | None, more: Mapping[str, Any]
-) -> Tensor | None:
+    module: nn.Module,
+    q: Tensor,
+    k: Tensor,
+    mask: Tensor | MaskRule | None,
+    more: Mapping[str, Any],
+) -> Tensor | MaskRule | None:
     """A mask without the keys that an indexer left out, which eager code of models takes out of it
     before it attends; indices (B, Q, n) of single keys, block_indices of blocks of them."""
     keys, blocks = more.get("indices"), more.get("block_indices")
@@ -301,7 +351,7 @@ def _chosen(
         return mask
     left = keys.new_ones((*keys.shape[:2], k.shape[2]), dtype=torch.bool)
     left = left.scatter(-1, keys.long(), False)[:, None]
-    assert mask is not None
+    assert isinstance(mask, Tensor)
     return mask.masked_fill(left, torch.finfo(q.dtype).min)
 
 
@@ -309,7 +359,7 @@ def _call(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    mask: Tensor | None,
+    mask: Tensor | MaskRule | None,
     scaling: float | None,
     softcap: float | None,
     position_bias: Tensor | None,
@@ -320,13 +370,15 @@ def _call(
     heads, queries, keys = q.shape[1], q.shape[2], before + k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
     found: MaskRule | None = MaskRule()
-    if isinstance(mask, Mask):
+    if isinstance(mask, MaskRule):
+        found = mask
+    elif isinstance(mask, Mask):
         found = mask.rule
     elif mask is not None:
         found = seen(mask)
     added = None
     if found is None or (before + queries != keys and (found.band or found.chunk)):
-        assert mask is not None
+        assert isinstance(mask, Tensor)
         found, added = MaskRule(), mask.numbers() if isinstance(mask, Mask) else mask
     bias = None
     if position_bias is not None:
@@ -374,6 +426,18 @@ def _traced(
         each = sinks.view(1, -1, 1, 1) if sinks.dim() == 1 else sinks
         scores = torch.cat([scores, each.expand(*scores.shape[:-1], 1)], -1)
     return scores.softmax(-1)[..., :keys] @ per_head(v, heads)
+
+
+def _numbers(rule: MaskRule, q: Tensor, others: longformer.Global | None) -> Tensor:
+    """(1, 1, n, n) What a band, or what stands in its place, adds to the scores of a text without
+    padding."""
+    place = torch.arange(q.shape[2], device=q.device)
+    if others is not None:
+        allowed = others.seen[:1]
+    else:
+        assert rule.band is not None
+        allowed = ((place[:, None] - place).abs() <= rule.band[0])[None, None]
+    return q.new_zeros(()).where(allowed, torch.finfo(q.dtype).min)
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -426,9 +490,11 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     if streaming:
         raise unstreamed(index, "its model adds numbers to scores that no mask says")
     weights = dense(call)
+    context = weights @ per_head(call.v, heads)
+    if call.others is not None:
+        weights, context = call.others.over(weights, context, call.keep, call.rule.scale)
     if tap is not None:
         tap(Weights(to_numpy(weights[0]), False, False))
-    context = weights @ per_head(call.v, heads)
     return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
 
 
@@ -521,6 +587,8 @@ class Transformers(Network):
         self.net = net
         # after each block with its first layer: the number of its last one, and of calls
         self.spans: dict[tuple[nn.Module, int], tuple[int, int]] = {}
+        for part in longformer.parts(net):
+            part.forward = partial(banded, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
         if self.patcher is not None:
@@ -747,6 +815,12 @@ class Transformers(Network):
             given |= {"input_ids": tokens.ids, "inputs_embeds": None}
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
+        if self.config.family == longformer.FAMILY:
+            one, told = texts[""], self.net.config
+            of = one.embedded if one.ids is None else one.ids
+            assert of is not None
+            asked = longformer.global_tokens(self.config.goal, one.ids, of.shape[:2], told)
+            given["global_attention_mask"] = None if asked is None else asked.to(of.device)
         if "bbox" in self.takes:  # where on a page each word stands: nowhere
             one = texts[""]
             read = one.embedded if one.ids is None else one.ids

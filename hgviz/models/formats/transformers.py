@@ -24,6 +24,7 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
+from hgviz.models import longformer
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
@@ -446,7 +447,10 @@ def renamed(found: Checkpoint) -> Checkpoint:
 
 
 def _asks(made: Any) -> bool:
-    """Whether a class asks transformers for attention, by what it says of itself."""
+    """Whether a class asks transformers for attention, by what it says of itself, or hgviz has
+    attention of its own for it."""
+    if made.config_class.model_type == longformer.FAMILY:
+        return True
     told = getattr(made, "_can_set_attn_implementation", None)
     return bool(told()) if told is not None else True
 
@@ -1022,7 +1026,8 @@ def _require_same(network: Transformers) -> None:
     with torch.inference_mode(), quiet():
         ours = network._logits(given, Running())
         net.set_attn_implementation("eager")
-        theirs = network._logits(given, Running())
+        with longformer.unchanged(net):
+            theirs = network._logits(given, Running())
         net.set_attn_implementation(NAME)
     apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())
     if not apart <= SAME * max(1.0, largest):
