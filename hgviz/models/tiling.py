@@ -101,7 +101,9 @@ class _Reader:
         known = self._device != "mps" or factors.dtype != "float64"
         rule = factors.rule
         plain = rule.relative is None and rule.softcap is None and not maps.fills
-        plain = plain and rule.band is None and rule.chunk is None
+        plain = (
+            plain and rule.band is None and rule.chunk is None and rule.of(place).nearest is None
+        )
         plain = plain and ACTIVATIONS[rule.activations[place]].logs is None
         return large and known and plain and maps.weighs_all(place)
 

@@ -16,6 +16,7 @@ from hgviz.store.header import (
     read_off,
     read_prompt,
     read_spec,
+    read_streaming,
     read_target,
 )
 from hgviz.store.items import group_of, read_items, require_item
@@ -53,7 +54,7 @@ def read_capture(
     )
     return Capture(
         spec, prompt, spans, maps, read_off(file), read_logits(group, spec), read_made(file), path,
-        target, item, items,
+        target, item, items, read_streaming(file, spec),
     )  # fmt: skip
 
 

@@ -7,7 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_named
+from hgviz.core import (
+    HgvizError,
+    ModelSpec,
+    Off,
+    Prompt,
+    Step,
+    Streaming,
+    Task,
+    heads_named,
+)
 from hgviz.errors import no_attention
 
 if TYPE_CHECKING:
@@ -252,6 +261,17 @@ def require_attention(spec: ModelSpec) -> None:
     """Errors: HgvizError for a model none of whose layers attends, such as an LSTM."""
     if not spec.layers:
         raise no_attention(spec.family)
+
+
+def require_causal(spec: ModelSpec, streaming: Streaming) -> None:
+    """Errors: HgvizError for heads whose rows have no latest key."""
+    for layer in spec.layers:
+        if streaming.places(layer.index, layer.heads) and not layer.can_stream:
+            raise HgvizError(
+                f"heads of layer {layer.index} cannot stream",
+                "its queries see windows" if layer.window else "its queries see keys after them",
+                "Name heads of causal layers",
+            )
 
 
 def convert(
