@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Path_ = str | Path
+Unattending = tuple[tuple[str, str], ...]  # layers by name, and what they are made of
 
 
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
@@ -141,9 +142,7 @@ def info(path: Path_) -> dict[str, Any]:
 
     model = open_model(path)
     spec = model.spec
-    others = [
-        {"name": name, "made_of": parts} for name, parts in getattr(model.config, "unattending", ())
-    ]
+    others = [{"name": name, "made_of": parts} for name, parts in unattending(model)]
     return {
         "kind": "checkpoint", **_of_spec(spec),
         **({"unattending_blocks": others} if others else {}),
@@ -152,6 +151,12 @@ def info(path: Path_) -> dict[str, Any]:
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},
     }  # fmt: skip
+
+
+def unattending(model: Model) -> Unattending:
+    """By name what those layers of a model are made of that have no map, as Mamba's."""
+    found: Unattending = getattr(model.config, "unattending", ())
+    return found
 
 
 def _of_spec(spec: ModelSpec) -> dict[str, Any]:
