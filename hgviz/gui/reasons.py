@@ -261,7 +261,10 @@ def streamable(session: Session) -> str:
     layer = session.spec.layers[session.selection.layer]
     if layer.window is not None:
         return "Its layer sees windows: it cannot stream"
-    return "" if layer.causal else "Its layer sees keys that come later: it cannot stream"
+    if not layer.causal:
+        return "Its layer sees keys that come later: it cannot stream"
+    asks = session.model is None or getattr(session.model.config, "asks", True)
+    return "" if asks else "Its model weighs by code of its own, which is only looked at"
 
 
 def keepable(session: Session) -> str:

@@ -1,6 +1,7 @@
 """The third state of a head: it streams, in the score, the capture, the wall and the session."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from hgviz.core import NO_STREAMING, HeadId, Selection, Streaming, finish
 from hgviz.gui import reasons
 from hgviz.gui.actions import by_name
 from hgviz.gui.compare import offers
+from hgviz.gui.keeping import recovery
+from hgviz.gui.panels import heads
 from hgviz.gui.prune import trying
 from hgviz.gui.views import sayings, sight
-from hgviz.maps import Rule
+from hgviz.maps import LazyMap, Rule
 from hgviz.session import Session
 from hgviz.session.other import Other
+from hgviz.session.saved import FORMAT, VERSION, Saved, SavedStreaming
 from tests.gui.showing import colour_at
 
 FIRST = HeadId(0, 0)
@@ -77,6 +81,9 @@ def test_only_heads_whose_queries_have_latest_keys_stream(eager, tiny):
         assert why in reasons.streamable(session)
         assert not layer.can_stream
     assert reasons.streamable(eager.session) == ""
+    eager.session.model = SimpleNamespace(config=SimpleNamespace(asks=False))
+    assert "code of its own" in reasons.streamable(eager.session)
+    eager.session.model = tiny
     assert "Needs a model" in reasons.streamable(Session())
 
 
@@ -211,3 +218,16 @@ def test_b_is_as_a_is_but_for_what_it_is_to_be_without(eager, until):
     eager.commands.comparing.choose(Other("activation", "ymish"))
     until(lambda: session.beside is not None and session.beside.spec.name.endswith("ymish"))
     assert session.beside.streaming == few
+
+
+def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
+    one = capture.maps[0]
+    rule = one.factors.rule.streamed((1,), (4, 9))
+    streams = LazyMap(replace(one.factors, rule=rule), one.heads)
+    assert heads._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
+    assert heads._limits(streams, one.heads[0]) == ()
+
+
+def test_what_was_left_says_how_many_heads_stream():
+    kept = Saved(FORMAT, VERSION, streaming=SavedStreaming(("0.0", "0.1"), 4, 9))
+    assert ("Heads that stream", "2") in recovery.contents(kept)
