@@ -78,6 +78,11 @@ class Layer:
     cuts: bool = False
 
     @property
+    def can_stream(self) -> bool:
+        """Whether its queries have latest keys, so that its heads can stream; see Streaming."""
+        return self.causal and self.window is None
+
+    @property
     def groups(self) -> dict[int, tuple[int, ...]]:
         """The heads of each key group that has any, by its number."""
         found: dict[int, tuple[int, ...]] = {}
@@ -157,6 +162,19 @@ class Streaming:
     def places(self, layer: int, heads: Sequence[int]) -> tuple[int, ...]:
         """Where they stand among the heads of a layer."""
         return tuple(at for at, head in enumerate(heads) if HeadId(layer, head) in self.heads)
+
+    @property
+    def told(self) -> str:
+        """Which heads see how many keys, "" for none."""
+        named = ", ".join(map(str, sorted(self.heads)))
+        return f"{named} (first {self.sink}, latest {self.recent})" if named else ""
+
+    def facts(self) -> dict[str, Any]:
+        """What it says of itself, for tables and figures; nothing where no head streams."""
+        if not self.heads:
+            return {}
+        named = [str(head) for head in sorted(self.heads)]
+        return {"streaming": named, "sink": self.sink, "recent": self.recent}
 
 
 NO_STREAMING = Streaming()
@@ -277,7 +295,7 @@ class Capture:
     interrupted capture has not reached. logits (positions, vocabulary) or None; those of a large
     file stay in it and are read where they are sliced, all of them by numpy.asarray. items: all
     texts of the corpus that was captured with it, of which it is number item; empty for a text
-    alone.
+    alone. off and streaming: the heads that were switched off, and those that saw few keys.
     """
 
     spec: ModelSpec
@@ -291,6 +309,7 @@ class Capture:
     target: Prompt | None = None
     item: int = 0
     items: tuple[Item, ...] = ()
+    streaming: Streaming = NO_STREAMING
 
     def __repr__(self) -> str:
         tokens, heads = len(self.main), len(self.spec.heads)

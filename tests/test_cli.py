@@ -55,7 +55,7 @@ def model(monkeypatch, capture):
         asked.prompt = (text, text_file, ids_file)
         return capture.prompt, None
 
-    def capture_(model, prompt, out, off, force, target, dense):
+    def capture_(model, prompt, out, off, force, target, dense, streaming):
         asked.capture = (out, off, force)
         yield Step(1, 1)
         return capture

@@ -75,8 +75,10 @@ class Attribution:
         return missing / abs(self.change) if self.change else math.inf if missing else 0.0
 
     def of(self, capture: Capture) -> bool:
-        """Whether it speaks about the text of a capture, with the same heads off."""
+        """Whether it speaks about the text of a capture, with the same heads off and none that
+        streams."""
         same = self.prompt.digest == capture.prompt.digest and self.off == capture.off
+        same = same and not capture.streaming.heads
         if self.target is None or capture.target is None:
             return same and self.target is capture.target
         return same and self.target.digest == capture.target.digest

@@ -69,10 +69,7 @@ class Evaluation:
         if self.windows:
             found |= {"windows": self.windows, "texts": self.texts}
         if (few := self.streaming).heads:
-            found |= {
-                "streaming": [str(head) for head in sorted(few.heads)], "sink": few.sink,
-                "recent": few.recent, "longest": self.longest, "cached": self.cached,
-            }  # fmt: skip
+            found |= {**few.facts(), "longest": self.longest, "cached": self.cached}
         return found | ({"cut": self.cut} if self.cut else {})
 
 

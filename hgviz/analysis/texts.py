@@ -72,6 +72,6 @@ def uncut(new: Capture, old: Capture | None) -> Capture | None:
         return None
     if new.prompt.boundaries is None:
         return new
-    if old is None or (old.spec, old.off) != (new.spec, new.off):
+    if old is None or old.spec != new.spec or (old.off, old.streaming) != (new.off, new.streaming):
         return None
     return old if np.array_equal(old.prompt.ids, new.prompt.ids) else None

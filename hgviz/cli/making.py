@@ -21,7 +21,10 @@ from hgviz.cli.options import (
     LabelColumn,
     Labels,
     Off,
+    Recent,
     Scheduler,
+    Sink,
+    Streaming,
     Target,
     TextColumn,
     TextPair,
@@ -84,6 +87,9 @@ def capture(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,
     off: Off = "",
+    streaming: Streaming = "",
+    sink: Sink = 4,
+    recent: Recent = 256,
     dense: Annotated[
         bool,
         typer.Option(
@@ -110,6 +116,7 @@ def capture(
     and what is kept is of the whole text.
     """
     from hgviz import tasks
+    from hgviz.core import Streaming as Few
 
     signal = image or audio
     inputs = (text, text_file, None if signal else ids, image, audio, corpus)
@@ -127,6 +134,8 @@ def capture(
         raise typer.BadParameter("--boundaries go with one text.")
     if ids is not None and (text_pair is not None or target is not None):
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
+    if generate is not None and streaming:
+        raise typer.BadParameter("--streaming goes with a text as it is, not with --generate.")
     if generate is None and (seed, temperature) != (None, None):
         raise typer.BadParameter("--seed and --temperature go with --generate.")
     if temperature is not None and (seed is None or not 0 < temperature < inf):
@@ -140,12 +149,13 @@ def capture(
         tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
     )
     chosen = tasks.heads_from(off, loaded.spec)
+    few = Few(tasks.heads_from(streaming, loaded.spec), sink, recent)
     part = Path(f"{out}.part")
     kept = f"What was done is kept in {part}; the same command goes on from there"
     if corpus is not None:
         origin = tasks.Origin(model, device, dtype, masking, activation)
         spread = tasks.Spread(scheduler, out, (origin,), corpus) if scheduler else None
-        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread)
+        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread, few)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
     require_read(loaded.spec, image, audio)
@@ -159,7 +169,7 @@ def capture(
         loaded, text, text_file, ids, text_pair, target, boundaries, signal, generate is not None
     )
     if generate is None:
-        task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense)
+        task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense, streaming=few)
         terminal.say(_closing(out, terminal.run(task, "Capturing", kept, part)))
         return
     task = tasks.generate(
@@ -259,18 +269,9 @@ def evaluate(
     label_column: LabelColumn = "",
     labels: Labels = None,
     off: Off = "",
-    streaming: Annotated[
-        str,
-        typer.Option(
-            metavar="3.5,4.*", help="Heads that see only the first keys and the latest ones."
-        ),
-    ] = "",
-    sink: Annotated[
-        int, typer.Option(metavar="S", min=0, help="How many first keys these see.")
-    ] = 4,
-    recent: Annotated[
-        int, typer.Option(metavar="W", min=1, help="How many latest keys, their own among them.")
-    ] = 256,
+    streaming: Streaming = "",
+    sink: Sink = 4,
+    recent: Recent = 256,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -286,12 +287,12 @@ def evaluate(
     """
     from hgviz import tasks
     from hgviz.analysis.evaluation import told
-    from hgviz.core import Streaming
+    from hgviz.core import Streaming as Few
 
     opening = tasks.load(model, device, activation=activation)
     loaded = terminal.run(opening, f"Opening {model.name}")
     heads = tasks.heads_from(off, loaded.spec)
-    few = Streaming(tasks.heads_from(streaming, loaded.spec), sink, recent)
+    few = Few(tasks.heads_from(streaming, loaded.spec), sink, recent)
     task = tasks.evaluate(loaded, data, text_column, label_column, heads, labels, few)
     found = terminal.run(task, "Scoring")
     facts = found.facts()

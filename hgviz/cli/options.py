@@ -98,6 +98,23 @@ Checkpoint = Annotated[
     ),
 ]
 Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
+Streaming = Annotated[
+    str,
+    typer.Option(
+        "--streaming",
+        metavar="3.5,4.*",
+        help="Heads that see only the first keys and the latest ones.",
+    ),
+]
+Sink = Annotated[
+    int, typer.Option("--sink", metavar="S", min=0, help="How many first keys these see.")
+]
+Recent = Annotated[
+    int,
+    typer.Option(
+        "--recent", metavar="W", min=1, help="How many latest keys, their own among them."
+    ),
+]
 Activation = Annotated[
     str | None,
     typer.Option(

@@ -12,7 +12,18 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.analysis.texts import Ends
-from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Selection, Step, Task
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    HeadId,
+    HgvizError,
+    Off,
+    Prompt,
+    Selection,
+    Step,
+    Streaming,
+    Task,
+)
 from hgviz.gui.helping import log
 from hgviz.gui.keeping.gathering import Checked, checking
 from hgviz.resources import resource
@@ -115,6 +126,7 @@ class Wish:
     second: str = ""
     ids: str = ""
     off: Off = frozenset()
+    streaming: Streaming = NO_STREAMING
     device: str = "auto"
     activation: str = ""
     boundaries: Ends | str = ""
@@ -155,7 +167,9 @@ def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Cap
         model = yield from load(wish)
     yield Step(0, 1, "reading the text")
     prompt, target = yield from _read(wish, model)
-    captured = yield from tasks.capture(model, prompt, off=wish.off, target=target)
+    captured = yield from tasks.capture(
+        model, prompt, off=wish.off, target=target, streaming=wish.streaming
+    )
     return wish, model, captured
 
 
@@ -185,7 +199,9 @@ def capture_corpus(
     if model is None:
         model = yield from load(wish)
     there = Path(out).is_file()
-    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
+    captured = yield from tasks.capture_corpus(
+        model, corpus, out, off=wish.off, force=there, streaming=wish.streaming
+    )
     return wish, model, captured
 
 

@@ -260,6 +260,7 @@ class Program:
             "checkpoint",
             "activation",
             "off",
+            "streaming",
             "history",
             "trial",
             "study",

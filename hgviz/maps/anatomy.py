@@ -188,7 +188,7 @@ def _staged(
     act, norm = ACTIVATIONS[rule.activations[place]], rule.norms[place]
     stat = float(factors.stat[place, row])
     stages, scores = _scored(query, products, positions)
-    seen = rule.sees(np.array([row]), np.arange(len(keys)))[0]
+    seen = rule.of(place).sees(np.array([row]), np.arange(len(keys)))[0]
     values = np.where(seen, scores, np.nan)
     stages.append(Stage("seen", "Seen", "The score, where the mask lets the query see", values))
     if factors.threshold is not None and rule.top_k_of(place) is not None:

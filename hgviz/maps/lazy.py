@@ -67,6 +67,7 @@ class LazyMap(Tiled):
         shape = (factors.q.shape[0], factors.q.shape[1], factors.k.shape[1])
         super().__init__(shape, heads, any(act.signed for act in self._acts), pyramids)
         self.factors, self._rule = factors, rule
+        self._rules = tuple(map(rule.of, range(len(self._acts))))  # of each head
         self._stored, self._difference = stored, difference
         self.operands, self._edges = Operands(factors), Cache(1 << 20)
         self._kept = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
@@ -130,7 +131,7 @@ class LazyMap(Tiled):
         block = self.operands.queries(place, i, rows)
         scores = _room.take((len(rows), len(columns)), self.operands.dtype)
         plain = block.plain and self._rule.softcap is None and self._acts[place].logs is None
-        whole = plain and self._exists(rows, columns) is True
+        whole = plain and self._exists(place, rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
             target = scores[:, at * TILE : (at + 1) * TILE]
@@ -228,7 +229,7 @@ class LazyMap(Tiled):
         """The scaled scores of a tile, its queries, and which cells weigh nothing; the shift is
         not yet added, unless it rides.
         """
-        exists = self._exists(rows, columns)
+        exists = self._exists(place, rows, columns)
         if exists is False:
             return None
         block = self.operands.queries(place, i, rows)
@@ -245,7 +246,7 @@ class LazyMap(Tiled):
         dropped = self._dropped(place, tile, block.least, rows, columns)
         hidden = [] if dropped is None else [dropped]
         if exists is None:
-            hidden.append(self._hidden(rows, columns))
+            hidden.append(self._hidden(place, rows, columns))
         return tile, block, hidden
 
     def _dropped(
@@ -278,9 +279,9 @@ class LazyMap(Tiled):
         order = np.argsort(numbers, kind="stable")
         return numbers[order], row[order], column[order]
 
-    def _hidden(self, rows: range, columns: range) -> NDArray[np.bool_]:
+    def _hidden(self, place: int, rows: range, columns: range) -> NDArray[np.bool_]:
         """Which cells of a block do not exist."""
-        rule = self._rule
+        rule = self._rules[place]
 
         def made() -> NDArray[np.bool_]:
             # in four bytes where these hold all tokens: compared in half the time
@@ -303,7 +304,7 @@ class LazyMap(Tiled):
         first, stop = self._rule.reach(rows[0], keys)[0], self._rule.reach(rows[-1], keys)[1]
         return range(first // TILE, -(-stop // TILE))
 
-    def _exists(self, rows: range, columns: range) -> bool | None:
+    def _exists(self, place: int, rows: range, columns: range) -> bool | None:
         """Whether all cells of a block exist, None for some."""
         keys = self.shape[2]
         first, stop = self._rule.reach(rows.start, keys)
@@ -313,8 +314,25 @@ class LazyMap(Tiled):
         if self._kept is not None:
             kept = self._kept[columns.stop] - self._kept[columns.start]
             if kept < len(columns):
-                return None if kept else False
-        return True if last_first <= columns.start and stop >= columns.stop else None
+                return None if kept and self._near(place, rows, columns) is not False else False
+        within = last_first <= columns.start and stop >= columns.stop
+        near = self._near(place, rows, columns)
+        return near if within or near is False else None
+
+    def _near(self, place: int, rows: range, columns: range) -> bool | None:
+        """Whether all cells of a block are of the first keys and the latest of a head, None for
+        some."""
+        if (near := self._rules[place].nearest) is None:
+            return True
+        keys, (sink, recent) = self.shape[2], near
+        ends = (self._rule.reach(row, keys)[1] for row in (rows[0], rows[-1]))
+        places = (columns[0], columns[-1], *ends)
+        first, last, least, most = (
+            place if self._kept is None else int(self._kept[place]) for place in places
+        )
+        if first >= sink and last < least - recent:
+            return False
+        return True if last < sink or first >= most - recent else None
 
     @cached_property
     def _empty(self) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS
 
 Norm = Literal["l2", "l2-literal"] | None
+Near = tuple[int, int] | None  # how many first and how many latest keys; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,11 @@ class Rule:
     sees; chunk: only columns of its own chunk of so many. softcap: a score s becomes c tanh(s / c),
     after scale and before all else (Gemma Team 2024, 2). sinks (heads,): a logit of each head that
     takes part in the sum of every row and has no column (Xiao et al. 2024).
+
+    near: of each stored head, so many of the first kept keys and of the latest ones, its own among
+    them, that rows of a causal rule see of all they could (hgviz.core.Streaming); () where no head
+    streams. What is said of cells below is of all heads together, and of one head where the rule is
+    its own, see `of`.
     """
 
     scale: float
@@ -113,6 +120,7 @@ class Rule:
     chunk: int | None = None
     softcap: float | None = None
     sinks: NDArray[Any] | None = None
+    near: tuple[Near, ...] = ()
 
     def scale_of(self, place: int) -> float:
         """What multiplies q.k of the head stored at a place: 1 for features of q and k."""
@@ -123,9 +131,10 @@ class Rule:
         return self.top_k if self.activations[place] == "topk" else None
 
     def alike(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the heads that share activation and norm, one group after another."""
+        """The places of the heads that share activation, norm and keys, one group after another."""
         found: dict[Any, list[int]] = {}
-        for place, kind in enumerate(zip(self.activations, self.norms, strict=True)):
+        near = self.near or (None,) * len(self.activations)
+        for place, kind in enumerate(zip(self.activations, self.norms, near, strict=True)):
             found.setdefault(kind, []).append(place)
         return tuple(map(tuple, found.values()))
 
@@ -134,12 +143,28 @@ class Rule:
         names = tuple(self.activations[place] for place in places)
         norms = tuple(self.norms[place] for place in places)
         sinks = None if self.sinks is None else self.sinks[list(places)]
-        return replace(self, activations=names, norms=norms, sinks=sinks)
+        near = tuple(self.near[place] for place in places) if self.near else ()
+        return replace(self, activations=names, norms=norms, sinks=sinks, near=near)
+
+    def of(self, place: int) -> Rule:
+        """The rule of the head stored at a place: which cells it sees."""
+        return self.only((place,)) if self.near else self
+
+    def streamed(self, places: Collection[int], near: tuple[int, int]) -> Rule:
+        """The same, of which heads at some places see so many first and latest keys."""
+        every = range(len(self.activations))
+        return replace(self, near=tuple(near if place in places else None for place in every))
+
+    @property
+    def nearest(self) -> Near:
+        """How many first and latest keys all of its heads see alike, None for all."""
+        return self.near[0] if len({*self.near}) == 1 else None
 
     @property
     def whole(self) -> bool:
         """Whether rows see all keys, or all up to their own, but for those that are not kept."""
-        return not self.windowed and self.band is None and self.chunk is None
+        narrow = (self.band, self.chunk, self.nearest)
+        return not self.windowed and all(one is None for one in narrow)
 
     def width(self, keys: int) -> int:
         """The most columns between the first and the last that a row sees."""
@@ -193,9 +218,24 @@ class Rule:
             seen &= i // self.chunk == j // self.chunk
         return seen
 
+    def nears(self, rows: Any, columns: Any, before: Any = None) -> Any:
+        """bool (..., rows, columns): the cells of the first keys and the latest; before (...,
+        keys + 1): how many keys that are kept come before each, and in all, None where all are."""
+        assert self.nearest is not None
+        (sink, recent), ends = self.nearest, -(-(rows + 1) * self.stride_q // self.stride_k)
+        own, number = ends, columns
+        if before is not None:
+            own = before[..., ends.clip(max=before.shape[-1] - 1)]
+            number = before[..., columns]
+        number = number[..., None, :]
+        return (number < sink) | (number >= own[..., None] - recent)
+
     def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
         """bool (rows, columns): the cells that exist, for given row and column numbers."""
         seen: NDArray[np.bool_] = self.allows(rows, columns)
+        if self.nearest is not None:
+            before = None if self.keep is None else np.append(0, np.cumsum(self.keep))
+            seen &= self.nears(rows, columns, before)
         return seen if self.keep is None else seen & self.keep[columns]
 
 
@@ -264,6 +304,6 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
 
 
 __all__ = [
-    "Diagonals", "Distance", "Factors", "Grouped", "Norm", "Quadratic", "Relative", "Rule", "plain",
-    "proof_rows", "replace",
+    "Diagonals", "Distance", "Factors", "Grouped", "Near", "Norm", "Quadratic", "Relative", "Rule",
+    "plain", "proof_rows", "replace",
 ]  # fmt: skip

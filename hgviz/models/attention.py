@@ -24,7 +24,7 @@ from hgviz.models.weighing import (
     Alike,
     alike,
     in_order,
-    latest,
+    needed,
     per_head,
     row_blocks,
     scored,
@@ -59,16 +59,16 @@ def attend(
     False for padded keys; off lists the positions of heads whose context is set to zero; tap is
     given what is needed to compute any weight again, maps the weights themselves (both for one
     text at a time). streaming lists the positions of heads that see only so many first and latest
-    keys as near says, of a causal rule without windows; tap and maps do not know them.
+    keys as near says, of a causal rule without windows.
     """
+    if streaming and not rule.windowed and sum(near) < k.shape[2]:
+        rule = rule.streamed(streaming, near)
     sums: Sums | None = None if tap is None else {}
     if maps is not None:
         context, found = attend_by_maps(q, k, per_head(v, q.shape[1]), rule, keep, relative)
         maps(found)
     elif rule.windowed:
         context = _attend_windows(q, k, v, rule, keep)
-    elif streaming and sum(near) < k.shape[2]:
-        context = _attend_apart(q, k, v, rule, keep, relative, streaming, near)
     else:
         context = _attend(q, k, v, rule, keep, relative, sums)
     if tap is not None:
@@ -96,29 +96,6 @@ def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | 
     return parts.flatten(2, 3)[:, :, :queries]
 
 
-def _attend_apart(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rule: Rule,
-    keep: Tensor | None,
-    relative: Bias | None,
-    streaming: Sequence[int],
-    near: tuple[int, int],
-) -> Tensor:
-    # heads that stream and those that do not, each as a layer of their own
-    others = [place for place in range(q.shape[1]) if place not in streaming]
-    k, v, parts = per_head(k, q.shape[1]), per_head(v, q.shape[1]), []
-    for at, few in ((others, None), (list(streaming), near)):
-        if not at:
-            continue
-        terms = None if relative is None else relative.each(lambda one, at=at: one[at])  # type: ignore[misc]
-        apart = rule.only(tuple(at))
-        parts.append(_attend(q[:, at], k[:, at], v[:, at], apart, keep, terms, near=few))
-    order = torch.tensor([*others, *streaming], device=q.device).argsort()
-    return torch.cat(parts, 1)[:, order]
-
-
 def _attend(
     q: Tensor,
     k: Tensor,
@@ -127,11 +104,10 @@ def _attend(
     keep: Tensor | None,
     relative: Bias | None,
     sums: Sums | None = None,
-    near: tuple[int, int] | None = None,
 ) -> Tensor:
     parts = []
     for one in alike(q, k, rule, relative):
-        form = _form(one, v) if near is None else partial(_streamed, near)
+        form = _form(one, v)
         if sums is not None and form is _fused and _gives_sums(one, keep):
             context, sums[one.places] = _fused_and_summed(one, one.values(v), keep)
             parts.append(context)
@@ -172,6 +148,8 @@ Form = Callable[[Alike, Tensor, Tensor | None], Tensor]
 
 
 def _form(one: Alike, v: Tensor) -> Form:
+    if one.rule.nearest is not None:
+        return _streamed
     # of keys that are wider than values the fused kernel of a CPU would hold whole maps
     plain = one.norm is None and one.rule.softcap is None and one.rule.sinks is None
     if plain and one.activation == "softmax" and one.q.shape[-1] == v.shape[-1]:
@@ -201,13 +179,12 @@ def _weighed_block(
     return one.weigh(*scored(one, rows, keep, columns)) @ v[..., columns, :]
 
 
-def _streamed(near: tuple[int, int], one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
+def _streamed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values over the first keys and the latest, a block of rows at a time."""
     parts = []
-    for rows, within in row_blocks(one, sum(near)):
-        columns, seen = latest(one.rule, rows, within.stop, keep, *near)
-        scores, _ = scored(one, rows, None, slice(0, within.stop), columns)
-        parts.append(one.weigh(scores, seen) @ v[..., columns, :])
+    for rows, within in row_blocks(one):
+        columns = needed(one.rule, rows, within, keep)
+        parts.append(one.weigh(*scored(one, rows, keep, within, columns)) @ v[..., columns, :])
     return torch.cat(parts, dim=-2)
 
 

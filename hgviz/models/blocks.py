@@ -115,7 +115,7 @@ class Pass:
     they are. record: gets the parts of this one. readout: only positions that a classifier reads
     leave its last block, and no map is whole there. dense: the tap is for weights themselves.
     met: gets what each layer attended with, by its number; not together with past or readout.
-    streaming: heads that see the first keys and the latest; not together with past, readout or tap.
+    streaming: heads that see the first keys and the latest; not together with past, readout or met.
     """
 
     off: Off = frozenset()

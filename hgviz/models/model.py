@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import (
+    NO_STREAMING,
     HeadId,
     HgvizError,
     Integers,
     ModelSpec,
     Off,
     Prompt,
+    Streaming,
     readonly,
     slots,
 )
@@ -146,14 +148,20 @@ class Model:
         ends[:1] |= isinstance(self.config, TransformersConfig)  # as Patches has it
         return replace(prompt, boundaries=readonly(ends))
 
-    def segmented(self, prompt: Prompt, off: Collection[HeadId] = frozenset()) -> Prompt:
+    def segmented(
+        self,
+        prompt: Prompt,
+        off: Collection[HeadId] = frozenset(),
+        streaming: Streaming = NO_STREAMING,
+    ) -> Prompt:
         """A prompt with the boundaries between which this model reads it, heads of off off: its
         own where it has none yet. Of models that read no segments, the prompt itself."""
         if not self.shortens or prompt.boundaries is not None:
             return prompt
         module = cast("Dynamic | Transformers", self.module)
         with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
-            found = module.boundaries(self.tokens(prompt), Pass(self._off(off)))
+            run = Pass(self._off(off), streaming=streaming)
+            found = module.boundaries(self.tokens(prompt), run)
         return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
 
     def from_signal(self, path: str | Path) -> Prompt:
@@ -263,17 +271,20 @@ class Model:
         tap: Tap | None = None,
         past: Past | None = None,
         dense: bool = False,
+        streaming: Streaming = NO_STREAMING,
     ) -> Trace:
         """One text, layer by layer: yields the index of each layer when it is done.
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
         states. tap(index, factors) gets what each layer attended with, dense: tap(index, weights)
-        its maps. past: of the tokens that these follow (see models.generation). Returns what the
-        model gives: logits (n, vocabulary) or (classes,), or states. Errors as run, from the first
-        step.
+        its maps. past: of the tokens that these follow (see models.generation). streaming: heads
+        that see few keys, of causal layers. Returns what the model gives: logits (n, vocabulary) or
+        (classes,), or states. Errors as run, from the first step.
         """
         given = self.tokens(prompt, target)
-        logits = yield from self._trace(given, Pass(self._off(off), tap, past, dense=dense))
+        self._off(streaming.heads)
+        run = Pass(self._off(off), tap, past, dense=dense, streaming=streaming)
+        logits = yield from self._trace(given, run)
         return logits[0]
 
     def _trace(self, given: Tokens, run: Pass) -> Trace:

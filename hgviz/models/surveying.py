@@ -126,7 +126,7 @@ class _Head:
 
     def __init__(self, maps: LazyMap, place: int, device: str) -> None:
         factors, rule = maps.factors, maps.factors.rule
-        self.rule, self.keys, self.scale = rule, maps.shape[2], rule.scale_of(place)
+        self.rule, self.keys, self.scale = rule.of(place), maps.shape[2], rule.scale_of(place)
         dtype = np.float64 if factors.dtype == "float64" else np.float32
 
         def put(values: NDArray[Any], outside: float = 0) -> Tensor:

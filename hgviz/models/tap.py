@@ -23,6 +23,7 @@ from hgviz.models.weighing import (
     in_order,
     largest,
     log_sum,
+    needed,
     normalised,
     row_blocks,
     scored,
@@ -87,9 +88,11 @@ def operands(kinds: tuple[Alike, ...], q: Tensor, k: Tensor, rule: Rule) -> tupl
     weighed, and keys that heads share once where all heads are of a kind."""
     if not kinds:
         return q[0], k[0]
-    shared = k.shape[1] < q.shape[1] and len(rule.alike()) == 1
-    right = [one.k[:, :1] if shared else one.k for one in kinds]
-    return in_order(rule, [one.q for one in kinds])[0], in_order(rule, right)[0]
+    queries = in_order(rule, [one.q for one in kinds])[0]
+    if k.shape[1] < q.shape[1] and len({*zip(rule.activations, rule.norms, strict=True)}) == 1:
+        each = {one.group: one.k[:, :1] for one in kinds}  # of a group that some heads stream, once
+        return queries, torch.cat([each[group] for group in range(k.shape[1])], dim=1)[0]
+    return queries, in_order(rule, [one.k for one in kinds])[0]
 
 
 @torch.no_grad()
@@ -154,13 +157,14 @@ def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
         return
     for rows, columns in row_blocks(one):
         at = (places[:, None], rows)
-        scores, seen = (part[0] for part in scored(one, rows, keep, columns))
+        some = needed(one.rule, rows, columns, keep)
+        scores, seen = (part[0] for part in scored(one, rows, keep, columns, some))
         scores = torch.where(seen, scores, 0.0)
         if top_k is not None and found.threshold is not None:
             chosen = largest(sizes(scores, one.activation), seen, top_k)
             narrow, found.threshold[at] = _threshold(sizes(scores, one.activation), seen, chosen)
             head, row, key = (chosen & narrow[..., None]).nonzero().T
-            pairs = places[head], rows[row], columns.start + key
+            pairs = places[head], rows[row], columns.start + key if some is None else some[key]
             found.kept.append(torch.stack(pairs, dim=1))
             seen = chosen
         if one.norm is not None:

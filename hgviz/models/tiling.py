@@ -142,7 +142,9 @@ class _Reader:
         for one in rows.shift:
             scores += one[:, None]
         scores = scores.transpose(1, 2).reshape(SPAN, SPAN)
-        scores.masked_fill_(self._hidden(maps, i, j), -torch.inf if act.statistic == "lse" else 0.0)
+        scores.masked_fill_(
+            self._hidden(maps, place, i, j), -torch.inf if act.statistic == "lse" else 0.0
+        )
         weights = act.apply(scores, None, torch)
         if not zoom:
             return weights
@@ -153,10 +155,10 @@ class _Reader:
         lowest = cells.amin((1, 3))
         return torch.where(highest >= -lowest, highest, lowest)
 
-    def _hidden(self, maps: LazyMap, i: int, j: int) -> Tensor:
+    def _hidden(self, maps: LazyMap, place: int, i: int, j: int) -> Tensor:
         """bool (SPAN, SPAN): the cells that do not exist."""
         _, queries, keys = maps.shape
-        rule = maps.factors.rule
+        rule = maps.factors.rule.of(place)
 
         def kept() -> Tensor:
             real = np.zeros(-(-keys // SPAN) * SPAN, bool)

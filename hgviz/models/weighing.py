@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
@@ -220,16 +221,16 @@ def _index(places: tuple[int, ...]) -> Any:
     return slice(places[0], places[-1] + 1) if together else list(places)
 
 
-def row_blocks(one: Alike, few: int | None = None) -> Iterator[tuple[Tensor, slice]]:
-    """The numbers of a few rows at a time, and the columns outside which they see no key; few: how
-    many of these each of them sees at most, where the rule does not say it."""
+def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
+    """The numbers of a few rows at a time, and the columns outside which they see no key."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
     if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
         yield torch.arange(queries, device=one.q.device), slice(0, keys)
         return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
-    across = min(keys, (one.rule.width(keys) if few is None else few) + ROWS)
+    near = one.rule.nearest
+    across = min(keys, (one.rule.width(keys) if near is None else sum(near)) + ROWS)
     step = min(ROWS, max(16, cells // max(1, batch * heads * across)))
     for start in range(0, queries, step):
         require_wanted()
@@ -242,22 +243,24 @@ def row_blocks(one: Alike, few: int | None = None) -> Iterator[tuple[Tensor, sli
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
     """bool (B or 1, 1, rows, columns): the cells that exist, by the numbers of both."""
     seen: Tensor = rule.allows(rows, columns)[None, None]
+    if rule.nearest is not None:
+        seen = seen & rule.nears(rows, columns, before(keep)).unsqueeze(-3)
     return seen if keep is None else seen & keep[:, None, None, columns]
 
 
-def latest(
-    rule: Rule, rows: Tensor, reach: int, keep: Tensor | None, sink: int, recent: int
-) -> tuple[Tensor, Tensor]:
-    """The numbers of the columns (n,) that some row sees which has so many first and latest keys,
-    and bool (B or 1, 1, rows, n): the cells; see hgviz.core.Streaming."""
-    columns = torch.arange(reach, device=rows.device)
-    number = (columns + 1)[None] if keep is None else keep[:, :reach].cumsum(-1)  # of real keys
-    ends = -(-(rows + 1) * rule.stride_q // rule.stride_k)
-    own = number[:, ends.clamp(max=reach) - 1]
-    columns = columns[((number <= sink) | (number > own[:, :1] - recent)).any(0)]
-    number = number[:, None, columns]
-    kept = (number <= sink) | (number > own[..., None] - recent)
-    return columns, visible(rule, rows, columns, keep) & kept[:, None]
+def before(keep: Tensor | None) -> Tensor | None:
+    """(B, keys + 1): how many of the keys that are kept (B, keys) come before each, and in all."""
+    return None if keep is None else F.pad(keep.cumsum(-1), (1, 0))
+
+
+def needed(rule: Rule, rows: Tensor, within: slice, keep: Tensor | None) -> Tensor | None:
+    """The numbers (n,) of the columns within some, of which a row of these sees any where its heads
+    see the first keys and the latest; None where they see all."""
+    if rule.nearest is None:
+        return None
+    columns = torch.arange(within.start, within.stop, device=rows.device)
+    near: Tensor = rule.nears(rows[:1], columns, before(keep))  # the next rows see what is later
+    return columns[near.reshape(-1, len(columns)).any(0)]
 
 
 def scored(

@@ -12,8 +12,17 @@ from numpy import array_equal
 from psygnal import Signal
 
 from hgviz.analysis.texts import Ends, ends_given, first_written, goes_on, texts_of, uncut
-from hgviz.analysis.trial import History
-from hgviz.core import Capture, Display, HeadId, ModelSpec, Off, Selection, Side
+from hgviz.analysis.trial import History, Variant
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    Display,
+    HeadId,
+    ModelSpec,
+    Off,
+    Selection,
+    Side,
+)
 from hgviz.session.undoing import Deed, without
 from hgviz.session.walking import (
     clearest,
@@ -54,7 +63,7 @@ FIELDS = (
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
-    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
+    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell", "streaming",
 )  # fmt: skip
 
 
@@ -89,7 +98,8 @@ class Session:
     boundaries: where segments are to end: tokens, a way that models.boundaries knows, OWN for those
     of the model, "" where nobody says; own: the capture between those of the model.
 
-    off: heads that are switched off, in captures and trials, as long as the model is the same.
+    off: heads that are switched off, in captures and trials, as long as the model is the same;
+    streaming: those that see few keys there, none of which is off.
     history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
     it scored there without those heads, so far; study: what was measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them, per head,
@@ -118,6 +128,7 @@ class Session:
         self.shade = ""
         self.display = Display()
         self.off: Off = frozenset()
+        self.streaming = NO_STREAMING
         self.mode: Mode = "inspect"
         self.look = "map"
         self.text = ""
@@ -161,6 +172,11 @@ class Session:
     def at_work(self) -> bool:
         """Whether the model is: a job runs of which something is kept when it is stopped."""
         return any(one.keeps and one.state in ("waiting", "running") for one in self.work)
+
+    @property
+    def variant(self) -> Variant:
+        """What is changed of the model's heads: those that are off, and those that stream."""
+        return self.off, self.streaming
 
     @property
     def looked_at(self) -> Selection:
@@ -212,8 +228,10 @@ class Session:
         old = before["spec"]
         if old is not None and (self.spec is None or not _same_model(old, self.spec)):
             self._forget_model(before, fields)
-        elif old is None and self.capture is not None and "off" not in fields:
-            self.off = self.capture.off
+        elif old is None and self.capture is not None:
+            for name in ("off", "streaming"):
+                if name not in fields:
+                    setattr(self, name, getattr(self.capture, name))
         self.selection = self._clamped(self.selection)
         self._remember()
         if given is not None:
@@ -288,13 +306,18 @@ class Session:
 
     def _forget_model(self, before: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """Another model: nothing that was found of the one before holds. Where it is the same
-        checkpoint with another activation, undo has the same heads off."""
+        checkpoint with another activation, undo has the same heads off or streaming."""
         self.models += 1
-        now = self.capture.off if self.capture is not None else frozenset()
-        off, same = before["off"], self.checkpoint and self.checkpoint == before["checkpoint"]
-        there = same and off != now and self.spec is not None and off <= set(self.spec.heads)
-        past = (Deed("opening another model", (("off", off),)),) if there else ()
-        blank = OF_MODEL | {"off": now, "history": History(past)}
+        blank = OF_MODEL | {"off": frozenset(), "streaming": NO_STREAMING}
+        if self.capture is not None:
+            blank |= {"off": self.capture.off, "streaming": self.capture.streaming}
+        was = tuple(
+            (name, before[name]) for name in ("off", "streaming") if before[name] != blank[name]
+        )
+        same = self.checkpoint and self.checkpoint == before["checkpoint"]
+        heads = before["off"] | before["streaming"].heads
+        there = was and same and self.spec is not None and heads <= set(self.spec.heads)
+        blank["history"] = History((Deed("opening another model", was),) if there else ())
         if self.other is not None and self.other.kind in NAMES_HEADS:
             blank["other"] = None
         if self.capture is None:

@@ -9,7 +9,16 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Integers, Layer, ModelSpec, Off, Prompt, Provenance
+from hgviz.core import (
+    NO_STREAMING,
+    Integers,
+    Layer,
+    ModelSpec,
+    Off,
+    Prompt,
+    Provenance,
+    Streaming,
+)
 from hgviz.maps import DenseMap, Diagonals, Factors, LazyMap, Quadratic, Relative, Summary
 from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.survey import Surveyor, survey
@@ -27,11 +36,20 @@ def mark(file: h5py.File) -> None:
     file.attrs["format_version"] = np.array(schema.VERSION, "<i4")
 
 
-def write_root(file: h5py.File, spec: ModelSpec, off: Off, made: Provenance) -> None:
+def write_root(
+    file: h5py.File,
+    spec: ModelSpec,
+    off: Off,
+    made: Provenance,
+    streaming: Streaming = NO_STREAMING,
+) -> None:
     """What a file says of the model, whatever it read."""
     mark(file)
     store_json(file, "spec", spec_row(spec))
     store_json(file, "off", sorted(off))
+    if streaming.heads:
+        few = {"heads": sorted(streaming.heads), "sink": streaming.sink, "recent": streaming.recent}
+        store_json(file, "streaming", few)
     store_json(file, "made", asdict(made))
 
 
@@ -103,7 +121,8 @@ def write_layer(
     found = overviews.write(group, maps, settle, survey)
     if isinstance(maps, LazyMap):
         factors = maps.factors if found.stat is None else replace(maps.factors, stat=found.stat)
-        attributes |= {"kind": "lazy", **_write_factors(group, factors)}
+        kind = "streaming" if any(factors.rule.near) else "lazy"  # which programs before 1.8 refuse
+        attributes |= {"kind": kind, **_write_factors(group, factors)}
         attributes["verify_max_abs"] = found.difference
     elif isinstance(maps, DenseMap):
         attributes |= {"kind": "dense", "causal": maps.causal}
@@ -162,6 +181,7 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
         "norms": " ".join(norm or "-" for norm in rule.norms),
         **{name: value for name in ("top_k", "band", "chunk", "softcap")
            if (value := getattr(rule, name)) is not None},
+        **({"near": sum((one or (0, 0) for one in rule.near), ())} if any(rule.near) else {}),
         "unit": rule.relative.unit if isinstance(rule.relative, Relative) else 1,
         "crc32": tuple(crc),
     }  # fmt: skip

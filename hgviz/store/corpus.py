@@ -11,7 +11,17 @@ from typing import Any
 import h5py
 from numpy.typing import NDArray
 
-from hgviz.core import HgvizError, Integers, Item, ModelSpec, Off, Prompt, Provenance
+from hgviz.core import (
+    NO_STREAMING,
+    HgvizError,
+    Integers,
+    Item,
+    ModelSpec,
+    Off,
+    Prompt,
+    Provenance,
+    Streaming,
+)
 from hgviz.maps import DenseMap, Factors
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
@@ -35,7 +45,7 @@ from hgviz.store.growing import (
     remove,
 )
 from hgviz.store.guard import open_file, reading
-from hgviz.store.header import read_made
+from hgviz.store.header import read_made, read_streaming
 from hgviz.store.interrupted import committed_items
 from hgviz.store.items import index_of
 from hgviz.store.write import Writer
@@ -49,11 +59,18 @@ class TextWriter:
     """
 
     def __init__(
-        self, path: str | Path, spec: ModelSpec, numbers: range, off: Off, made: Provenance
+        self,
+        path: str | Path,
+        spec: ModelSpec,
+        numbers: range,
+        off: Off,
+        made: Provenance,
+        streaming: Streaming = NO_STREAMING,
     ) -> None:
         self.path = Path(path)
         self.part = part_of(self.path)
         self.spec, self.numbers, self.off, self.made = spec, numbers, off, made
+        self.streaming = streaming
         self.done: set[int] = set()
 
     @classmethod
@@ -61,7 +78,7 @@ class TextWriter:
         """One for a folder that another has begun. Errors: HgvizError where there is none."""
         part = part_of(Path(path))
         with reading(str(part)), open_file(str(part / schema.ROOT)) as file:
-            found = cls(path, spec, numbers, off, read_made(file))
+            found = cls(path, spec, numbers, off, read_made(file), read_streaming(file, spec))
         found.look()
         return found
 
@@ -82,9 +99,10 @@ class TextWriter:
         parts = (self.spec, prompt, spans, self.off, self.made)
         if max(len(prompt), len(target or ())) < LONG:
             with writing(self.path, self._kept()), whole_hdf5(path) as file:
-                yield _Short(file, *parts, target)
+                yield _Short(file, *parts, target, self.streaming)
         else:
-            with Writer(path, *parts, force=True, target=target) as writer:
+            more: dict[str, Any] = {"target": target, "streaming": self.streaming}
+            with Writer(path, *parts, force=True, **more) as writer:
                 yield writer
         self.done.add(number)
 
@@ -110,8 +128,10 @@ class CorpusWriter(TextWriter):
         off: Off = frozenset(),
         made: Provenance | None = None,
         force: bool = False,
+        streaming: Streaming = NO_STREAMING,
     ) -> None:
-        super().__init__(path, spec, range(len(items)), off, made or Provenance())
+        numbers = range(len(items))
+        super().__init__(path, spec, numbers, off, made or Provenance(), streaming)
         self.items = tuple(items)
         if not 0 < len(items) <= schema.MOST_ITEMS:
             raise HgvizError(
@@ -121,9 +141,8 @@ class CorpusWriter(TextWriter):
             )
         refuse_existing(self.path, force)
         with writing(self.path):
-            if begin(
-                self.path, identity_of(spec, off, self.made, corpus=digest), force, self._write_root
-            ):
+            identity = identity_of(spec, off, self.made, streaming, corpus=digest)
+            if begin(self.path, identity, force, self._write_root):
                 self.look()
                 self.made = replace(self.made, created=begun_at(self.part, self.made.created))
 
@@ -135,7 +154,7 @@ class CorpusWriter(TextWriter):
             let_go(self.part)
 
     def _write_root(self, file: h5py.File) -> None:
-        write_root(file, self.spec, self.off, self.made)
+        write_root(file, self.spec, self.off, self.made, self.streaming)
         store_json(file, "index", index_of(self.items))
 
     def finish(self, seconds: float = 0.0) -> Path:
@@ -144,7 +163,8 @@ class CorpusWriter(TextWriter):
             raise ValueError(f"{missing} texts were not added")
         scratch = self.part / (self.path.name + TEMPORARY)
         with writing(self.path, self._kept()), whole_hdf5(self.path, scratch) as file:
-            write_root(file, self.spec, self.off, replace(self.made, seconds=seconds))
+            made = replace(self.made, seconds=seconds)
+            write_root(file, self.spec, self.off, made, self.streaming)
             store_json(file, "index", index_of(self.items))
             whole = file.create_group("items")
             for number in range(len(self.items)):
@@ -185,10 +205,11 @@ class _Short:
         off: Off,
         made: Provenance,
         target: Prompt | None,
+        streaming: Streaming,
     ) -> None:
         self.committed: set[int] = set()
         self._file, self._layers = file, {layer.index: layer for layer in spec.layers}
-        write_root(file, spec, off, made)
+        write_root(file, spec, off, made, streaming)
         write_texts(file, prompt, spans, target)
 
     def add(

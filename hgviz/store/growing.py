@@ -11,7 +11,7 @@ from typing import Any
 
 import h5py
 
-from hgviz.core import HgvizError, ModelSpec, Off, Provenance
+from hgviz.core import NO_STREAMING, HgvizError, ModelSpec, Off, Provenance, Streaming
 from hgviz.store import schema
 from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text
 from hgviz.store.guard import open_file, reading
@@ -20,7 +20,8 @@ from hgviz.store.interrupted import left_beside, read_manifest
 
 OLDEST = (1, 2)  # the oldest version whose parts can be put into a file of this one
 VERSION = "format version"
-UNSAID = {"kind of maps": "factors"}  # by manifests of 1.2
+STREAMING = "set of heads that stream"
+UNSAID = {"kind of maps": "factors", STREAMING: {}}  # by manifests of 1.2 and of 1.7
 Identity = dict[str, Any]
 
 
@@ -29,13 +30,16 @@ def part_of(path: Path) -> Path:
     return path.with_name(path.name + schema.PART)
 
 
-def identity_of(spec: ModelSpec, off: Off, made: Provenance, **of: Any) -> Identity:
+def identity_of(
+    spec: ModelSpec, off: Off, made: Provenance, streaming: Streaming = NO_STREAMING, **of: Any
+) -> Identity:
     """What two captures must have in common to be one; the names are shown to people."""
     return {
         "format": schema.FORMAT,
         VERSION: list(schema.VERSION),
         "model": hashlib.sha256(json.dumps(_told(spec), sort_keys=True).encode()).hexdigest(),
         "set of heads switched off": sorted(map(str, off)),
+        STREAMING: streaming.facts(),
         "masking": made.masking,
         "number format": made.dtype,
         "kind of maps": "weights" if made.dense else "factors",

@@ -11,6 +11,7 @@ import numpy as np
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
+    NO_STREAMING,
     Goal,
     HeadId,
     Integers,
@@ -24,6 +25,7 @@ from hgviz.core import (
     Role,
     Side,
     Signal,
+    Streaming,
     readonly,
 )
 from hgviz.store import schema
@@ -165,12 +167,31 @@ def _check_layer(row: dict[str, Any], levels: int) -> None:
 
 def read_off(file: h5py.File) -> Off:
     """The heads switched off."""
-    rows = parsed(file, "off")
+    return _heads(parsed(file, "off"), "heads switched off")
+
+
+def read_streaming(file: h5py.File, spec: ModelSpec) -> Streaming:
+    """The heads that saw the first keys and the latest."""
+    if not has(file, "streaming"):
+        return NO_STREAMING
+    data = parsed(file, "streaming")
+    require(isinstance(data, dict), "what it says of heads that stream is not a table")
+    sink, recent = data.get("sink"), data.get("recent")
+    good = type(sink) is int and type(recent) is int
+    good = good and 0 <= sink < 1 << 31 and 1 <= recent < 1 << 31
+    require(good, f"its heads that stream see {sink!r:.20} first and {recent!r:.20} latest keys")
+    heads = _heads(data.get("heads"), "heads that stream")
+    there = {HeadId(one.index, head) for one in spec.layers if one.can_stream for head in one.heads}
+    require(heads <= there, "its heads that stream are not those of a causal layer")
+    return Streaming(heads, sink, recent)
+
+
+def _heads(rows: Any, what: str) -> Off:
     good = isinstance(rows, list) and all(
         isinstance(row, list) and len(row) == 2 and all(type(one) is int for one in row)
         for row in rows
     )
-    require(good, "its list of heads switched off is no list of heads")
+    require(good, f"its list of {what} is no list of heads")
     return frozenset(HeadId(*row) for row in rows)
 
 

@@ -153,7 +153,8 @@ def _saying(file: h5py.File) -> list[Any]:
     """What a file says it is of, and when that was begun."""
     made = parsed(file, "made")
     made.pop("seconds", None)
-    names = ("spec", "off", "index", "prompt/ids", "prompt/text", "target/ids", "target/text")
+    names = ("spec", "off", "streaming", "index", "prompt/ids", "prompt/text", "target/ids",
+             "target/text")  # fmt: skip
     found = [
         numbers(plain_dataset(file, name, ("u1", "i8"))).tobytes() if has(file, name) else None
         for name in names

@@ -38,10 +38,10 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     """The maps in a group. Raises Refused for what is not as the schema and the spec say."""
     _agree(group, layer)
     kind = attribute(group, "kind", "")
-    if kind not in ("lazy", "dense"):
+    if kind not in ("lazy", "streaming", "dense"):
         raise Refused(f"{group.name} is of the kind {kind!r:.40}, which this hgviz does not know")
-    rows = schema.LAZY if kind == "lazy" else schema.DENSE
-    if kind == "lazy" and has(group, "relative"):
+    rows = schema.DENSE if kind == "dense" else schema.LAZY
+    if kind != "dense" and has(group, "relative"):
         kinds = {"relative/curve": schema.QUADRATIC, "relative/diagonals": schema.DIAGONALS}
         more = next((one for name, one in kinds.items() if has(group, name)), schema.RELATIVE)
         rows = {**rows, **more}
@@ -57,7 +57,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         raise Refused(f"{group.name} has {sizes['queries']} rows for {positions} positions")
     if max(sizes["thumb_rows"], sizes["thumb_columns"]) > THUMB:
         raise Refused(f"{group.name} has thumbnails of more than {THUMB} cells a side")
-    if kind == "lazy":
+    if kind != "dense":
         factors = _factors(group, data, path, layer)
         difference = attribute(group, "verify_max_abs", 0.0)
         signed = any(ACTIVATIONS[name].signed for name in layer.activations)
@@ -168,10 +168,16 @@ def _rule(
     norms = tuple(None if n == "-" else n for n in attribute(group, "norms", "").split())
     band = attribute(group, "band", (0, 0)) if "band" in group.attrs else None
     softcap = attribute(group, "softcap", 1.0) if "softcap" in group.attrs else None
+    causal, windowed = attribute(group, "causal", False), attribute(group, "windowed", False)
+    streams = attribute(group, "kind", "") == "streaming"
+    few = attribute(group, "near", ()) if streams else ()
+    near = tuple(zip(few[::2], few[1::2], strict=False))
     good = (
         math.isfinite(scale)
         and (band is None or (len(band) == 2 and 0 <= min(band) <= max(band) < 1 << 31))
         and (softcap is None or 0 < softcap < math.inf)
+        and (not streams or (causal and not windowed and len(few) == 2 * len(layer.heads)))
+        and all(one == (0, 0) or (0 <= one[0] < 1 << 31 and 1 <= one[1] < 1 << 31) for one in near)
         and empty_rows in ("zeros", "uniform")
         and activations == layer.activations
         and len(norms) == len(layer.heads)
@@ -187,8 +193,8 @@ def _rule(
         norms=norms,
         stride_q=_positive(group, "stride_q"),
         stride_k=_positive(group, "stride_k"),
-        causal=attribute(group, "causal", False),
-        windowed=attribute(group, "windowed", False),
+        causal=causal,
+        windowed=windowed,
         empty_rows=empty_rows,
         keep=keep,
         relative=relative,
@@ -197,6 +203,7 @@ def _rule(
         chunk=_positive(group, "chunk") if "chunk" in group.attrs else None,
         softcap=softcap,
         sinks=numbers(data["sinks"]) if "sinks" in data else None,
+        near=tuple(one if one != (0, 0) else None for one in near),
     )
 
 

@@ -16,6 +16,7 @@ from hgviz.store.header import (
     read_off,
     read_prompt,
     read_spec,
+    read_streaming,
     read_target,
 )
 from hgviz.store.items import group_of, read_items, require_item
@@ -53,18 +54,9 @@ def read_capture(
     )
     logits = read_logits(group, path, spec)
     return Capture(
-        spec,
-        prompt,
-        spans,
-        maps,
-        read_off(file),
-        logits,
-        read_made(file),
-        path,
-        target,
-        item,
-        items,
-    )
+        spec, prompt, spans, maps, read_off(file), logits, read_made(file), path, target, item,
+        items, read_streaming(file, spec),
+    )  # fmt: skip
 
 
 @contextmanager

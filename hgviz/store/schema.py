@@ -9,6 +9,8 @@ refuses a higher major version and ignores names it does not know.
     /spec             JSON: family, name, levels, layers, width, vocabulary, digest, ... Of a layer
                       since 1.6 shared, where heads share keys: head h has those of h // shared
     /off              JSON: [[layer, head], ...] switched off while capturing
+    /streaming        JSON, since 1.8, optional: heads [[layer, head], ...] that saw so many of the
+                      first keys (sink) and of the latest (recent)
     /made             JSON: producer, created, device, dtype, seed, versions, checkpoint, masking,
                       generated (what the model itself wrote of the text, and how; "" for nothing)
     /prompt/text      (bytes,) uint8, UTF-8
@@ -45,12 +47,14 @@ relative terms, proof/values, value_norms, thumb, rowmax and entropy are. Whole 
 attribute crc32 of their bytes, but for those of a layer, which has attributes of its own for q, k
 and statistics (crc32) and for what is known of whole maps (summary32, since 1.3).
 
-A layer, attributes: kind "lazy" or "dense", name, role, level, key_level, heads (their numbers),
+A layer, attributes: kind "lazy", "streaming" (since 1.8: lazy, of which some heads stream) or
+"dense", name, role, level, key_level, heads (their numbers),
 signed, causal, committed 1 (written last); lazy ones also stride_q, stride_k, scale, windowed,
 empty_rows "zeros" or "uniform", activations and norms (one name per head, separated by spaces, "-"
 for no norm), top_k (how many keys a row of the activation topk keeps; absent if none does), since
 1.6 and where there is such a thing band (behind, ahead: a row sees columns from i - behind to i +
-ahead), chunk (only those of its own chunk of so many) and softcap, unit (relative positions; -1,
+ahead), chunk (only those of its own chunk of so many) and softcap, near (streaming layers: two
+numbers for each head, 0 0 for one that sees all, see below), unit (relative positions; -1,
 since 1.5, for distances backwards), verify_max_abs (the largest difference between the proof rows
 and the tiles of the program that wrote the file), crc32 (one per head: over q, k, stat, norm,
 threshold and the relative terms of that head, in this order, those that are there), summary32 (the
@@ -118,7 +122,8 @@ positions, of which linear attention has none, put (q_i + content) . k_j + (q_i 
 (weight phi(delta) + bias) in place of q_i . k_j, with delta = (j stride_k - i stride_q) / unit and
 phi(t) = [sin(t f_c)..., cos(t f_c)...], f_c = 10000^(-2c / model), or q_i . k_j - a (delta - c)^2,
 a and c being the numbers of curve. Causal: j stride_k < (i + 1) stride_q. Windowed: both in the
-same group of max(stride_q, stride_k).
+same group of max(stride_q, stride_k). Of a streaming layer a head with the numbers s r in near sees
+of all keys that it could, and that are kept, the first s of the text and the latest r.
 
 While a capture is being made, OUT.h5.part/ holds manifest.json (what is captured), root.h5 (all but
 layers and output) and one layer-000.h5 for each layer done, with the group /layer. While a corpus

@@ -13,6 +13,7 @@ import h5py
 from numpy.typing import NDArray
 
 from hgviz.core import (
+    NO_STREAMING,
     Capture,
     HgvizError,
     Integers,
@@ -20,6 +21,7 @@ from hgviz.core import (
     Off,
     Prompt,
     Provenance,
+    Streaming,
 )
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.maps.survey import Surveyor, survey
@@ -52,9 +54,9 @@ class Writer:
     """A capture on its way to a file: OUT.part holds every layer that was added.
 
     Opened on the OUT.part of an interrupted capture of the same model, text, masking, number
-    format and heads switched off, it goes on where that one ended; `committed` says which layers
-    are there. Raises HgvizError when OUT exists (unless force), when OUT.part is of another
-    capture (unless force, which starts anew), and when the disk is full or not writable.
+    format and heads that are switched off or stream, it goes on where that one ended; `committed`
+    says which layers are there. Raises HgvizError when OUT exists (unless force), when OUT.part is
+    of another capture (unless force, which starts anew), and when the disk is full or not writable.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Writer:
         made: Provenance | None = None,
         force: bool = False,
         target: Prompt | None = None,
+        streaming: Streaming = NO_STREAMING,
     ) -> None:
         self.path = Path(path)
         self.part = part_of(self.path)
@@ -78,10 +81,10 @@ class Writer:
             "text": _fingerprint(prompt),
             "text of the decoder": None if target is None else _fingerprint(target),
         }
-        identity = identity_of(spec, off, self.made, **texts)
+        identity = identity_of(spec, off, self.made, streaming, **texts)
 
         def write_beginning(file: h5py.File) -> None:
-            write_root(file, spec, off, self.made)
+            write_root(file, spec, off, self.made, streaming)
             write_texts(file, prompt, spans, target)
 
         with writing(self.path):
@@ -177,7 +180,7 @@ def write_capture(
             "Capture the text again to the end, then save it",
         )
     made, parts = capture.made, (capture.spec, capture.prompt, capture.spans, capture.off)
-    with Writer(path, *parts, made, force, capture.target) as writer:
+    with Writer(path, *parts, made, force, capture.target, capture.streaming) as writer:
         for index, one in enumerate(capture.maps):
             if index not in writer.committed:
                 writer.add(index, one.factors if isinstance(one, LazyMap) else _dense(one))

@@ -31,6 +31,7 @@ from .opening import (
     load,
     prompt_from,
     study_at,
+    unattending,
 )
 from .plotting import sweep_chart
 from .pruning import curve, curve_times, trials_of, try_heads
@@ -61,6 +62,6 @@ __all__ = [
     "require_report", "rollout", "run_sweep", "said_by", "said_of_merging", "save", "sheet",
     "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve", "spread_sides",
     "spread_study", "study", "study_at", "sweep_answers", "sweep_at", "sweep_chart", "sweep_report",
-    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "why_not",
-    "with_learned", "with_norms", "words_of", "write",
+    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "unattending",
+    "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

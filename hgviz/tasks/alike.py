@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hgviz.analysis.texts import texts_of
-from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Prompt, Step, Streaming, Task
 from hgviz.tasks.capturing import capture
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 
-def capture_alike(model: Model, like: Capture, off: Off = frozenset()) -> Task[Capture]:
+def capture_alike(
+    model: Model, like: Capture, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
+) -> Task[Capture]:
     """Run a model on the text of a capture, in memory; each Step carries the Capture so far.
 
     Token by token the same where the model's tokenizer agrees, else the text as it reads it: a
@@ -22,7 +24,7 @@ def capture_alike(model: Model, like: Capture, off: Off = frozenset()) -> Task[C
     """
     yield Step(0, 1, "reading the text")
     prompt, target = prompts_like(model, like)
-    return (yield from capture(model, prompt, off=off, target=target))
+    return (yield from capture(model, prompt, off=off, target=target, streaming=streaming))
 
 
 def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:

@@ -12,8 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import __version__
-from hgviz.core import Capture, HgvizError, Map, Off, Prompt, Provenance, Step, Task
-from hgviz.tasks.opening import Path_, require_attention
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    HgvizError,
+    Map,
+    Off,
+    Prompt,
+    Provenance,
+    Step,
+    Streaming,
+    Task,
+)
+from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +42,7 @@ def capture(
     target: Prompt | None = None,
     made: Provenance | None = None,
     dense: bool = False,
+    streaming: Streaming = NO_STREAMING,
 ) -> Task[Capture]:
     """Run a model on a prompt and keep what every layer attended with.
 
@@ -38,18 +50,21 @@ def capture(
     layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
     nothing it had committed. made: its provenance, where there is more to say of it. dense: keep
     the weights themselves, as the model computed them in its own precision, in place of what they
-    are computed from. Errors: HgvizError, for dense also where maps would not fit the memory.
+    are computed from. streaming: heads that see the first keys and the latest, of causal layers.
+    Errors: HgvizError, for dense also where maps would not fit the memory.
     """
     require_attention(model.spec)
+    require_causal(model.spec, streaming)
     started = time.perf_counter()
     blank = Capture(
         spec=model.spec,
         prompt=prompt,
-        spans=model.spans(model.segmented(prompt, off), target),
+        spans=model.spans(model.segmented(prompt, off, streaming), target),
         maps=(None,) * len(model.spec.layers),
         off=off,
         made=replace(made or provenance(model), dense=dense),
         target=target,
+        streaming=streaming,
     )
     if out is None:
         return (yield from _capture_in_memory(model, blank, started))
@@ -85,7 +100,15 @@ def _capture_to_file(
 
     total, survey = len(blank.maps), surveyor(model.device)
     with Writer(
-        out, blank.spec, blank.prompt, blank.spans, blank.off, blank.made, force, blank.target
+        out,
+        blank.spec,
+        blank.prompt,
+        blank.spans,
+        blank.off,
+        blank.made,
+        force,
+        blank.target,
+        blank.streaming,
     ) as writer:
         layers = Traced(model, blank)
         for index, one in layers:
@@ -109,9 +132,11 @@ class Traced:
     def __iter__(self) -> Iterator[tuple[int, Factors | DenseMap]]:
         tapped: dict[int, Any] = {}
         blank, dense = self.blank, self.blank.made.dense
-        read = self.model.segmented(blank.prompt, blank.off)  # between the spans of the capture
+        few = blank.streaming
+        # between the spans of the capture
+        read = self.model.segmented(blank.prompt, blank.off, few)
         steps = self.model.trace(
-            read, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense
+            read, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense, streaming=few
         )
         while True:
             try:

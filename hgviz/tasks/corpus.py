@@ -10,9 +10,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, HgvizError, Item, Off, Step, Task, finish
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    HgvizError,
+    Item,
+    Off,
+    Step,
+    Streaming,
+    Task,
+    finish,
+)
 from hgviz.tasks.capturing import Traced, capture, provenance
-from hgviz.tasks.opening import Path_, require_attention
+from hgviz.tasks.opening import Path_, require_attention, require_causal
 from hgviz.tasks.spreading import SECONDS, ends, paced
 
 if TYPE_CHECKING:
@@ -34,26 +44,29 @@ def capture_corpus(
     force: bool = False,
     dense: bool = False,
     spread: Spread | None = None,
+    streaming: Streaming = NO_STREAMING,
 ) -> Task[Capture]:
     """Run a model on every text of a file and keep what every layer attended with, in one file.
 
     A text that cannot be read is refused before anything is captured. What was done when it is
-    interrupted stays in OUT.part, and the same call goes on from there. dense: as capture. spread:
-    where workers do it. Returns the first text's capture, which lists them all. Errors: HgvizError,
-    naming the line of a text.
+    interrupted stays in OUT.part, and the same call goes on from there. dense, streaming: as
+    capture. spread: where workers do it. Returns the first text's capture, which lists them all.
+    Errors: HgvizError, naming the line of a text.
     """
     from hgviz.models.texts import corpora
     from hgviz.store import CorpusWriter, open_capture
     from hgviz.store.growing import refuse_existing
 
     require_attention(model.spec)
+    require_causal(model.spec, streaming)
     started = time.perf_counter()
     refuse_existing(Path(out), force)  # before anything is read
     yield Step(0, 1, f"reading {Path(corpus).name}")
     read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
     items = yield from _items(model, read)
     total, made = len(items), replace(provenance(model), dense=dense)
-    with CorpusWriter(out, model.spec, items, read.digest, off, made, force) as writer:
+    parts = (model.spec, items, read.digest, off, made, force, streaming)
+    with CorpusWriter(out, *parts) as writer:
         if spread is not None:
             yield from _spread(model, read, writer, spread)
         for number in range(total):
@@ -82,7 +95,7 @@ def _items(model: Model, read: Corpus) -> Task[list[Item]]:
 
 def _spread(model: Model, read: Corpus, writer: CorpusWriter, spread: Spread) -> Task[None]:
     """Let workers add all texts that are not there yet."""
-    given = spread.models[0].given(model, writer.off)
+    given = {**spread.models[0].given(model, writer.off), **writer.streaming.facts()}
     folder = spread.folder("capture", [given], read.digest)
     asked = {**given, "corpus": read.digest, "dense": writer.made.dense}
     runs = _runs(writer.items, _pace(model, read, writer, folder))
@@ -106,7 +119,10 @@ def _pace(model: Model, read: Corpus, writer: CorpusWriter, folder: PortionFolde
 
     def once() -> None:
         prompt, target = read.prompts(model, middle.number)
-        task = capture(model, prompt, off=writer.off, target=target, dense=writer.made.dense)
+        task = capture(
+            model, prompt, off=writer.off, target=target, dense=writer.made.dense,
+            streaming=writer.streaming,
+        )  # fmt: skip
         with TemporaryDirectory() as place:
             write_capture(Path(place) / "one.h5", finish(task))
 
@@ -130,9 +146,12 @@ def one_text(model: Model, read: Corpus, number: int, writer: TextWriter, total:
 
     survey = surveyor(model.device)
     prompt, target = read.prompts(model, number)
-    spans = model.spans(model.segmented(prompt, writer.off), target)
+    few = writer.streaming
+    spans = model.spans(model.segmented(prompt, writer.off, few), target)
     maps = (None,) * len(model.spec.layers)
-    blank = Capture(model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target)
+    blank = Capture(
+        model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target, streaming=few
+    )
     told = time.monotonic()
     with writer.item(number, prompt, spans, target) as one:
         layers = Traced(model, blank)

@@ -7,7 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hgviz.core import HgvizError, ModelSpec, Off, Prompt, Step, Task, heads_named
+from hgviz.core import (
+    HgvizError,
+    ModelSpec,
+    Off,
+    Prompt,
+    Step,
+    Streaming,
+    Task,
+    heads_named,
+)
 from hgviz.errors import no_attention
 
 if TYPE_CHECKING:
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Path_ = str | Path
+Unattending = tuple[tuple[str, str], ...]  # layers by name, and what they are made of
 
 
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
@@ -132,9 +142,7 @@ def info(path: Path_) -> dict[str, Any]:
 
     model = open_model(path)
     spec = model.spec
-    others = [
-        {"name": name, "made_of": parts} for name, parts in getattr(model.config, "unattending", ())
-    ]
+    others = [{"name": name, "made_of": parts} for name, parts in unattending(model)]
     return {
         "kind": "checkpoint", **_of_spec(spec),
         **({"unattending_blocks": others} if others else {}),
@@ -143,6 +151,12 @@ def info(path: Path_) -> dict[str, Any]:
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},
     }  # fmt: skip
+
+
+def unattending(model: Model) -> Unattending:
+    """By name what those layers of a model are made of that have no map, as Mamba's."""
+    found: Unattending = getattr(model.config, "unattending", ())
+    return found
 
 
 def _of_spec(spec: ModelSpec) -> dict[str, Any]:
@@ -254,6 +268,17 @@ def require_attention(spec: ModelSpec) -> None:
     """Errors: HgvizError for a model none of whose layers attends, such as an LSTM."""
     if not spec.layers:
         raise no_attention(spec.family)
+
+
+def require_causal(spec: ModelSpec, streaming: Streaming) -> None:
+    """Errors: HgvizError for heads whose rows have no latest key."""
+    for layer in spec.layers:
+        if streaming.places(layer.index, layer.heads) and not layer.can_stream:
+            raise HgvizError(
+                f"heads of layer {layer.index} cannot stream",
+                "its queries see windows" if layer.window else "its queries see keys after them",
+                "Name heads of causal layers",
+            )
 
 
 def convert(

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hgviz.core import HeadId, HgvizError, Integers, Off, Step, Task
+from hgviz.core import (
+    NO_STREAMING,
+    HeadId,
+    HgvizError,
+    Integers,
+    Off,
+    Step,
+    Streaming,
+    Task,
+)
 from hgviz.study import SCORE, Curve, Study
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_causal
 from hgviz.tasks.scoring import examples_from
 from hgviz.tasks.studying import importance
 
@@ -55,13 +64,17 @@ def trials_of(
 
 
 def try_heads(
-    trials: Trials, off: Off, slices: Sequence[Slice] = ()
+    trials: Trials, off: Off, slices: Sequence[Slice] = (), streaming: Streaming = NO_STREAMING
 ) -> Task[tuple[Paired, Answers, Answers]]:
-    """What the model scores with heads off, beside the whole model; see analysis.paired."""
+    """What the model scores with heads off, and others that stream, beside the whole model; see
+    analysis.paired. Errors: HgvizError for heads that cannot stream."""
     from hgviz.analysis import paired
 
+    require_causal(trials.model.spec, streaming)
+    tried = trials.streamed(streaming) if streaming.heads else trials
+
     def without(batch: Batch) -> Any:
-        return trials.without(batch, off)
+        return tried.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
     return (yield from paired.try_heads(examples, blocks, trials.whole, without, off, slices))

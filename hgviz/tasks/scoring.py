@@ -12,7 +12,6 @@ from hgviz.core import (
     HeadId,
     HgvizError,
     Integers,
-    ModelSpec,
     Off,
     Prompt,
     Step,
@@ -20,7 +19,7 @@ from hgviz.core import (
     Task,
 )
 from hgviz.maps.rule import Grouped
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, require_causal
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Evaluation
@@ -58,7 +57,7 @@ def evaluate(
     from hgviz.analysis import evaluation
     from hgviz.models.measures.trials import Trials
 
-    _require_causal(model.spec, streaming)
+    require_causal(model.spec, streaming)
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
     if model.spec.goal == "states":  # from what it gives with all heads on
@@ -73,17 +72,6 @@ def evaluate(
     longest = max((row.ids for row in examples.rows), key=len)
     kept = _cached(model, longest, off, streaming)
     return replace(found, streaming=streaming, longest=len(longest), cached=kept)
-
-
-def _require_causal(spec: ModelSpec, streaming: Streaming) -> None:
-    """Errors: HgvizError for heads whose rows have no latest key."""
-    for layer in spec.layers:
-        if streaming.places(layer.index, layer.heads) and (not layer.causal or layer.window):
-            raise HgvizError(
-                f"heads of layer {layer.index} cannot stream",
-                "its queries see windows" if layer.window else "its queries see keys after them",
-                "Name heads of causal layers",
-            )
 
 
 def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> float:

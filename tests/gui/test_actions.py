@@ -11,7 +11,7 @@ from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.menus import LETTERS, keys_of, lettered
 
 PLAIN = {"Shift", ""}
-STEPPING = set("SFHJKLUDXBTC") | {"Shift+S", "Right", "Left", "Down", "Up"}
+STEPPING = set("SFHJKLUDXBTC") | {"Shift+S", "Shift+X", "Right", "Left", "Down", "Up"}
 # what desktops take before any program: GNOME, KDE, Windows, input methods; and what edits text
 TAKEN = {
     "Alt+F4", "Alt+Tab", "Alt+Space", "Alt+F1", "Alt+F2", "Ctrl+F1", "Ctrl+F2", "Ctrl+F3",

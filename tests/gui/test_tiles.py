@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hgviz.core import HeadId
 from hgviz.gui.views import mosaic, sight, tiles
 from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
@@ -170,7 +171,7 @@ def test_tiles_of_a_lazy_map_are_its_own_reads():
     capture = make_capture("Hourglass " * 60, heads=2)
     layer = capture.maps[0]
     assert isinstance(layer, LazyMap)
-    source = Source(layer, 1, sight.rule_of(capture, 0))
+    source = Source(layer, 1, sight.rule_of(capture, HeadId(0, 1)))
     view = Viewport.fitted(layer.shape[1:], (700, 700))
     assert np.array_equal(whole(source, view), layer.read(1))
 

@@ -44,8 +44,10 @@ def reference(q, k, rule):
         seen &= i // rule.chunk == j // rule.chunk
     if rule.keep is not None:
         seen &= rule.keep[None, :]
-    maps = np.zeros((heads, queries, keys))
+    maps, every = np.zeros((heads, queries, keys)), seen
     for h in range(heads):
+        near = rule.near[h] if rule.near else None
+        seen = every if near is None else streams(every, rule.keep, near)
         scores = q[h].astype(float) @ k[h // each].astype(float).T
         if rule.relative is not None:
             scores = scores + rule.relative.values[h][j - i - rule.relative.lowest]
@@ -64,6 +66,17 @@ def reference(q, k, rule):
         empty = ~seen.any(1, keepdims=True)
         maps[h] = np.where(empty, 0.0, np.exp(scores - top) / np.where(total > 0, total, 1.0))
     return maps
+
+
+def streams(seen, keep, near):
+    """The cells (queries, keys) of a causal map that are left of those seen, by counting the keys
+    that are kept one by one."""
+    left = np.zeros_like(seen)
+    for i in range(len(seen)):
+        known = [j for j in range(seen.shape[1]) if j <= i and (keep is None or keep[j])]
+        for j in {*known[: near[0]], *known[-near[1] :]}:
+            left[i, j] = seen[i, j]
+    return left
 
 
 def open_row(rule, h, scores, seen):
@@ -89,6 +102,9 @@ def layers(draw, biased=True):
         "chunk": draw(st.none() | st.integers(1, 9)),
         "softcap": draw(st.none() | st.sampled_from([1.0, 5.0, 50.0])),
     }  # fmt: skip
+    if given_["causal"] and draw(st.booleans()):
+        few = st.none() | st.tuples(st.integers(0, 9), st.integers(1, 12))
+        given_["near"] = tuple(draw(st.lists(few, min_size=HEADS, max_size=HEADS)))
     if draw(st.booleans()):
         given_["sinks"] = random.normal(size=HEADS).astype(np.float32)
     if draw(st.booleans()):

@@ -76,6 +76,12 @@ KINDS = {
     "whole": (softmax(), 700, 300),
     "causal": (softmax(causal=True), 700, 700),
     "padded": (softmax(causal=True, keep=np.arange(600) > 270), 600, 600),
+    "streaming": (softmax(causal=True).streamed((0,), (4, 90)), 700, 700),
+    "streaming, padded": (
+        softmax(causal=True, keep=np.arange(600) > 270).streamed((0,), (4, 90)),
+        600,
+        600,
+    ),
     "holes": (softmax(0.3, keep=np.arange(300) % 7 > 2), 520, 300),
     "going down": (softmax(causal=True, stride_q=4), 150, 600),
     "going up": (softmax(causal=True, stride_k=4), 600, 150),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,12 +18,15 @@ from tests.models.building import write_transformer
 from tests.models.test_surveying import BY_TORCH, DEVICES
 
 PADDED = np.arange(700) > 270
+CAUSAL = Rule(0.35, ("softmax",), (None,), causal=True)
 KINDS = {
     "causal": (Rule(0.35, ("softmax",), (None,), causal=True), 1300, 1300),
     "whole": (Rule(0.5, ("softmax",), (None,)), 700, 300),
     "padded": (Rule(0.5, ("softmax",), (None,), causal=True, keep=PADDED), 700, 700),
     "going down": (Rule(0.35, ("softmax",), (None,), causal=True, stride_q=4), 280, 1120),
     "going up": (Rule(0.35, ("softmax",), (None,), causal=True, stride_k=4), 1120, 280),
+    "streaming": (CAUSAL.streamed((0,), (4, 290)), 1300, 1300),
+    "streaming, padded": (replace(CAUSAL, keep=PADDED).streamed((0,), (4, 90)), 700, 700),
     "windowed": (Rule(0.35, ("softmax",), (None,), stride_q=4, windowed=True), 280, 1120),
     "ymish": (Rule(0.35, ("ymish",), ("l2",), causal=True), 1100, 1100),
     "ymish, literal": (Rule(0.35, ("ymish",), ("l2-literal",), causal=True), 600, 600),

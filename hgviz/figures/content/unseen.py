@@ -10,15 +10,21 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Integers, Prompt
+from hgviz.core import Capture, HeadId, Integers, Map, Prompt
+from hgviz.maps import LazyMap, Rule
 
 NEVER = np.iinfo(np.int64).max
 
 
 def seen_cells(
-    capture: Capture, layer: int, zoom: int = 0, rows: tuple[int, int] | None = None
+    capture: Capture,
+    layer: int,
+    zoom: int = 0,
+    rows: tuple[int, int] | None = None,
+    head: int | None = None,
 ) -> NDArray[np.bool_]:
-    """bool (rows, columns) in cells of 2^zoom: where any weight of a cell can be other than 0."""
+    """bool (rows, columns) in cells of 2^zoom: where any weight of a cell can be other than 0, of
+    a head, or of any of the layer."""
     one = capture.spec.layers[layer]
     queries, keys = capture.query_spans(layer), capture.key_spans(layer)
     start, end = rows or (0, len(queries))
@@ -32,13 +38,17 @@ def seen_cells(
     seen: NDArray[np.bool_] = oldest[None, :] <= newest[:, None]
     if one.window is not None:
         seen &= _same_window(seen.shape, one.window, one.role == "down", zoom, start)
+    if head is not None and (rule := _streamed(capture.maps[layer], head)) is not None:
+        seen &= _near(rule, seen.shape, len(keys), zoom, start)
     return seen
 
 
-def reason(capture: Capture, layers: Iterable[int]) -> str:
-    """Why cells of these layers' maps are not seen, "" where all are."""
+def reason(capture: Capture, heads: Iterable[HeadId]) -> str:
+    """Why cells of these heads' maps are not seen, "" where all are."""
+    heads = list(heads)
+    few = any(_streamed(capture.maps[layer], head) is not None for layer, head in heads)
     later = outside = padding = False
-    for layer in layers:
+    for layer in dict.fromkeys(layer for layer, _ in heads):
         one = capture.spec.layers[layer]
         outside |= one.window is not None
         query, key = capture.query_prompt(layer), capture.key_prompt(layer)
@@ -48,6 +58,7 @@ def reason(capture: Capture, layers: Iterable[int]) -> str:
     words = [
         *(["comes after the query"] if later else []),
         *(["outside the window"] if outside else []),
+        *(["neither among the first keys nor the latest"] if few else []),
         *(["padding"] if padding else []),
     ]
     return f"not seen: {', or '.join(words)}" if words else ""
@@ -71,6 +82,27 @@ def _padding(prompt: Prompt, spans: Integers) -> NDArray[np.bool_]:
 def _pooled(by: np.ufunc, values: Integers, zoom: int) -> Integers:
     pooled: Integers = by.reduceat(values, np.arange(0, len(values), 1 << zoom))
     return pooled
+
+
+def _streamed(one: Map | None, head: int) -> Rule | None:
+    """The rule of a head that streams, None for others."""
+    if not isinstance(one, LazyMap):
+        return None
+    rule = one.factors.rule.of(one.place(head))
+    return None if rule.nearest is None else rule
+
+
+def _near(
+    rule: Rule, shape: tuple[int, int], keys: int, zoom: int, start: int
+) -> NDArray[np.bool_]:
+    """Whether a cell of 2^zoom meets the first keys, by its first column, or the latest ones of its
+    first row, by its last column."""
+    side = 1 << zoom
+    row, column = start + np.arange(shape[0]) * side, np.arange(shape[1]) * side
+    before = None if rule.keep is None else np.append(0, np.cumsum(rule.keep))
+    last = np.minimum(column + side, keys) - 1
+    met: NDArray[np.bool_] = rule.nears(row, column, before) | rule.nears(row, last, before)
+    return met
 
 
 def _same_window(

@@ -79,7 +79,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         bottom = max(bottom, _words(page, strips[-1], chosen))
     if any(len(s.stage.spans) * POINTS / style.dots(page.width) > s.width for s in strips):
         page.notes.append("where positions are finer than dots, the largest of them is shown")
-    notes = [reason(capture, (stage.head.layer for stage in stages))]
+    notes = [reason(capture, (stage.head for stage in stages))]
     if not is_hourglass(capture) and (some := _some(capture, len(stages))):
         notes.append(some)
     _foot(page, shades, notes, left, bottom + 10)

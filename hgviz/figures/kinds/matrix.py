@@ -104,7 +104,7 @@ def compose(
     if off:
         off_card(page, at.x, at.y, *at.size)
     else:
-        seen = seen_cells(capture, chosen.layer, zoom)
+        seen = seen_cells(capture, chosen.layer, zoom, head=chosen.head)
         _cells(page, at, shades.paint(weights, seen), zoom)
         _unseen(page, at, seen, zoom)
         page.box(at.x, at.y, *at.size, edge=PAPER.line)
@@ -114,8 +114,8 @@ def compose(
         right, side = at.x + at.size[0] + sums.GAP, at.tall * (1 << zoom)
         sums.bars(page, shades, found, right, at.y, side, at.y + at.size[1])
     _labels(page, at)
-    _selected(page, at, _reach(capture, chosen.layer, at))
-    notes = [OFF if off else reason(capture, [chosen.layer])]
+    _selected(page, at, _reach(capture, chosen.head_id, at))
+    notes = [OFF if off else reason(capture, [chosen.head_id])]
     if zoom:
         notes.append(reduced(zoom))
         page.notes.append(reduced(zoom))
@@ -240,11 +240,11 @@ def _ink(mark: Mark) -> str:
     return PAPER.mark_text if mark.chosen else PAPER.text
 
 
-def _reach(capture: Capture, layer: int, at: Layout) -> float:
+def _reach(capture: Capture, head: HeadId, at: Layout) -> float:
     """The right end of what the selected row sees."""
     if at.row is None:
         return at.x + at.size[0]
-    seen = seen_cells(capture, layer, rows=(at.row, at.row + 1))[0]
+    seen = seen_cells(capture, head.layer, rows=(at.row, at.row + 1), head=head.head)[0]
     return at.x + at.cell * (1 + int(np.flatnonzero(seen).max(initial=-1)))
 
 

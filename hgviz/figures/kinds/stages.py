@@ -115,7 +115,8 @@ def stage_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int], quer
     one = map_of(capture, head.layer, head.head)
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
     spans = capture.key_spans(head.layer)
-    seen = seen_cells(capture, head.layer, rows=(row, row + 1))[0] & (spans[:, 1] > 0)
+    seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
+    seen &= spans[:, 1] > 0
     layer, levels = capture.spec.layers[head.layer], capture.spec.levels
     same = levels[layer.level].sequence == levels[layer.key_level].sequence
     return Stage(

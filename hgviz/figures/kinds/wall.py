@@ -79,7 +79,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     _titles(page, rows, names, start, titles)
     shared = _paint(page, spec, capture, maps, rows, (middle, pitch, count))
     bottom = rows[-1].y + rows[-1].height + 2 * MARGIN
-    notes = [reason(capture, maps)]
+    notes = [reason(capture, _heads(maps))]
     if shared:
         edge = middle - (pitch * (count - 1) + side) / 2  # of the maps
         bottom = level_bar(page, shared, edge, bottom, page.width - edge) + 2
@@ -219,7 +219,6 @@ def _paint(
     middle, pitch, count = columns
     for row in rows:
         one = maps[row.layer]
-        seen = seen_cells(capture, row.layer, row.zoom)
         for head in one.heads:
             column = (head + 0.5 - count / 2) * pitch * SHRINK**row.rank
             x, box = middle + column - row.width / 2, (row.width, row.height)
@@ -228,6 +227,7 @@ def _paint(
             if tile is None:
                 off_card(page, x, row.y, *box)
                 continue
+            seen = seen_cells(capture, row.layer, row.zoom, head=head)
             shades = shared or _own(spec, kinds[here], tile)
             page.image(shades.paint(tile, seen), x, row.y, *_whole(one, tile, row), cut=box)
             page.box(x, row.y, *box, edge=PAPER.line, line=0.3)

@@ -76,7 +76,7 @@ def _of_rows(capture: Capture, head: HeadId, one: Map, keys: int) -> Peaks:
     sums, used, seeing = np.zeros(one.shape[2]), 0, 0
     for start in range(0, rows, ROWS):
         run = start, min(start + ROWS, rows)
-        seen = seen_cells(capture, head.layer, rows=run)
+        seen = seen_cells(capture, head.layer, rows=run, head=head.head)
         counts = seen.sum(axis=1)
         seeing += int((counts > 0).sum())
         used += int((counts >= keys).sum())
@@ -117,7 +117,7 @@ def _of_large(capture: Capture, head: HeadId, one: Map) -> Peaks:
             break
         run = i << zoom, min((i + 1) << zoom, rows)
         across = j << zoom, min((j + 1) << zoom, columns)
-        every = seen_cells(capture, head.layer, rows=run)
+        every = seen_cells(capture, head.layer, rows=run, head=head.head)
         seen = (every & (every.sum(axis=1) > 1)[:, None])[:, slice(*across)]
         weights = one.read(head.head, run, across)
         if seen.any():

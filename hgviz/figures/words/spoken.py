@@ -124,6 +124,17 @@ def heads_off(capture: Capture) -> str:
     return f"{len(capture.off):,} of {counted(every, 'head')} {are} switched off"
 
 
+def heads_streaming(capture: Capture) -> str:
+    """How many heads stream over how many keys, "" for none."""
+    few = capture.streaming
+    if not few.heads:
+        return ""
+    see = "sees" if len(few.heads) == 1 else "see"
+    every = counted(len(capture.spec.heads), "head")
+    keys = f"the first {few.sink:,} keys and the latest {few.recent:,}"
+    return f"{len(few.heads):,} of {every} {see} {keys} alone"
+
+
 def named(heads: Iterable[HeadId]) -> str:
     """Heads by their numbers."""
     return listed(map(str, sorted(heads)))

@@ -283,7 +283,7 @@ def _weights(capture: Capture, head: HeadId, name: str, zoom: int) -> Iterator[R
     rows = side(capture.query_prompt(layer), capture.query_spans(layer), zoom)
     columns = side(capture.key_prompt(layer), capture.key_spans(layer), zoom)
     found: Floats = one.read(head.head, zoom=zoom)
-    seen: NDArray[np.bool_] = seen_cells(capture, layer, zoom)
+    seen: NDArray[np.bool_] = seen_cells(capture, layer, zoom, head=head.head)
     how = reduced(zoom)
     for row, weights, there in zip(rows, found.tolist(), seen.tolist(), strict=True):
         for column, weight, shown in zip(columns, weights, there, strict=True):

@@ -31,6 +31,7 @@ def of_map(spec: Spec, looked: Looked) -> str:
             f"{whole}, {spoken.texts_of(capture, head.layer)}",
             *_of_weights(spec, capture, head),
             spoken.heads_off(capture),
+            spoken.heads_streaming(capture),
         ]
     )
 
@@ -56,6 +57,7 @@ def of_image(spec: Spec, looked: Looked) -> str:
             f"{whole} of {rows:,} × {columns:,} patches",
             spoken.upper("; ".join(said)),
             spoken.heads_off(capture),
+            spoken.heads_streaming(capture),
         ]
     )
 
@@ -72,6 +74,7 @@ def of_rollout(spec: Spec, looked: Looked) -> str:
             *_of_weights(spec, capture, HeadId(0, 0)),
             spoken.visible(ways, WAYS),
             spoken.heads_off(capture),
+            spoken.heads_streaming(capture),
         ]
     )
 
@@ -91,6 +94,7 @@ def of_wall(_: Spec, looked: Looked) -> str:
             _sharpest(capture, on),
             f"The weights of {signed:,} of them can be below 0" if signed else "",
             f"Switched off: {spoken.named(capture.off)}" if capture.off else "",
+            spoken.heads_streaming(capture),
         ]
     )
 
@@ -108,6 +112,7 @@ def of_levels(spec: Spec, looked: Looked) -> str:
             f"{whole}{spoken.model_of(capture)}, {spoken.texts_of(capture)}",
             "; ".join(_stage(capture, facts, stage) for stage in stages),
             spoken.heads_off(capture),
+            spoken.heads_streaming(capture),
         ]
     )
 

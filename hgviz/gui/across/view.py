@@ -227,7 +227,7 @@ class AcrossView(View):
         if across is None or session is None or across.opened is None:
             return
         opened, grid = across.opened, across.opened.grid
-        self.canvas.hidden_words = sayings.hidden(grid.rule)
+        self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
         limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
         scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display)
         self.canvas.show_scene(replace(scene, mass=opened.mass, sides=(tr("Token"), tr("Answer"))))
@@ -254,7 +254,7 @@ class AcrossView(View):
             return
         ends = None
         if row is not None:
-            causal = across.opened.grid.rule.causal
+            causal = across.opened.source.rule.causal
             ends = (0, row + 1) if causal else (0, len(columns))
         self.canvas.point(Cross(row, column, ends))
         if row is None or column is None:

@@ -149,7 +149,7 @@ class Compared:
     def _source(self, number: int, capture: Capture, head: HeadId) -> Source:
         whole = capture.maps[head.layer]
         assert whole is not None  # the counterpart of a head is captured
-        rule = rule_of(capture, head.layer)
+        rule = rule_of(capture, head)
         if self.meeting.same:
             small = whole.shape[1] * whole.shape[2] <= SMALL
             thumb = whole.summary(head.head).thumb if capture.path or small else None  # type: ignore[attr-defined]

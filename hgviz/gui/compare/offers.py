@@ -49,7 +49,8 @@ def switched(session: Session) -> Iterator[tuple[Off, str]]:
         return
     head = session.selection.head_id
     offered: dict[Off, str] = {}
-    if capture.off:
+    few = capture.streaming.heads
+    if capture.off or few:
         offered[frozenset()] = tr("The whole model")
     if head not in capture.off:
         more = tr("Without head {head} too", head=head)
@@ -61,7 +62,7 @@ def switched(session: Session) -> Iterator[tuple[Off, str]]:
         offered.setdefault(session.off, said)
     for mask in session.masks:
         offered.setdefault(mask.off, tr("Mask: {name}", name=mask.name))
-    yield from ((off, words) for off, words in offered.items() if off != capture.off)
+    yield from ((off, words) for off, words in offered.items() if few or off != capture.off)
 
 
 __all__ = ["activations", "levels", "switched"]

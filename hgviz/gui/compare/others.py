@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, Step, Task
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Step, Task
 from hgviz.gui import opening
 
 if TYPE_CHECKING:
@@ -80,10 +80,12 @@ def bring(source: Source, a: Capture) -> Task[Brought]:
     if model is None:
         model = yield from opening.load(wish)
     if other.kind == "text":
-        task = _another_text(replace(wish, off=a.off), model)
+        task = _another_text(replace(wish, off=a.off, streaming=a.streaming), model)
     else:
         off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
-        task = tasks.capture_alike(model, a, off)
+        # with some heads off the others are as in A, and with none it is the whole model
+        few = a.streaming if other.kind == "activation" or off else NO_STREAMING
+        task = tasks.capture_alike(model, a, off, few)
     with closing(task):
         while True:
             try:

@@ -114,7 +114,7 @@ def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -
     block = whole.read(head.head, (int(ends[0, 0]), int(ends[0, 1])))[positions - positions[0]]
     weights = laid(block, columns)
     every = np.arange(whole.shape[2])
-    inside = seen(rule_of(capture, head.layer), ends, np.stack([every, every + 1], 1))[0]
+    inside = seen(rule_of(capture, head), ends, np.stack([every, every + 1], 1))[0]
     there, some = columns.there, np.zeros(len(columns), bool)
     if there.any():
         some[there] = np.logical_or.reduceat(inside[columns.positions], columns.offsets[:-1][there])

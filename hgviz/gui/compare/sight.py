@@ -74,8 +74,10 @@ class Either:
 
 def alike(a: Rule, b: Rule) -> bool:
     """Whether two rules let the same cells exist."""
-    plain = [(one.causal, one.windowed, one.stride_q, one.stride_k, one.band, one.chunk)
-             for one in (a, b)]  # fmt: skip
+    plain = [
+        (one.causal, one.windowed, one.stride_q, one.stride_k, one.band, one.chunk, one.nearest)
+        for one in (a, b)
+    ]
     keeps = [None if one.keep is None or one.keep.all() else one.keep for one in (a, b)]
     if plain[0] != plain[1]:
         return False

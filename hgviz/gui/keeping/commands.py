@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hgviz.gui.keeping.recent import Recent
     from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prompting import Prompting
+    from hgviz.gui.prune.pruning import Pruning
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
@@ -40,6 +41,7 @@ class KeepingCommands:
     opened_before: dict[str, str]
     sessions: Sessions
     laying: Laying
+    pruning: Pruning
     prompting: Prompting
     run: Callable[[str], None]
     drop: Callable[[str], None]
@@ -125,6 +127,8 @@ class KeepingCommands:
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
+        elif name == "recent_keys":
+            self.pruning.see(int(value))
 
     # --- jobs, and closing ------------------------------------------------------------------------
 

@@ -7,9 +7,19 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, Step, Streaming, Task
 from hgviz.session import places, saved
-from hgviz.session.saved import Beside, Chosen, Layout, Place, Saved, SavedMask, SavedScore, Shown
+from hgviz.session.saved import (
+    Beside,
+    Chosen,
+    Layout,
+    Place,
+    Saved,
+    SavedMask,
+    SavedScore,
+    SavedStreaming,
+    Shown,
+)
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -74,6 +84,7 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
             session.shade,
         ),
         layout=layout,
+        streaming=_few(session.streaming),
     )  # fmt: skip
     paths = {
         "model": session.checkpoint,
@@ -130,6 +141,10 @@ def _mask(one: Mask) -> SavedMask:
         numbers = score.value, score.low, score.high, score.seen, score.total
         return SavedMask(one.name, _names(one.off), SavedScore(score.metric, *numbers, one.change))
     return SavedMask(one.name, _names(one.off))
+
+
+def _few(one: Streaming) -> SavedStreaming | None:
+    return SavedStreaming(_names(one.heads), one.sink, one.recent) if one.heads else None
 
 
 def _runs(session: Session) -> str:

@@ -78,7 +78,7 @@ class ChangedView(View):
             self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
             self.empty_actions = possible(session, *DATA)[:1]
             return None
-        if not trial.off:
+        if trial.whole:
             self.empty, self.empty_actions = type(self).empty, type(self).empty_actions
             return None
         if not trial.done:

@@ -42,7 +42,7 @@ class LiveView(View):
     title = "Score"
     figureless = "It is a score on its way: How many heads can go draws what it comes to"
     icon = "prune"
-    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
+    needs = ("trial", "data", "off", "streaming", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
     empty = (
         "Choose data to see what the model scores",
@@ -156,14 +156,14 @@ class LiveView(View):
         """Put the numbers in."""
         session = self.session
         assert session is not None
-        off = len(session.off)
+        off, few = len(session.off), len(session.streaming.heads)
         reason = by_name("remove_heads").why_off(session)
         self.remove.setEnabled(not reason)
         self.remove.setToolTip(tr(reason or WITHOUT))
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
         metric = tr(RIGHT[asked], noun=tr(noun.rpartition(" ")[2]))
-        self.head.title.setText(title_words(metric, off))
+        self.head.title.setText(title_words(metric, off, few))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
         self.chart.show_chart(chart_of(result, tr("{noun}s evaluated", noun=tr(noun))))
@@ -189,7 +189,7 @@ class LiveView(View):
             if result.done
             else tr("{share:.1f} % on the same ones", share=share)
         )
-        if result.off:
+        if not result.whole:
             self.lines["Difference"].say(difference(found.difference, found.low, found.high))
             self.lines["Changed"].say(tr(
                 "{lost:,} lost, {won:,} won; McNemar p {p}",
@@ -290,7 +290,7 @@ def chart_of(trial: Trial | None, title: str) -> Chart:
         Note(tr("whole model"), tuple((total * part, whole) for part in (0.8, 0.6, 0.4)),
              weight=500),
     )  # fmt: skip
-    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, reads="x")
+    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.variant, reads="x")
 
 
 def difference(value: float, low: float, high: float) -> str:
@@ -305,8 +305,11 @@ def share_words(value: float, low: float, high: float) -> str:
     return tr("{value:.1f} % ({low:.1f} to {high:.1f})", value=100 * value, **ends)
 
 
-def title_words(metric: str, off: int) -> str:
+def title_words(metric: str, off: int, few: int = 0) -> str:
     """Accuracy with 2 heads off."""
+    if few:
+        said = "{metric}, {n:,} off, {m:,} streaming" if off else "{metric}, {m:,} streaming"
+        return tr(said, metric=metric, n=off, m=few)
     if not off:
         return tr("{metric}, whole model", metric=metric)
     if off == 1:

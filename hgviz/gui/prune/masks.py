@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.analysis.trial import Trial
-from hgviz.core import ModelSpec, Off
+from hgviz.analysis.trial import Trial, Variant
+from hgviz.core import NO_STREAMING, ModelSpec
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label, tip
 from hgviz.gui.language import tr
@@ -155,21 +155,27 @@ class MaskList(QWidget):
         column.addLayout(said)
         column.addWidget(self.list)
         self._shown: object = None
-        self.show_masks((), frozenset(), None, None)
+        self.show_masks((), (frozenset(), NO_STREAMING), None, None)
 
     def show_masks(
-        self, masks: tuple[Mask, ...], off: Off, trial: Trial | None, spec: ModelSpec | None
+        self,
+        masks: tuple[Mask, ...],
+        variant: Variant,
+        trial: Trial | None,
+        spec: ModelSpec | None,
     ) -> None:
-        """List them; the one that is on the wall is marked."""
+        """List them; the one that is on the wall is marked, unless heads stream beside it."""
+        off, few = variant
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
-        shown = (masks, off, going)
+        going = None if few.heads else going
+        shown = (masks, variant, going)
         if shown == self._shown:
             return
         self._shown = shown
         typed = self.list.hasFocus()
         self.list.clear()
         for mask in masks:
-            here = mask.off == off
+            here = mask.off == off and not few.heads
             lines = mask_lines(mask, spec, mask.off == going)
             item = QTreeWidgetItem()
             item.setData(0, MASK, mask)
@@ -188,7 +194,7 @@ class MaskList(QWidget):
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
         self.fit()
-        self.keep.setEnabled(all(one.off != off for one in masks))
+        self.keep.setEnabled(not few.heads and all(one.off != off for one in masks))
 
     def fit(self) -> None:
         """As many rows as the height of the window has room for."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
 from hgviz.analysis.orders import Key
-from hgviz.analysis.trial import Trial
-from hgviz.core import Capture, Off, Step
+from hgviz.analysis.trial import Trial, Variant
+from hgviz.core import NO_STREAMING, Capture, Off, Step, Streaming
 from hgviz.gui import opening
 from hgviz.gui.language import tr
 from hgviz.gui.prune import trying
@@ -33,14 +33,15 @@ LONG = (MEASURE, CURVE, TIMES)
 
 
 class Pruning:
-    """Keeps session.trial true to session.off, in the engine lane; the newest set of heads wins."""
+    """Keeps session.trial true to the heads that are off or stream, in the engine lane; the newest
+    set of heads wins."""
 
     def __init__(self, session: Session, lanes: Lanes, working: Working, on_error: OnError) -> None:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
         self.trials: Trials | None = None
         self.urgent = trying.Urgent()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
-        self._known: dict[Off, Trial] = {}
+        self._known: dict[Variant, Trial] = {}
         self._job: Job | None = None
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
@@ -50,14 +51,47 @@ class Pruning:
     # --- what is off ------------------------------------------------------------------------------
 
     def switch(self, off: Off, along: bool = False) -> None:
-        """Have exactly these heads off. along: undone together with the change before."""
-        if off != self.session.off:
-            undoing.do(self.session, _switching(self.session.off, off), along, off=off)
+        """Have exactly these heads off; none of them streams. along: undone together with the
+        change before."""
+        few = self._streaming(self.session.streaming.heads - off)
+        self._have(_switching(self.session.off, off), off, few, along)
+
+    def stream(self, heads: Off) -> None:
+        """Have exactly these heads see the first keys and the latest; none of them is off."""
+        few = self._streaming(heads)
+        words = _streaming(self.session.streaming.heads, heads)
+        self._have(words, self.session.off - heads, few)
+
+    def all_on(self) -> None:
+        """Have every head see all, and none off."""
+        self._have("switching all heads on", frozenset(), NO_STREAMING)
+
+    def see(self, recent: int) -> None:
+        """Have heads that stream see so many of the latest keys."""
+        few = self.session.streaming
+        if few.heads:
+            words = f"letting heads see the latest {recent} keys"
+            self._have(words, self.session.off, replace(few, recent=recent))
+
+    def _streaming(self, heads: Off) -> Streaming:
+        """These heads, with so many keys as those that stream see, or as is preferred."""
+        now = self.session.streaming
+        if not heads:
+            return NO_STREAMING
+        if now.heads:
+            return replace(now, heads=heads)
+        return Streaming(heads, recent=int(settings.load().recent_keys))
+
+    def _have(self, words: str, off: Off, streaming: Streaming, along: bool = False) -> None:
+        new = {"off": off, "streaming": streaming}
+        changed = {name: one for name, one in new.items() if one != getattr(self.session, name)}
+        if changed:
+            undoing.do(self.session, words, along, **changed)
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
         session, trial = self.session, self.session.trial
-        paired = trial.paired if trial and trial.off == session.off else None
+        paired = trial.paired if trial and trial.variant == session.variant else None
         names = {one.name for one in session.masks}
         count = len(session.off)
         plain = "Whole model" if not count else f"{count} off"
@@ -100,8 +134,8 @@ class Pruning:
         """Capture a text with the whole model and with heads off, and show the latter."""
         session = self.session
         wish = opening.Wish(
-            session.checkpoint, text, off=session.off, device=settings.load().device,
-            activation=session.activation,
+            session.checkpoint, text, off=session.off, streaming=session.streaming,
+            device=settings.load().device, activation=session.activation,
         )  # fmt: skip
 
         def show(pair: tuple[Capture, Capture]) -> None:
@@ -121,10 +155,12 @@ class Pruning:
             return ""
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
         session = self.session
-        kept = {"facts": {}, "off": session.off, "selection": session.selection}
+        kept = {"facts": {}, "selection": session.selection}
+        kept |= {"off": session.off, "streaming": session.streaming}
         session.put(chosen=False, capture=other, **kept)
         if not other.off:
-            return tr("With all heads on")
+            few = len(other.streaming.heads)
+            return tr("With heads that stream: {n:,}", n=few) if few else tr("With all heads on")
         count = len(other.off)
         return tr("Without 1 head") if count == 1 else tr("Without {n:,} heads", n=count)
 
@@ -173,12 +209,13 @@ class Pruning:
         if alone:
             self.working.stop("capture")
             fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
-                      "spec": study.spec, "off": study.off}  # fmt: skip
+                      "spec": study.spec, "off": study.off,
+                      "streaming": NO_STREAMING}  # fmt: skip
         if alone or not self._is_of(study):
             self.forget()
             fields |= {"data": "", "trial": None}
         if study.off:
-            fields["off"] = study.off
+            fields |= {"off": study.off, "streaming": NO_STREAMING}
         self._by_hand = False
         score, per = trying.drawn(study)
         self.session.put(
@@ -217,22 +254,24 @@ class Pruning:
     def _heard(self, name: str) -> None:
         if name == "models":
             self.forget()
-        if name == "off" and self.trials is not None:
+        trial = self.session.trial
+        tried = trial is not None and trial.variant == self.session.variant
+        if name in ("off", "streaming") and self.trials is not None and not tried:
             self._try()
 
     def _try(self) -> None:
         """Try what is off now, at once and before whatever else is measured."""
-        trials, off = self.trials, self.session.off
+        trials, (off, few) = self.trials, self.session.variant
         if trials is None:
             return
-        known = self._known.pop(off, None)
+        known = self._known.pop((off, few), None)
         if known is not None:
-            self._known[off] = known
+            self._known[off, few] = known
             self.stop_trial()
             self.session.put(trial=known)
             return
-        self.session.put(trial=Trial(off, trials.examples))
-        task = trying.trying(trials, off)
+        self.session.put(trial=Trial(off, trials.examples, streaming=few))
+        task = trying.trying(trials, off, few)
         if self.measuring:
             self.urgent.put(task)
             return
@@ -260,7 +299,7 @@ class Pruning:
 
     def _stepped(self, step: Step) -> None:
         trial, now = step.value, time.monotonic()
-        if not isinstance(trial, Trial) or trial.off != self.session.off:
+        if not isinstance(trial, Trial) or trial.variant != self.session.variant:
             return
         shown = self.session.trial
         if trial.done:
@@ -270,16 +309,16 @@ class Pruning:
             self.session.put(trial=trial)
 
     def _tried(self, trial: Trial) -> None:
-        self._known[trial.off] = trial
+        self._known[trial.variant] = trial
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
-        if trial.off == self.session.off:
+        if trial.variant == self.session.variant:
             self.session.put(trial=trial, masks=self._scored(trial))
 
     def _scored(self, trial: Trial) -> tuple[Mask, ...]:
         """The masks, with a score for the one that was still being measured."""
         return tuple(
-            _with_score(one, trial.paired) if one.off == trial.off else one
+            _with_score(one, trial.paired) if (one.off, NO_STREAMING) == trial.variant else one
             for one in self.session.masks
         )
 
@@ -391,6 +430,15 @@ def _switching(old: Off, new: Off) -> str:
     if turned <= old:
         return f"switching {count} heads on" if count > 1 else f"switching head {one} on"
     return f"switching {count} heads off and on"
+
+
+def _streaming(old: Off, new: Off) -> str:
+    """What is done to heads that stream, in words."""
+    turned, on = old ^ new, old <= new
+    if len(turned) == 1:
+        one = next(iter(turned))
+        return f"streaming head {one}" if on else f"letting head {one} see all keys"
+    return f"streaming {len(turned)} heads" if on else f"letting {len(turned)} heads see all keys"
 
 
 def _with_score(mask: Mask, paired: Paired | None) -> Mask:

@@ -17,7 +17,7 @@ from hgviz.analysis.importance import METHODS
 from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
-from hgviz.core import Capture, HgvizError, Off, Step, Task
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Step, Streaming, Task
 from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import opening
 from hgviz.study import SCORE, Curve, Study
@@ -103,11 +103,12 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
     return trials
 
 
-def trying(trials: Trials, off: Off) -> Task[Trial]:
-    """What the model scores without these heads; each Step carries the Trial so far."""
-    trial = Trial(off, trials.examples)
+def trying(trials: Trials, off: Off, streaming: Streaming = NO_STREAMING) -> Task[Trial]:
+    """What the model scores without these heads, and with those that stream; each Step carries the
+    Trial so far."""
+    trial = Trial(off, trials.examples, streaming=streaming)
     parts = slices.of_examples(trials.examples, trials.model.spec)
-    with closing(tasks.try_heads(trials, off, parts)) as task:
+    with closing(tasks.try_heads(trials, off, parts, streaming)) as task:
         while True:
             try:
                 step = next(task)
@@ -145,7 +146,8 @@ def timing(trials: Trials, study: Study, one: Curve, urgent: Urgent) -> Task[Stu
 
 def both(wish: opening.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
     """A text captured with the whole model, and without the heads that are off."""
-    _, model, whole = yield from opening.capture_text(replace(wish, off=frozenset()), model)
+    blank = replace(wish, off=frozenset(), streaming=NO_STREAMING)
+    _, model, whole = yield from opening.capture_text(blank, model)
     _, _, without = yield from opening.capture_text(wish, model)
     return whole, without
 

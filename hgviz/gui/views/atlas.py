@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
 from hgviz.gui.views import signs
+from hgviz.maps import LazyMap
+from hgviz.maps.rule import Near
 
 QUANTILE, EXPONENT = 0.995, 0.6
 EARLY = 8  # the first eighth of the rows of a causal map has few keys and so large weights
@@ -25,7 +27,8 @@ class Thumb:
 
     shape: (queries, keys) that the values cover. slope: keys that become seen per query, None
     when every query sees every key. kind: map, places (a row per window, a column per place) or
-    only (one key per window, its weight always 1).
+    only (one key per window, its weight always 1). near: how many first and latest keys a head that
+    streams sees, None for all.
     """
 
     values: Floats
@@ -34,6 +37,7 @@ class Thumb:
     signed: bool
     focus: float
     kind: str = "map"
+    near: Near = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
     focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
     step = cell(queries, summary.thumb.shape[0])
     covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
-    return Thumb(summary.thumb, covered, slope(capture, layer), signed, focus)
+    near = one.factors.rule.of(one.place(head)).nearest if isinstance(one, LazyMap) else None
+    return Thumb(summary.thumb, covered, slope(capture, layer), signed, focus, near=near)
 
 
 def cell(queries: int, rows: int) -> int:
@@ -134,7 +139,13 @@ def seen(one: Thumb) -> NDArray[np.bool_]:
     queries, keys = one.shape
     last = np.arange(1, rows + 1) * queries // rows  # the row of the map just past this one
     first = np.arange(columns) * keys // columns
-    return np.asarray(first[None, :] < last[:, None] * one.slope)
+    found = np.asarray(first[None, :] < last[:, None] * one.slope)
+    if one.near is not None:
+        sink, recent = one.near
+        own = np.ceil((np.arange(rows) * queries // rows + 1) * one.slope)  # keys of the first row
+        stop = np.arange(1, columns + 1) * keys // columns
+        found &= (first < sink)[None, :] | (stop[None, :] > own[:, None] - recent)
+    return found
 
 
 def fitted(values: Floats, height: int, width: int, signed: bool) -> Floats:

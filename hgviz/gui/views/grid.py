@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.core import Capture, Integers, Layer, Map, Prompt
+from hgviz.core import Capture, HeadId, Integers, Layer, Map, Prompt
 from hgviz.gui.language import tr
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.axes import Names, Places
@@ -27,7 +27,6 @@ class Grid:
     capture: Capture
     layer: int
     map: Map
-    rule: Rule
     queries: Names
     keys: Names
     rows: Names
@@ -46,14 +45,18 @@ class Grid:
                 (facts.key_level, capture.key_spans(layer)),
             )
         )
-        rule = rule_of(capture, layer)
         if whole or not banded(facts):
-            return cls(capture, layer, found, rule, queries, keys, queries, keys)
+            return cls(capture, layer, found, queries, keys, queries, keys)
         assert facts.window is not None
         band = Band(found, facts.window, facts.role == "down")
-        free = Rule(rule.scale, rule.activations, rule.norms)  # a band holds nothing but windows
         rows = queries if band.down else keys
-        return cls(capture, layer, band, free, queries, keys, rows, Places(facts.window))
+        return cls(capture, layer, band, queries, keys, rows, Places(facts.window))
+
+    def rule_of(self, head: int) -> Rule:
+        """Which cells of the picture of a head exist: all of a band, which holds nothing but
+        windows."""
+        rule = rule_of(self.capture, HeadId(self.layer, head))
+        return rule if self.band is None else Rule(rule.scale, rule.activations, rule.norms)
 
     @property
     def band(self) -> Band | None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
+from hgviz import tasks
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import IconButton, PaneHead, Segments
+from hgviz.gui.controls import IconButton, PaneHead, Segments, label, tip
 from hgviz.gui.heads.shades import ShadeBar, Shades, shades_of
 from hgviz.gui.language import tr
 from hgviz.gui.views import tables, verdict, words
@@ -24,7 +25,9 @@ from hgviz.gui.views.strokes import Scene
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
+    from hgviz.tasks.opening import Unattending
 
+NAMED = 16  # layers without a map that a tooltip lists
 GHOST = 128  # positions of a model that no text was captured with yet
 
 
@@ -45,7 +48,7 @@ class HourglassView(View):
     topic = "hourglass"
     icon = "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits")
-    watches = ("selection", "opened", "hover", "work")
+    watches = ("selection", "opened", "hover", "work", "model")
     empty = (
         "Open a model to look inside",
         "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
@@ -69,6 +72,11 @@ class HourglassView(View):
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.glass, 1)
+        self.mapless = label(factor=0.92, kind="secondary")
+        self.mapless.setWordWrap(True)
+        self.mapless.setContentsMargins(16, 4, 16, 8)
+        self.mapless.hide()
+        column.addWidget(self.mapless)
         self.mode.chosen.connect(self._switched)
         self.export.clicked.connect(self._export)
         self.glass.picked.connect(self._pick)
@@ -112,6 +120,7 @@ class HourglassView(View):
     def respond(self) -> None:
         """In a spine there is no room for words or controls."""
         self.head.setVisible(not self.spine)
+        self.mapless.setVisible(bool(self.mapless.text()) and not self.spine)
         self.glass.spine = self.spine
         self.glass.rearrange()
         self.refresh()
@@ -181,6 +190,10 @@ class HourglassView(View):
         ]
         note = "; ".join(filter(None, notes))
         self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
+        others = () if session.model is None else tasks.unattending(session.model)
+        self.mapless.setText(mapless_words(others))
+        self.mapless.setToolTip(tip(mapless_names(others)))
+        self.mapless.setVisible(bool(others) and not self.spine)
         self._mark()
 
     def _mark(self) -> None:
@@ -343,6 +356,23 @@ def _only(layer: Layer) -> bool:
         and layer.role == "up"
         and all(one in ("softmax", "topk") for one in layer.activations)
     )
+
+
+def mapless_words(others: Unattending) -> str:
+    """24 layers have no map: MambaMixer."""
+    if not others:
+        return ""
+    made = "; ".join(dict.fromkeys(tr(parts) for _, parts in others))
+    if len(others) == 1:
+        return tr("1 layer has no map: {made}", made=made)
+    return tr("{n:,} layers have no map: {made}", n=len(others), made=made)
+
+
+def mapless_names(others: Unattending) -> str:
+    """model.layers.0: MambaMixer, a line each; of many the first and how many more."""
+    lines = [f"{name}: {tr(parts)}" for name, parts in others[:NAMED]]
+    more = len(others) - NAMED
+    return "\n".join([*lines, *([tr("and {n:,} more", n=more)] if more > 0 else ())])
 
 
 def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:

@@ -11,9 +11,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.core import Integers, Selection, Task, finish
+from hgviz.core import HeadId, Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui.controls import IconButton, PaneHead, label
+from hgviz.gui.controls import IconButton, PaneHead, label, tip
 from hgviz.gui.language import tr
 from hgviz.gui.views import sayings, tables, words
 from hgviz.gui.views.canvas import Block, Canvas
@@ -45,7 +45,7 @@ class MapView(MapsView):
     wait = 0  # another head is there in the next picture
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "selection", "hover", "display", "facts", "off", "text",
+        "capture", "selection", "hover", "display", "facts", "off", "streaming", "text",
     )  # fmt: skip
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -71,6 +71,7 @@ class MapView(MapsView):
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
+        self.streams = label(factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
         self.before.setToolTip(tr("The text was edited since this was captured"))
         self.full = QToolButton()
@@ -85,9 +86,9 @@ class MapView(MapsView):
         self.fit_button.clicked.connect(self.fit)
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
-        self.head.add_beside_title(self.role, self.level, self.before)
+        self.head.add_beside_title(self.role, self.level, self.streams, self.before)
         self.head.add(self.full, self.scale, self.fit_button, self.export)
-        for one in (self.role, self.level, self.before, self.full):
+        for one in (self.role, self.level, self.streams, self.before, self.full):
             one.hide()
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
@@ -234,7 +235,7 @@ class MapView(MapsView):
         if opened is None or session is None or session.capture is None:
             return
         grid = opened.grid
-        self.canvas.hidden_words = sayings.hidden(grid.rule)
+        self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
         limits = self._limits(opened, session)
         scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
         scene = replace(scene, wide=grid.wide, mass=opened.mass, sides=grid.sides)
@@ -253,9 +254,28 @@ class MapView(MapsView):
         self._role = tr(facts.role) if facts else ""
         self.level.setText(words.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
+        self._say_streaming(head)
         self.before.setVisible(self.session.stale)
         self.full.setVisible(banded(layer))
         self._fit_role()
+
+    def _say_streaming(self, head: HeadId) -> None:
+        """Whether the head streams, and whether it did when this was captured."""
+        assert self._opened is not None and self.session is not None
+        now, then = self.session.streaming, self._opened.grid.capture.streaming
+        streams, did = head in now.heads, head in then.heads
+        few = now if streams else then
+        self.streams.setVisible(streams or did)
+        self.streams.setText(tr("streams") if streams else tr("streamed"))
+        said = tr("It sees the first {sink:,} keys and the latest {recent:,}.",
+                  sink=few.sink, recent=few.recent)  # fmt: skip
+        if streams != did or (streams and now.near != then.near):
+            said = f"{said} {tr('This was captured before: capture the text again to see it so.')}"
+            if streams and not did:
+                self.streams.setText(tr("streams: not in this capture"))
+            if not streams:
+                said = tr("It streamed when this was captured: capture the text again.")
+        self.streams.setToolTip(tip(said))
 
     def _fit_role(self) -> None:
         """The role in the room that the rest of the head leaves, elided."""
@@ -300,7 +320,8 @@ class MapView(MapsView):
         ends = None
         if row is not None:
             cells = np.arange(grid.map.shape[2])
-            inside = np.flatnonzero(seen(grid.rule, _one(row), np.stack([cells, cells + 1], 1)))
+            rule = self._opened.source.rule
+            inside = np.flatnonzero(seen(rule, _one(row), np.stack([cells, cells + 1], 1)))
             ends = (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)
         if reveal:
             self.canvas.reveal(row, column)
@@ -322,6 +343,7 @@ class MapView(MapsView):
         weights = opened.rows.get(at)
         if weights is None:  # it is being read, and will be said then
             return
+        rule = rule_of(capture, opened.head)
         said = sayings.Reading(
             opened.head,
             opened.grid.queries,
@@ -329,7 +351,8 @@ class MapView(MapsView):
             at,
             weights,
             key,
-            seen=key is None or bool(seen(rule_of(capture, layer), _one(at), _one(key))),
+            seen=key is None or bool(seen(rule, _one(at), _one(key))),
+            near=rule.nearest,
             signed=opened.source.signed,
             off=self._off,
         )

@@ -205,14 +205,13 @@ class Opener:
         grid = self._grids.get((head.layer, whole))
         if grid is None:
             grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
+        rule = grid.rule_of(head.head)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
-            return Opened(
-                head, grid, Source(grid.map, head.head, grid.rule, None, self._reader), None
-            )
+            return Opened(head, grid, Source(grid.map, head.head, rule, None, self._reader), None)
         layer = capture.maps[head.layer]
         facts = layer.summary(head.head)  # type: ignore[union-attr]
         thumb = None if grid.band is not None else facts.thumb
-        source = Source(grid.map, head.head, grid.rule, thumb, self._reader)
+        source = Source(grid.map, head.head, rule, thumb, self._reader)
         return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
 
     def _compare(self, capture: Capture) -> Task[None]:

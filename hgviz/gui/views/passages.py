@@ -140,7 +140,7 @@ def _line(capture: Capture, row: Row, wish: Wish) -> Line:
     weights = layer.read(head.head, rows=(first, last + 1)).mean(axis=0)[:count]
     cells = np.arange(count)
     inside = seen(
-        rule_of(capture, head.layer),
+        rule_of(capture, head),
         np.array([[first, last + 1]]),
         np.stack([cells, cells + 1], axis=1),
     )[0]

@@ -13,6 +13,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.views import gutter, naming, words
 from hgviz.gui.views.axes import Names
 from hgviz.maps import Rule
+from hgviz.maps.rule import Near
 
 HINT = "Point at a cell to read it; click to keep its query."
 END = Template(
@@ -31,7 +32,8 @@ BOLD = Template('<span style="font-weight:600;color:$colour">$text</span>')
 class Reading:
     """One row of a head's whole map, and the column looked at.
 
-    weights (keys,): the row; seen: whether the query could look there; off: it is switched off.
+    weights (keys,): the row; seen: whether the query could look there; off: it is switched off;
+    near: how many first and latest keys it sees, None for all.
     """
 
     head: HeadId
@@ -43,6 +45,7 @@ class Reading:
     seen: bool = True
     signed: bool = False
     off: bool = False
+    near: Near = None
 
     @property
     def weight(self) -> float:
@@ -152,13 +155,25 @@ class Reading:
         start = int(self.columns.spans[self.column or 0, 0])
         same = self.rows.prompt is self.columns.prompt
         after = same and start >= 0 and start >= int(self.rows.spans[self.row, 1])
-        return tr("it comes after the query") if after else tr("it is masked")
+        if after:
+            return tr("it comes after the query")
+        if self.near is not None and not self._padded:
+            return tr("the head sees the first keys and the latest alone")
+        return tr("it is masked")
+
+    @property
+    def _padded(self) -> bool:
+        return int(self.columns.spans[self.column or 0, 0]) < 0
 
 
 def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
     if rule.causal and rule.whole:
         return tr("not seen: comes after the query")
+    if rule.nearest is not None:
+        sink, recent = rule.nearest
+        return tr("not seen: neither of the first {sink:,} nor the latest {recent:,}",
+                  sink=sink, recent=recent)  # fmt: skip
     if not rule.whole:
         return tr("not seen: outside its window")
     padded = rule.keep is not None and not rule.keep.all()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture
+from hgviz.core import Capture, HeadId
 from hgviz.maps import LazyMap, Rule
 
 
@@ -40,9 +40,14 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArr
     if rule.chunk is not None:
         found &= top // rule.chunk <= (right - 1) // rule.chunk
         found &= left // rule.chunk <= (bottom - 1) // rule.chunk
-    if rule.keep is not None:
-        real = np.concatenate([[0], np.cumsum(rule.keep)])
-        ends = np.minimum(columns, len(rule.keep))
+    real = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
+    ends = columns if real is None else np.minimum(columns, len(real) - 1)
+    if (
+        rule.nearest is not None
+    ):  # the first column may be of the first keys, the last of the latest
+        first, last = (rule.nears(rows[:, 0], ends[:, side] - side, real) for side in (0, 1))
+        found &= first | last
+    if real is not None:
         found &= real[ends[:, 1]] > real[ends[:, 0]]
     return found
 
@@ -54,12 +59,12 @@ def below(rule: Rule | Sight, row: int, column: int) -> bool:
     return column * rule.stride_k < (row + 1) * rule.stride_q
 
 
-def rule_of(capture: Capture, layer: int) -> Rule:
-    """Which cells exist in the maps of a layer."""
-    one = capture.spec.layers[layer]
-    own = capture.maps[layer]
+def rule_of(capture: Capture, head: HeadId) -> Rule:
+    """Which cells exist in the map of a head."""
+    one = capture.spec.layers[head.layer]
+    own = capture.maps[head.layer]
     if isinstance(own, LazyMap):
-        return own.factors.rule
+        return own.factors.rule.of(own.place(head.head))
     levels = capture.spec.levels
     strides = levels[one.level].stride, levels[one.key_level].stride
     return Rule(

@@ -36,7 +36,7 @@ def of_row(opened: Opened, row: int) -> Table | None:
         return None
     queries, keys = opened.grid.queries, opened.grid.keys
     cells = np.arange(len(weights))
-    rule = rule_of(opened.grid.capture, opened.head.layer)
+    rule = rule_of(opened.grid.capture, opened.head)
     there = seen(rule, np.array([[row, row + 1]]), np.stack([cells, cells + 1], axis=1))[0]
     query = str(row), queries.glyph(row)
     return [

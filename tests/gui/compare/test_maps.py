@@ -368,7 +368,7 @@ def test_blinking_swaps_a_and_b_in_one_place_twice_a_second(app, pair, until):
 
 def test_the_difference_is_made_of_tiles_that_are_there(app, pair, monkeypatch):
     a = pair[0]
-    source, cache = Source(a.maps[0], 0, rule_of(a, 0)), Tiles()
+    source, cache = Source(a.maps[0], 0, rule_of(a, HeadId(0, 0))), Tiles()
     kept = Kept(source, cache)
     cache.read(Part(Key(source, 0, 0, 0), 0, 0))
     expected = a.maps[0].read(0, (0, 73), (0, 73))

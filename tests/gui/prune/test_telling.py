@@ -40,11 +40,11 @@ def numbers(cells):
 def test_the_wall_gives_its_scores_and_what_is_off(traced):
     heads, session = traced.prune.heads, traced.session
     names, *rows = heads.as_table()
-    assert names == ["head", "switched off", "Sensitivity", "low", "high"]
+    assert names == ["head", "switched off", "Sensitivity", "low", "high", "streams"]
     assert [row[0] for row in rows] == [str(one) for one in session.spec.heads]
     assert {HeadId(*map(int, row[0].split("."))) for row in rows if row[1] == "1"} == session.off
     first = heads.wall.shades.heads[session.spec.heads[0]]
-    assert numbers(rows[0][2:]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
+    assert numbers(rows[0][2:5]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
 
 
 def test_the_score_gives_how_it_grew_and_what_it_is_beside(traced):

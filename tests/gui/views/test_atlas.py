@@ -21,6 +21,7 @@ from hgviz.gui.views.atlas import (
     seen,
     thumb,
 )
+from hgviz.maps import Rule
 from tests.making import make_capture
 
 TABLE = palettes.colours("viridis")
@@ -67,6 +68,15 @@ def test_what_is_seen_is_what_the_rule_sees(capture, layer):
     stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
     i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
     assert np.array_equal(seen(mine), j < i + stride[0])
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_small_maps_of_heads_that_stream_are_clear_where_these_see_nothing(step):
+    rule = Rule(1.0, ("softmax",), (None,), causal=True).streamed((0,), (3, 7))
+    cells = rule.sees(np.arange(48), np.arange(48))
+    some = cells.reshape(48 // step, step, 48 // step, step).any((1, 3))
+    one = Thumb(np.zeros(some.shape, np.float32), (48, 48), 1.0, False, 0.0, near=(3, 7))
+    assert np.array_equal(seen(one), some)
 
 
 def test_masked_cells_are_clear_and_zero_is_the_colour_of_zero():
