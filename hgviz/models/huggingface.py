@@ -18,7 +18,6 @@ import contextlib
 import inspect
 import os
 import queue
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ from hgviz.maps.rule import Rule
 from hgviz.models import longformer
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import Kept, Patches, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import out_of_memory
@@ -53,6 +52,7 @@ from hgviz.models.formats.readers import (
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
 from hgviz.models.past import NotIncremental
+from hgviz.models.patches import Cut, cut_of, tell_patches
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
 from hgviz.models.weighing import alike, per_head, scored, weigh
@@ -127,9 +127,7 @@ class Running:
     kept: Sequence[Kept] = ()
     watch: Watch | None = None
     texts: int = 1  # side by side
-    cut: Tensor | None = None  # bool (B, n): what closes a patch, as given, then as it is read
-    keep: Tensor | None = None  # (B, n), of the bytes that are cut
-    embedded: Tensor | None = None  # (B, n, d), of them
+    cut: Cut | None = None  # into patches
     lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
@@ -148,25 +146,18 @@ class Running:
                 return None
             one = config.own[index] if index < len(config.own) else None
             levels = () if one is None else (one.level, one.key_level)
+            if self.cut is not None and self.cut.ends is not None:
+                self.lengths = self.cut.sizes(computed=True)
             if tuple(self.lengths[level] for level in levels) != (queries, keys):
                 raise unseen(config.family, OTHERWISE)
         self.count += 1
         return index
 
-    def patched(self, patches: Patches, closes: Tensor) -> Tensor:
-        """The lengths (B, patches) of patches that bytes close, known to this pass from now on."""
-        self.cut, found = closes, lengths_of(closes)
-        self.lengths = patches.lengths(closes.shape[1], found.shape[1])
-        return found
-
     def closed(self, index: int, call: Call) -> Call:
         """A layer's call without what is no position of its levels: patches that nothing closed."""
-        patches = None if self.network is None else self.network.config.patches
-        if patches is None or self.cut is None:
+        if self.network is None or self.cut is None or self.cut.ends is None:
             return call
-        assert self.network is not None
-        one = self.network.config.own[index]
-        sizes = patches.lengths(self.cut.shape[1], int(self.cut[0].sum()))
+        one, sizes = self.network.config.own[index], self.cut.sizes(computed=False)
         return call.part(sizes[one.level], sizes[one.key_level])
 
     def off(self, index: int) -> list[int]:
@@ -591,10 +582,8 @@ class Transformers(Network):
             part.forward = partial(banded, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
-        if self.patcher is not None:
-            self.patcher.forward = partial(_cut, self, self.patcher.forward)
         if config.patches is not None:
-            self.table.register_forward_hook(_embedded)
+            tell_patches(net, config.patches, self.table, _cut_now)
 
     @cached_property
     def incremental(self) -> bool:
@@ -608,65 +597,24 @@ class Transformers(Network):
         turned = str([getattr(one, "rope_type", None) for one in self.net.modules()])
         return all(one.causal for one in config.own) and not any(one in turned for one in RESCALED)
 
-    @property
-    def patcher(self) -> Any:
-        """What decides where patches begin, None where nothing does."""
-        if self.config.patches is None or self.config.patches.patcher is None:
-            return None
-        return getattr(self.net, "model", self.net).patcher
-
     def boundaries(self, tokens: Tokens, run: Pass | None = None) -> Tensor:
         """bool (B, n): the bytes that close a patch: those given, else what the patcher says with
         heads of run.off off, else all."""
-        assert tokens.ids is not None
-        running = Running(self, Pass((run or Pass()).off), kept=self.config.kept)
-        self._begin(running, tokens)
-        if self.patcher is None:
-            return self._closes(running, tokens.ids)
-        told: Any = self.net.config
-        with _pass(running), _unlogged():
-            self.patcher(
-                tokens.ids, patch_size=told.patch_size, threshold=told.patching_threshold,
-                max_patch_length=told.max_patch_length,
-            )  # fmt: skip
-        assert running.cut is not None
-        return running.cut
-
-    def _begin(self, running: Running, tokens: Tokens) -> None:
-        """Tell a pass what is known of patches before any byte is read."""
         patches, ids = self.config.patches, tokens.ids
         assert patches is not None and ids is not None
-        running.cut, running.keep = tokens.boundaries, tokens.keep
-        running.embedded = tokens.embedded
-        running.lengths = patches.lengths(ids.shape[1], 0)
-
-    def _closes(self, running: Running, ids: Tensor, entropies: Tensor | None = None) -> Tensor:
-        """bool (B, n): the bytes that close a patch in a pass whose patcher says these entropies
-        (B, n) of what follows; every text is cut as it is alone."""
-        closes = running.cut if running.cut is not None else torch.ones_like(ids, dtype=torch.bool)
-        if running.cut is None and entropies is not None:
-            closes, stops = torch.zeros_like(closes), [ids.shape[1]] * len(ids)
-            if running.keep is not None:
-                places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
-                stops = (running.keep * places).amax(1).clamp(min=1).tolist()
-            for row, stop in enumerate(stops):
-                ends = self._lengths(entropies[row, :stop]).cumsum(0)[:-1].long()
-                closes[row, ends[(ends > 0) & (ends <= stop)] - 1] = True
-        elif running.keep is not None:
-            closes = closes & running.keep
-        return closes.index_fill(1, torch.tensor([0], device=closes.device), True)
-
-    def _lengths(self, entropies: Tensor) -> Tensor:
-        """The lengths (patches,) that a patcher makes of entropies (n,) of a text alone."""
-        told: Any = self.net.config
-        code = sys.modules[type(self.patcher).__module__]
-        found = torch.ones_like(entropies, dtype=torch.long)[None]
-        if told.patch_size is not None:
-            found = self.patcher.patch_lengths_from_entropies(
-                entropies[None], len(entropies), told.patch_size, told.patching_threshold
-            )
-        lengths: Tensor = code.process_patch_lengths(found, told.max_patch_length)[0]
-        return lengths
+        cut, told = cut_of(self.net, patches, tokens), cast(Any, self.net.config)
+        if cut.patcher is None:
+            cut.lengths(ids)
+        else:
+            running = Running(self, Pass((run or Pass()).off), kept=self.config.kept, cut=cut)
+            running.lengths = patches.lengths(ids.shape[1], 0)
+            with _pass(running), _unlogged():
+                cut.patcher(
+                    ids, patch_size=told.patch_size, threshold=told.patching_threshold,
+                    max_patch_length=told.max_patch_length,
+                )  # fmt: skip
+        assert cut.ends is not None
+        return cut.ends
 
     @property
     def table(self) -> nn.Embedding:
@@ -833,10 +781,10 @@ class Transformers(Network):
         lengths = tuple(map(len, pooling.spans(*lengths))) if pooling is not None else lengths
         running.texts, running.lengths = sizes[-1][0], lengths
         if patches is not None and tokens.ids is not None:
-            self._begin(running, tokens)
-            if self.patcher is None:
-                closes = self._closes(running, tokens.ids)
-                given["patch_lengths"] = running.patched(patches, closes)
+            running.cut = cut_of(self.net, patches, tokens)
+            running.lengths = patches.lengths(tokens.ids.shape[1], 0)
+            if running.cut.patcher is None:
+                given["patch_lengths"] = running.cut.lengths(tokens.ids)
         asks = self.config.asks
         met = asks or not torch.compiler.is_exporting()  # softmaxes of a graph have no numbers yet
         watched = Softmaxes(running) if met and not asks else contextlib.nullcontext()
@@ -933,33 +881,9 @@ def _block(
     return found
 
 
-def _cut(network: Transformers, forward: Callable[..., Any], ids: Tensor, **named: Any) -> Any:
-    """What a patcher gives: the entropy of what follows each byte, and the lengths of patches, in
-    place of which are those that the pass was told or that each text alone has."""
-    entropies, lengths, logits = forward(ids, **named)
-    running, patches = _running.get(), network.config.patches
-    if running is not None and patches is not None:
-        lengths = running.patched(patches, network._closes(running, ids, entropies))
-    return entropies, lengths, logits
-
-
-def lengths_of(closes: Tensor) -> Tensor:
-    """(B, patches): how long the patches are that bytes (B, n) close, and the one after the last,
-    which goes on behind the text. Texts with fewer have some of no byte behind that."""
-    place, length = closes.cumsum(1), closes.shape[1]
-    starts = closes.new_full(
-        (len(closes), int(place[:, -1].max()) + 2), length + 1, dtype=torch.long
-    )
-    starts[:, 0] = 0
-    text, at = closes.nonzero(as_tuple=True)
-    starts[text, place[text, at]] = at + 1
-    return starts.diff(dim=1)
-
-
-def _embedded(module: nn.Module, given: Any, found: Tensor) -> Tensor | None:
-    """A hook: the embeddings that a pass was given, to which the model adds those of hashes."""
+def _cut_now() -> Cut | None:
     running = _running.get()
-    return None if running is None or running.embedded is None else running.embedded.clone()
+    return None if running is None else running.cut
 
 
 def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:

@@ -9,7 +9,7 @@ import pytest
 
 from hgviz import tasks
 from hgviz.analysis.texts import ends_of
-from hgviz.core import Selection, finish
+from hgviz.core import HeadId, Selection, finish
 from hgviz.gui.looks import VIEWS
 from hgviz.gui.looks import view as view_of
 from hgviz.gui.views.arrangement import arrange
@@ -85,7 +85,7 @@ def test_a_letter_is_followed_past_what_cuts_the_text(made):
 def test_no_cell_of_a_map_between_levels_counts_as_unseen_that_has_weight(made, mode):
     capture = made(mode)
     for layer in capture.spec.layers:
-        one, rule = capture.maps[layer.index], rule_of(capture, layer.index)
+        one, rule = capture.maps[layer.index], rule_of(capture, HeadId(layer.index, 0))
         seen = (
             np.tril(np.ones(one.shape[1:], bool)) if rule.causal else np.ones(one.shape[1:], bool)
         )

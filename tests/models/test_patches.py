@@ -18,9 +18,9 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import Patches
 from hgviz.models.formats.readers import read
-from hgviz.models.huggingface import lengths_of
 from hgviz.models.measures import gradients
 from hgviz.models.measures.variants import variants_of
+from hgviz.models.patches import lengths_of
 from hgviz.models.surgery import graph
 from hgviz.store import open_capture
 from tests.models import patches as blt
