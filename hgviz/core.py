@@ -17,6 +17,7 @@ from hgviz.prompt import Floats, Integers, Modality, Prompt, Signal, pictured, r
 
 Role = Literal["self", "down", "up", "cross"]
 Side = Literal["source", "target", "slots"]
+DUAL = "dual encoder"  # form of a model that reads an image or a sound and a text, as CLIP does
 Goal = Literal["next", "masked", "classes", "tags", "ends", "states"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
@@ -99,7 +100,8 @@ class ModelSpec:
     goal: what it gives: logits of the next token or of masked tokens (positions, vocabulary), of
     classes (classes,) named by labels, of the class of each token, its tag (positions, classes), of
     where an answer begins and ends (2, positions), or its last hidden states (positions, width).
-    modality: what it reads; of an encoder-decoder, its encoder.
+    modality: what it reads; of an encoder-decoder, its encoder. form: of a model of transformers
+    encoder, decoder, encoder-decoder, or DUAL.
     """
 
     family: str
@@ -119,7 +121,7 @@ class ModelSpec:
 
     @property
     def two_texts(self) -> bool:
-        """Whether a decoder attends to a second text."""
+        """Whether a decoder attends to a second text, or one stands beside an image or a sound."""
         return any(level.sequence == "target" for level in self.levels)
 
     @property

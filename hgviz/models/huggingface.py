@@ -32,15 +32,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hgviz.core import (
-    Floats,
-    HgvizError,
-)
+from hgviz.core import DUAL, Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
 from hgviz.models import longformer
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import Kept, TransformersConfig
+from hgviz.models.config.huggingface import PAIRED, Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import out_of_memory
@@ -63,6 +60,12 @@ SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
 RESCALED = ("dynamic", "longrope")  # rotary angles of early tokens that depend on later ones
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
+MODALITIES: dict[str, Modality] = {  # by what a class calls such an input
+    "pixel_values": "image", "input_values": "audio", "input_features": "audio",
+}  # fmt: skip
+PAIRS = (
+    ("start_logits", "end_logits"), ("image_embeds", "text_embeds"), ("audio_embeds", "text_embeds")
+)  # fmt: skip
 OTHERWISE = "it attends to short texts otherwise than to long ones"
 CRITICAL = 50  # of logging: nothing below is said
 
@@ -639,7 +642,7 @@ class Transformers(Network):
             states = torch.randn((1, source, config.width), generator=made)
             return replace(ids(target), source=Tokens(states=states.to(self.weight)))
         given = ids(source) if config.modality == "text" else self._sample
-        return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
+        return replace(ids(target), source=given) if config.form in PAIRED else given
 
     def drawn(self, count: int) -> Tokens:
         """So many pictures or sounds of numbers drawn at random, with a token of its decoder."""
@@ -656,32 +659,42 @@ class Transformers(Network):
     @cached_property
     def _sample(self) -> Tokens:
         failed: Exception | None = None
-        for one in map(torch.from_numpy, examples(self.net)):
+        for one in map(torch.from_numpy, examples(self.net.config, self.signal)):
             try:
-                self.positions(one[None])
+                count = self.positions(one[None])
             except Exception as error:  # of another shape, as their parts say it
                 failed = failed or error
             else:
-                return Tokens(signal=one[None].to(self.weight))
+                ids = torch.zeros(1, count, dtype=torch.long, device=self.weight.device)
+                return Tokens(ids, signal=one[None].to(self.weight))
         why = "no picture or sound was known that it takes" if failed is None else line_of(failed)
         raise unseen(self.config.family, why)
 
     def positions(self, signal: Tensor) -> int:
-        """How many positions the first layer that attends makes of a picture or sound (1, ...)."""
-        running = Running(met=[])
+        """How many positions the first layer that attends makes of a picture or sound (1, ...),
+        beside a text of one token where the model reads one too."""
+        met: list[Found] = []
+        running = Running(met=met)
 
         def enough(index: int) -> None:
-            raise _Met
+            if met[-1].queries > 1:
+                raise _Met
 
         running.after = enough
         target = None
-        if self.config.form == "encoder-decoder":
+        if self.config.form in PAIRED:
             target = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
         source = Tokens(signal=signal.to(self.weight))
         given = source if target is None else Tokens(target, source=source)
         with contextlib.suppress(_Met), torch.inference_mode():
             self._logits(given, running)
-        return (running.met or [])[0].queries
+        return met[-1].queries
+
+    @cached_property
+    def signal(self) -> str:
+        """What the model calls the picture or sound that it is given."""
+        main = str(self.net.main_input_name)
+        return main if main in MODALITIES else next(one for one in MODALITIES if one in self.takes)
 
     def projected(self) -> list[Projected]:
         """The layers whose heads go through a product that is known."""
@@ -731,8 +744,10 @@ class Transformers(Network):
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        past = running.run.past
-        given: dict[str, Any] = {"use_cache": past is not None, "return_dict": True}
+        past, dual = running.run.past, self.config.form == DUAL
+        given: dict[str, Any] = {"return_dict": True}
+        if not dual:
+            given["use_cache"] = past is not None
         if past is not None:
             from hgviz.models.cache import NewRows
 
@@ -751,8 +766,9 @@ class Transformers(Network):
             )
         for prefix, one in texts.items():
             if one.signal is not None:
-                given[str(self.net.main_input_name)] = one.signal
+                given[self.signal] = one.signal
                 continue
+            prefix = "" if dual else prefix
             given |= {
                 f"{prefix}input_ids": one.ids if one.embedded is None else None,
                 f"{prefix}attention_mask": None if one.keep is None else one.keep.long(),
@@ -830,9 +846,13 @@ def table_of(net: nn.Module) -> nn.Embedding:
 
 def _output(out: Any) -> Tensor:
     """Logits, else states, where a model gives several things: the first that it gives of these,
-    of start and end of an answer both (B, 2, n), else the first of all."""
-    if getattr(out, "start_logits", None) is not None:
-        return torch.stack([out.start_logits, out.end_logits], 1)
+    of start and end of an answer both (B, 2, n), of an image or sound and a text both (B, 2, d),
+    else the first of all."""
+    for pair in PAIRS:
+        both = [getattr(out, name, None) for name in pair]
+        tensors = [one for one in both if isinstance(one, Tensor)]
+        if len({one.shape for one in tensors}) == 1 < len(tensors):
+            return torch.stack(tensors, 1)
     names = ("logits", "prediction_logits", "last_hidden_state")
     found = [out.get(name) for name in names] if isinstance(out, Mapping) else []
     rest = out.values() if isinstance(out, Mapping) else out
@@ -975,15 +995,15 @@ def stated_of(config: Any, *names: str) -> Any:
     return next((one for one in found if one is not None), None)
 
 
-def examples(net: Any) -> Iterator[Floats]:
-    """Pictures or sounds at random, of the shapes that a model may read."""
-    random, stated = np.random.default_rng(0), partial(stated_of, net.config)
+def examples(config: Any, signal: str) -> Iterator[Floats]:
+    """Pictures or sounds at random, of the shapes that a model may read that calls them so."""
+    random, stated = np.random.default_rng(0), partial(stated_of, config)
     shapes: list[tuple[int, ...]]
     size = stated("image_size") or 224
     size = list(size.values()) if isinstance(size, dict) else size
     height, width = (size, size) if isinstance(size, int) else size[-2:]
     bins, frames = stated("num_mel_bins", "input_feat_per_channel"), stated("max_length")
-    if net.main_input_name == "pixel_values":
+    if signal == "pixel_values":
         shapes = [(stated("num_channels") or 3, height, width)]
     elif bins:
         longest = stated("max_source_positions") or 50

@@ -125,7 +125,7 @@ class Processor:
     def _of(self, **given: Any) -> Floats:
         try:
             with quiet():
-                found = self._made(**given, return_tensors="np")[self.network.net.main_input_name]
+                found = self._made(**given, return_tensors="np")[self.network.signal]
         except HgvizError:
             raise
         except Exception as error:

@@ -26,11 +26,13 @@ class Source:
     def take(self, tensor: Tensor) -> Tensor:
         """The neutral tensor out of the file's."""
         whole = tensor.T if self.turned else tensor
-        return whole.chunk(self.parts)[self.part].contiguous()
+        return whole if not whole.dim() else whole.chunk(self.parts)[self.part].contiguous()
 
     def put(self, tensor: Tensor, new: Tensor) -> Tensor:
         """The file's tensor with another neutral tensor in it."""
         whole = tensor.T if self.turned else tensor
+        if not whole.dim():
+            return new.to(tensor.dtype)
         blocks = [*whole.chunk(self.parts)]
         blocks[self.part] = new.to(tensor.dtype)
         found = blocks[0] if self.parts == 1 else torch.cat(blocks)

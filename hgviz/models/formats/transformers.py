@@ -23,11 +23,12 @@ import torch
 from msgspec import structs
 from torch import Tensor, nn
 
-from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
+from hgviz.core import DUAL, Goal, HeadId, HgvizError, Layer, Role
 from hgviz.models import longformer
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
+    PAIRED,
     Entry,
     Kept,
     Patches,
@@ -53,6 +54,7 @@ from hgviz.models.formats.readers import (
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
 from hgviz.models.huggingface import (
+    MODALITIES,
     NAME,
     OTHERWISE,
     SOURCE,
@@ -93,9 +95,6 @@ TASKS = {  # goals that a model may be given, and where transformers lists the c
     "classes": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
 }  # fmt: skip
 NAMED = ("classes", "tags")  # goals whose answers have names
-MODALITIES: dict[str, Modality] = {  # by what a class calls its main input
-    "pixel_values": "image", "input_values": "audio", "input_features": "audio",
-}  # fmt: skip
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -281,10 +280,14 @@ def read(path: Path) -> Checkpoint:
         if not alone:
             _require_same(network)
         config = network.config = replace(config, **entry.exchanged())
-    except HgvizError:
+    except HgvizError as error:
+        if error.do == BRING and (towers := towers_of(made)):
+            raise _by_parts(kind, towers, error) from None
         raise
     except Exception as error:  # transformers raises whatever its parts do
-        raise _in_towers(made, stated) or _unbuilt(where, error) from None
+        if towers := towers_of(made):
+            raise _by_parts(kind, towers, error) from None
+        raise _unbuilt(where, error) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
     sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
@@ -773,16 +776,22 @@ def _unbuilt(where: Path, error: Exception) -> HgvizError:
                       "Copy or download it again")  # fmt: skip
 
 
-def _in_towers(made: Any, stated: Any) -> HgvizError | None:
-    """What is said of a model that reads an image and a text each by a model of its own, as CLIP
-    does; None for any other."""
+def towers_of(made: type) -> tuple[str, ...]:
+    """The classes of a model that reads an image or a sound and a text each by a model of its own,
+    as CLIP does; () for any other."""
     start = made.__name__.removesuffix("Model")
-    towers = [f"{start}VisionModel", f"{start}TextModel"]
-    if start == made.__name__ or not all(hasattr(library(), one) for one in towers):
-        return None
+    text = f"{start}TextModel"
+    found = [
+        one for one in (f"{start}VisionModel", f"{start}AudioModel") if hasattr(library(), one)
+    ]
+    return (found[0], text) if found and start != made.__name__ and hasattr(library(), text) else ()
+
+
+def _by_parts(kind: str, towers: Sequence[str], error: Exception) -> HgvizError:
+    """What is said of such a model that does not open as a whole."""
     return HgvizError(
-        f"{stated.model_type} is two models, one of images and one of texts",
-        "neither looks at what the other reads",
+        f"{kind} is two models, which hgviz opens one at a time",
+        error.why if isinstance(error, HgvizError) else line_of(error),
         f"Save the one that is meant, and open that: {towers[0]}.from_pretrained(DIR)"
         f".save_pretrained(OUT), or {towers[1]}",
     )
@@ -800,14 +809,16 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     both = bool(getattr(told, "is_encoder_decoder", False))
     takes = signature(net.forward).parameters
     cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes
-    modality = MODALITIES.get(net.main_input_name, "text")
-    table = table_of(net) if both or modality == "text" else None
+    modality, dual = MODALITIES.get(net.main_input_name, "text"), towers_of(type(net))
+    if dual:
+        modality = next((one for name, one in MODALITIES.items() if name in takes), "text")
+    table = table_of(net) if both or dual or modality == "text" else None
     stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
     width = next((one for one in stated if isinstance(one, int)), 0)
     if not width and table is not None:
         width = table.weight.shape[1]
     types, pooling = int(getattr(told, "type_vocab_size", 0) or 0), _pooling(net)
-    form = "encoder-decoder" if both else "decoder" if cross else ""
+    form = "encoder-decoder" if both else "decoder" if cross else DUAL if dual else ""
     if pooling is not None:
         form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
     form = "patches" if (patches := _patches(net)) is not None else form
@@ -915,7 +926,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         raise unseen(config.family, OTHERWISE)
     met, kept, patches = running.met or [], config.kept, config.patches
     outputs = _proved(network, given, met, outputs)
-    source = met[0].queries if met and config.modality != "text" else SOURCE
+    others = (one.queries for one in met if one.queries != TARGET or config.form not in PAIRED)
+    source = next(others, SOURCE) if config.modality != "text" else SOURCE
     found, places = list[Layer](), list[int]()
     for call, (one, place) in enumerate(zip(met, _places(config, met, source), strict=True)):
         if place is None:
@@ -982,7 +994,7 @@ def _places(
     known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
     if config.cross:
         known = {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
-    if config.form == "encoder-decoder":
+    if config.form in PAIRED:
         known |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
     return [known.get((one.queries, one.keys)) for one in met]
 
