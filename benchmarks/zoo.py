@@ -138,7 +138,7 @@ def compared(path, name):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import Signal, finish, pictured
+    from hgviz.core import DUAL, Signal, finish, pictured
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
 
@@ -153,11 +153,12 @@ def compared(path, name):
         sample = model.module.example(1, 1)
         signal = (sample if sample.source is None else sample.source).signal
         source = pictured(Signal(signal[0].numpy()), model.module.positions(signal))
-        read = {model.module.net.main_input_name: signal}
+        read = {model.module.signal: signal}
     capture = finish(tasks.capture(model, source, target=target))
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
     takes = inspect.signature(other.forward).parameters
-    given = {**read, **({"decoder_input_ids": written} if both else {})}
+    text = "input_ids" if model.spec.form == DUAL else "decoder_input_ids"
+    given = {**read, **({text: written} if both else {})}
     if "use_cache" in takes:
         given["use_cache"] = False
     if "bbox" in takes:
@@ -206,8 +207,9 @@ def main_output(out):
     """What hgviz takes as the output of a model that gives several things."""
     import torch
 
-    if getattr(out, "start_logits", None) is not None:
-        return torch.stack([out.start_logits, out.end_logits], 1)
+    for pair in (("start_logits", "end_logits"), ("image_embeds", "text_embeds")):
+        if all(getattr(out, name, None) is not None for name in pair):
+            return torch.stack([getattr(out, name) for name in pair], 1)
     for name in ("logits", "prediction_logits", "last_hidden_state"):
         if getattr(out, name, None) is not None:
             return getattr(out, name)
