@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hgviz.core import Selection
+from hgviz.core import HeadId, Selection
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.gui import status
 from hgviz.gui.views.arrangement import Room as Space
@@ -77,7 +77,7 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
     capture = made()
     seen = seen_cells(capture, 2)
     np.testing.assert_array_equal(seen, np.tri(len(seen), dtype=bool))
-    assert reason(capture, [2]) == "not seen: comes after the query"
+    assert reason(capture, [HeadId(2, 0)]) == "not seen: comes after the query"
     said = status.followed(capture, Selection(0, 0, 0))
     assert said.endswith("in none of the segments yet")
     assert "in position 1 of segments (“every·”)" in status.followed(capture, Selection(0, 0, 6))

@@ -289,7 +289,7 @@ def slow(go, count=40):
     """A stand-in for a long capture, half of which waits for `go`; what it was asked is kept."""
     asked = []
 
-    def capture_corpus(model, corpus, out, off=frozenset(), force=False):
+    def capture_corpus(model, corpus, out, off=frozenset(), force=False, **more):
         asked.append((corpus, out, force))
         for number in range(1, count):
             time.sleep(0.005)
