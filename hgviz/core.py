@@ -125,6 +125,12 @@ class ModelSpec:
         return any(level.sequence == "target" for level in self.levels)
 
     @property
+    def answers(self) -> bool:
+        """Whether data can say how good its answers are: of models that read two inputs, those that
+        write the second alone."""
+        return not self.two_texts or (self.form == "encoder-decoder" and self.goal == "next")
+
+    @property
     def heads(self) -> tuple[HeadId, ...]:
         """Every head, in order of computation."""
         return tuple(HeadId(layer.index, head) for layer in self.layers for head in layer.heads)

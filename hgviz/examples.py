@@ -40,7 +40,8 @@ class Example:
 
     text and spans (n, 2) are for people, as in Prompt. size: bytes of what is wanted of it. source:
     the number of the text that a window is of, or of a question. kinds (n,): token types. signal: a
-    picture or a sound, of which ids only count the positions.
+    picture or a sound, of which ids only count the positions. first: what the encoder of an
+    encoder-decoder reads, of which nothing is wanted.
     """
 
     ids: Integers
@@ -51,12 +52,21 @@ class Example:
     source: int = 0
     kinds: Integers | None = None
     signal: Floats | None = None
+    first: Example | None = None
+
+    def told(self) -> Iterator[bytes]:
+        """All that tells it from others."""
+        yield self.ids.tobytes() + b"|" + self.wanted.tobytes() + b"|"
+        if self.signal is not None:
+            yield self.signal.tobytes()
+        if self.first is not None:
+            yield from self.first.told()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Examples by number, side by side: ids, mask (B, n), wanted (B,) classes, (B, n) tokens or
-    (B, 2) ends; kinds (B, n) and signals (B, ...) where examples have them."""
+    (B, 2) ends; kinds (B, n), signals (B, ...) and what encoders read where examples have them."""
 
     rows: Integers
     ids: Integers
@@ -64,6 +74,7 @@ class Batch:
     wanted: Integers
     kinds: Integers | None = None
     signals: Floats | None = None
+    first: Batch | None = None
 
     @property
     def asked(self) -> NDArray[np.bool_]:
@@ -117,9 +128,8 @@ class Examples:
         """A fingerprint of what is asked."""
         found = hashlib.sha256(self.asked.encode())
         for row in self.rows:
-            found.update(row.ids.tobytes() + b"|" + row.wanted.tobytes() + b"|")
-            if row.signal is not None:
-                found.update(row.signal.tobytes())
+            for part in row.told():
+                found.update(part)
         return found.hexdigest()
 
     def part(self, rows: Sequence[int] | Integers) -> Examples:
@@ -167,29 +177,36 @@ class Examples:
 
     def batch(self, rows: Sequence[int] | Integers) -> Batch:
         """Some examples side by side."""
-        some = [self.rows[int(row)] for row in rows]
-        longest = max(len(one.ids) for one in some)
-        ids = np.zeros((len(some), longest), np.int64)
-        mask = np.zeros(ids.shape, bool)
-        wanted = np.full(ids.shape, NOTHING, np.int64)
-        for i, one in enumerate(some):
-            ids[i, : len(one.ids)], mask[i, : len(one.ids)] = one.ids, True
-            wanted[i, : len(one.wanted)] = one.wanted
-        numbers, kinds, signals = np.asarray(rows, np.int64), None, None
-        if some[0].kinds is not None:
-            kinds = np.zeros_like(ids)
-            for i, one in enumerate(some):
-                kinds[i, : len(one.ids)] = 0 if one.kinds is None else one.kinds
-        if some[0].signal is not None:
-            signals = np.stack([one.signal for one in some if one.signal is not None])
-        one_each = self.asked in ("classes", "states")
+        found = _side_by_side([self.rows[int(row)] for row in rows], np.asarray(rows, np.int64))
+        one_each, wanted = self.asked in ("classes", "states"), found.wanted
         wanted = wanted[:, 0] if one_each else wanted[:, :2] if self.asked == "ends" else wanted
-        return Batch(numbers, ids, mask, wanted, kinds, signals)
+        return replace(found, wanted=wanted)
 
     def where(self, batch: Batch) -> Integers:
         """The numbers of a batch's places among all, in the order of batch.wanted[batch.asked]."""
         starts, stops = self.places[batch.rows], self.places[batch.rows + 1]
         return np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+
+
+def _side_by_side(some: Sequence[Example], numbers: Integers) -> Batch:
+    """Examples as a batch, wanted (B, n) of all."""
+    longest = max(len(one.ids) for one in some)
+    ids = np.zeros((len(some), longest), np.int64)
+    mask = np.zeros(ids.shape, bool)
+    wanted = np.full(ids.shape, NOTHING, np.int64)
+    for i, one in enumerate(some):
+        ids[i, : len(one.ids)], mask[i, : len(one.ids)] = one.ids, True
+        wanted[i, : len(one.wanted)] = one.wanted
+    kinds, signals, first = None, None, None
+    if some[0].kinds is not None:
+        kinds = np.zeros_like(ids)
+        for i, one in enumerate(some):
+            kinds[i, : len(one.ids)] = 0 if one.kinds is None else one.kinds
+    if some[0].signal is not None:
+        signals = np.stack([one.signal for one in some if one.signal is not None])
+    if some[0].first is not None:
+        first = _side_by_side([one.first for one in some if one.first is not None], numbers)
+    return Batch(numbers, ids, mask, wanted, kinds, signals, first)
 
 
 def labelled(
@@ -305,6 +322,45 @@ def following(texts: Sequence[Prompt], limit: int | None = None, length: int = W
     if not rows:
         raise HgvizError("the text is too short to score", "nothing follows its first token")
     return Examples("next", tuple(rows), _shuffled(len(rows)))
+
+
+def written(
+    firsts: Sequence[Prompt], targets: Sequence[Prompt], begins: int | None, limit: int | None
+) -> Examples:
+    """Each token of second texts from those before it and the whole first text, a picture or a
+    sound, as an encoder-decoder writes it. begins: the token that its decoder begins with, None
+    where the first of a text is given. limit: how many tokens of a text it reads.
+
+    Errors: HgvizError for a second text of which nothing is wanted.
+    """
+    rows = []
+    for number, (first, target) in enumerate(zip(firsts, targets, strict=True), 1):
+        ids, spans = target.ids, target.spans
+        if begins is not None and not (len(ids) and ids[0] == begins):
+            ids = np.concatenate([[begins], ids])
+            spans = np.concatenate([np.full((1, 2), -1), spans])
+        ids, spans = ids[: limit and limit + 1], spans[: limit and limit + 1]
+        if len(ids) < 2:
+            raise HgvizError(
+                f"second text {number} is too short to score",
+                "nothing follows its first token",
+                "Fill it in, or take the line out",
+            )
+        size = float(_byte_ends(target.text)[max(0, int(spans[:, 1].max()))])
+        rows.append(Example(
+            ids[:-1], ids[1:], target.text, spans[:-1], size, number - 1,
+            first=_read_first(first, limit),
+        ))  # fmt: skip
+    cut = sum(one.first is not None and len(one.first.ids) < len(first)
+              for one, first in zip(rows, firsts, strict=True))  # fmt: skip
+    return Examples("next", tuple(rows), _shuffled(len(rows)), cut=cut)
+
+
+def _read_first(prompt: Prompt, limit: int | None) -> Example:
+    ids = prompt.ids if prompt.signal is not None else _cut(prompt, limit)
+    signal = None if prompt.signal is None else prompt.signal.values
+    nothing = np.empty(0, np.int64)
+    return Example(ids, nothing, prompt.text, prompt.spans[: len(ids)], signal=signal)
 
 
 def masked(texts: Sequence[Prompt], mask_id: int, limit: int | None = None) -> Examples:

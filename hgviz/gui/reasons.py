@@ -143,7 +143,7 @@ def can_try(session: Session) -> str:
     spec = session.spec
     if spec is None or (session.model is None and not session.checkpoint):
         return "Needs a checkpoint: open one first"
-    if spec.two_texts:
+    if not spec.answers:
         return "This model cannot be scored: it reads two texts"
     return ""
 

@@ -58,6 +58,12 @@ def evaluate(
     from hgviz.models.measures.trials import Trials
 
     require_causal(model.spec, streaming)
+    if streaming.heads and model.spec.two_texts:
+        raise HgvizError(
+            "heads of this model do not stream while it is scored",
+            "it reads two texts, and what of both stays in its caches is not known",
+            "Leave --streaming out",
+        )
     yield Step(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
     if model.spec.goal == "states":  # from what it gives with all heads on
@@ -113,6 +119,8 @@ def examples_from(
     tokens, questions for one that answers from a text, the texts of a table or lines of a file for
     one that gives hidden states; else the tokens of a text, or of each text of a table by itself.
 
+    An encoder-decoder is scored on the second texts of a table, each after its first.
+
     Of models of images and sounds a table names their files, from its own folder on. labels: what
     the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
     a model that needs a second text.
@@ -123,7 +131,7 @@ def examples_from(
     from hgviz.models.texts.labelled import is_table, read_rows, read_texts
 
     spec, limit = model.spec, model.spec.max_positions
-    if spec.two_texts:
+    if not spec.answers:
         raise HgvizError(
             "this model cannot be scored", "it needs a second text",
             "Choose a classifier, a language model or a masked language model",
@@ -134,6 +142,14 @@ def examples_from(
             return model.tokenizer.encode(text)
         return model.from_signal(Path(data).parent / text)
 
+    if spec.two_texts:
+        from hgviz.models.texts.corpora import read_corpus
+
+        pairs = read_corpus(data, True, text_column=text_column, target_column=label_column).texts
+        targets = [model.tokenizer.encode(one.target or "") for one in pairs]
+        begins = getattr(model.config, "data", {}).get("decoder_start_token_id")
+        firsts = _all([one.text for one in pairs], encode)
+        return examples.written(firsts, targets, begins if type(begins) is int else None, limit)
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels, labels)

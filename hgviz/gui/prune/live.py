@@ -137,7 +137,7 @@ class LiveView(View):
         """The trial so far; nothing without data."""
         spec = session.spec
         if not session.data:
-            if spec is not None and spec.two_texts:
+            if spec is not None and not spec.answers:
                 self.empty = ("This model cannot be scored here", "It reads two texts.")
                 self.empty_actions = (("open", "Open another…"), ("open_sample", "Open the sample"))
             elif (said := wanting(session)) is not None:

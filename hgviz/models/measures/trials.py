@@ -176,7 +176,9 @@ def tokens_of(batch: Batch, device: str, dtype: torch.dtype = torch.float32) -> 
     signal = None
     if batch.signals is not None:
         signal = torch.tensor(batch.signals, device=device, dtype=dtype)
-    return Tokens(torch.tensor(batch.ids, device=device), keep, kinds, signal=signal)
+    source = None if batch.first is None else tokens_of(batch.first, device, dtype)
+    ids = torch.tensor(batch.ids, device=device)
+    return Tokens(ids, keep, kinds, source=source, signal=signal)
 
 
 def pooled(states: Tensor, batch: Batch) -> Tensor:
@@ -220,12 +222,14 @@ def answered(logits: Tensor, batch: Batch) -> Answer:
 
 
 def _piece(tokens: Tokens) -> Tokens:
-    """The beginning of the first text; of a picture or a sound, all."""
+    """The beginning of the first text; of a picture or a sound, all; and of what it is read
+    beside."""
     ids, keep = tokens.ids, tokens.keep
     assert ids is not None
     if tokens.signal is not None:
         return Tokens(ids[:1], signal=tokens.signal[:1])
-    return Tokens(ids[:1, :PIECE], None if keep is None else keep[:1, :PIECE])
+    source = None if tokens.source is None else _piece(tokens.source)
+    return Tokens(ids[:1, :PIECE], None if keep is None else keep[:1, :PIECE], source=source)
 
 
 def _numpy(x: Tensor) -> Any:

@@ -242,15 +242,19 @@ def texts_of(examples: Examples, spec: ModelSpec, most: int) -> list[Tokens]:
 def _parts(text: Tokens, size: int) -> Iterator[Tokens]:
     """At most so many texts of a batch at a time."""
     for start in range(0, count(text), size):
+        yield _part(text, slice(start, start + size))
 
-        def of(part: Tensor | None, start: int = start) -> Tensor | None:
-            return None if part is None else part[start : start + size]
 
-        keep = of(text.keep)
-        real = keep is None or bool(keep.all())
-        yield Tokens(
-            of(text.ids), None if real else keep, of(text.segments), signal=of(text.signal)
-        )
+def _part(text: Tokens, rows: slice) -> Tokens:
+    def of(part: Tensor | None) -> Tensor | None:
+        return None if part is None else part[rows]
+
+    keep = of(text.keep)
+    real = keep is None or bool(keep.all())
+    return Tokens(
+        of(text.ids), None if real else keep, of(text.segments),
+        source=None if text.source is None else _part(text.source, rows), signal=of(text.signal),
+    )  # fmt: skip
 
 
 def drawn(spec: ModelSpec, count: int, length: int = TIMED, seed: int = 0) -> Tokens:

@@ -65,11 +65,18 @@ class Corpus:
             raise HgvizError(what, error.why, error.do) from None
 
 
-def read_corpus(path: str | Path, two_texts: bool = False, pairs: bool = False) -> Corpus:
+def read_corpus(
+    path: str | Path,
+    two_texts: bool = False,
+    pairs: bool = False,
+    text_column: str = "",
+    target_column: str = "",
+) -> Corpus:
     """The texts of a file: .txt one a line, .tsv, .csv and .jsonl rows as labelled.py finds them.
 
     two_texts: the model needs a target with each; pairs: it reads a second text where there is
-    one. A label may be missing. Errors: HgvizError for another ending, an empty or binary file,
+    one. text_column, target_column: their names, where they are none of those that are known. A
+    label may be missing. Errors: HgvizError for another ending, an empty or binary file,
     and a row without a text, naming its line.
     """
     path = Path(path)
@@ -84,7 +91,8 @@ def read_corpus(path: str | Path, two_texts: bool = False, pairs: bool = False) 
         with path_errors(path), path.open("rb") as file:
             rows = [Text(line, text.strip()) for line, text in text_lines(file, name)]
     else:
-        table, asked = read_table(path), (name, two_texts, pairs)
+        table = read_table(path)
+        asked = name, two_texts, pairs, text_column, target_column
         rows = _objects(table, *asked) if isinstance(table, Objects) else _cells(table, *asked)
     if not rows:
         raise HgvizError(f"{name} is empty", "it has no texts", "Give one text a line")
@@ -115,18 +123,22 @@ class _Columns:
     target: str
 
     @classmethod
-    def among(cls, names: Sequence[str], two_texts: bool, pairs: bool) -> _Columns:
-        text = found_among(names, TEXTS)
-        target = found_among([one for one in names if one != text], TARGETS) if two_texts else ""
+    def among(
+        cls, names: Sequence[str], two_texts: bool, pairs: bool, text: str = "", target: str = ""
+    ) -> _Columns:
+        """text, target: those that are named."""
+        text = text or found_among(names, TEXTS)
+        rest = [one for one in names if one != text]
+        target = target or (found_among(rest, TARGETS) if two_texts else "")
         rest = [one for one in names if one not in (text, target)]
         pair = found_among(rest, PAIRS) if pairs else ""
         return cls(text, found_among([one for one in rest if one != pair], LABELS), pair, target)
 
 
-def _objects(table: Objects, name: str, two_texts: bool, pairs: bool) -> list[Text]:
+def _objects(table: Objects, name: str, two_texts: bool, pairs: bool, *named: str) -> list[Text]:
     rows = []
     for line, row in table.rows:
-        columns = _Columns.among(list(row), two_texts, pairs)
+        columns = _Columns.among(list(row), two_texts, pairs, *named)
         if not columns.text:
             raise _unclear(name, line, list(row))
         rows.append(_row(name, line, columns, row.get))
@@ -134,10 +146,10 @@ def _objects(table: Objects, name: str, two_texts: bool, pairs: bool) -> list[Te
 
 
 def _cells(
-    table: list[tuple[int, Sequence[str]]], name: str, two_texts: bool, pairs: bool
+    table: list[tuple[int, Sequence[str]]], name: str, two_texts: bool, pairs: bool, *named: str
 ) -> list[Text]:
     head = [one.strip() for one in table[0][1]]
-    columns, body = _Columns.among(head, two_texts, pairs), table[1:]
+    columns, body = _Columns.among(head, two_texts, pairs, *named), table[1:]
     if not columns.text:
         if len(head) > 2:
             raise _unclear(name, table[0][0], head)

@@ -1,0 +1,156 @@
+"""Encoder-decoders are scored on the second texts of a table, each token after those before it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+
+from hgviz import cli, tasks
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.models import open_model
+from hgviz.store import open_study
+from tests.models.zoo import write
+
+WORDS = ("[PAD]", "[UNK]", "</s>", "<s>", "the", "cat", "sat", "on", "a", "mat", "dog", "ran",
+         "home", "it", "was", "late")  # fmt: skip
+PAIRS = [
+    ("the cat sat on a mat", "it was late"), ("the dog ran home", "the dog sat on a mat"),
+    ("it was late", "the cat"), ("a cat ran", "home it was late"),
+]  # fmt: skip
+KINDS = [
+    ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
+    ("marian", "MarianMTModel"), ("pegasus", "PegasusForConditionalGeneration"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model with a tokenizer, once."""
+    kept = {}
+
+    def made(kind, name):
+        if kind not in kept:
+            path = write(tmp_path_factory.mktemp(kind) / kind, kind, name, decoder_start_token_id=0)
+            tokenizer().save(str(path / "tokenizer.json"))
+            kept[kind] = path
+        return kept[kind]
+
+    return made
+
+
+def tokenizer():
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({one: at for at, one in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 2)]
+    )
+    return made
+
+
+@pytest.fixture
+def table(tmp_path):
+    lines = ["text\ttarget", *("\t".join(pair) for pair in PAIRS)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "pairs.tsv"
+
+
+def surprise(path, name):
+    """Nats of all second texts, and how many tokens they have, as transformers has them."""
+    import transformers
+
+    net = getattr(transformers, name).from_pretrained(path).eval()
+    begins, nats, count = net.config.decoder_start_token_id, 0.0, 0
+    for first, second in PAIRS:
+        ids, wanted = (torch.tensor([tokenizer().encode(one).ids]) for one in (first, second))
+        given = torch.cat([torch.tensor([[begins]]), wanted[:, :-1]], 1)
+        with torch.no_grad():
+            logits = net(input_ids=ids, decoder_input_ids=given).logits[0].double()
+        nats += float(torch.nn.functional.cross_entropy(logits, wanted[0], reduction="sum"))
+        count += wanted.shape[1]
+    return nats, count
+
+
+@pytest.mark.parametrize("kind, name", KINDS)
+def test_a_score_is_that_of_transformers(folder, table, kind, name):
+    path = folder(kind, name)
+    found = finish(tasks.evaluate(open_model(path), table))
+    nats, count = surprise(path, name)
+    facts = found.facts()
+    size = sum(len(second) for _, second in PAIRS)
+    assert (facts["metric"], facts["windows"]) == ("bits_per_byte", len(PAIRS))
+    assert facts["value"] == pytest.approx(nats / np.log(2) / size, rel=1e-5)
+    assert facts["loss"] == pytest.approx(nats / count, rel=1e-5)
+
+
+def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(folder, table, tmp_path):
+    path = folder(*KINDS[0])
+    whole = finish(tasks.evaluate(open_model(path), table)).facts()["value"]
+    for method in ("loo", "signed"):
+        study = tmp_path / f"{method}.h5"
+        words = ("importance", path, "--data", table, "-o", study, "--method", method)
+        assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+        assert open_study(study).spec.two_texts
+    off = frozenset({HeadId(0, 1), HeadId(3, 2)})
+    masked = finish(tasks.evaluate(open_model(path), table, off=off)).facts()["value"]
+    assert masked != pytest.approx(whole, rel=1e-6)
+    finish(tasks.prune(path, off, tmp_path / "out", form="zeroed", data=table))
+    pruned = finish(tasks.evaluate(open_model(tmp_path / "out"), table)).facts()["value"]
+    assert pruned == pytest.approx(masked, rel=1e-6)
+    words = ("curve", tmp_path / "loo.h5", path, "--data", table, "--method", "loo")
+    assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+    words = ("compare", path, tmp_path / "out", "--data", table)
+    assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+
+
+def test_columns_may_have_other_names_and_tables_without_targets_are_one_line(
+    folder, table, tmp_path
+):
+    model = open_model(folder(*KINDS[0]))
+    wanted = finish(tasks.evaluate(model, table)).facts()["value"]
+    rows = [{"question": first, "reply": second} for first, second in PAIRS]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = finish(tasks.evaluate(model, tmp_path / "a.jsonl", "question", "reply"))
+    assert found.facts()["value"] == wanted
+    (tmp_path / "b.tsv").write_text("text\tlabel\nthe cat\tgood\n")
+    with pytest.raises(HgvizError, match="has no targets"):
+        finish(tasks.evaluate(model, tmp_path / "b.tsv"))
+    (tmp_path / "c.tsv").write_text("text\ttarget\nthe cat\t\n")
+    with pytest.raises(HgvizError, match="line 2, column target is missing or empty"):
+        finish(tasks.evaluate(model, tmp_path / "c.tsv"))
+    (tmp_path / "d.tsv").write_text("")
+    with pytest.raises(HgvizError):
+        finish(tasks.evaluate(model, tmp_path / "d.tsv"))
+
+
+def test_what_a_model_of_sound_writes_is_scored_beside_the_sound(tmp_path):
+    import transformers
+
+    sizes = {"max_source_positions": 50, "max_target_positions": 40, "num_mel_bins": 16}
+    path = write(
+        tmp_path / "m", "whisper", "WhisperForConditionalGeneration", decoder_start_token_id=3,
+        **sizes,
+    )  # fmt: skip
+    tokenizer().save(str(path / "tokenizer.json"))
+    rows = ["audio\ttarget"]
+    sounds = np.random.default_rng(0).normal(size=(len(PAIRS), 16, 100)).astype(np.float32)
+    for at, (_, second) in enumerate(PAIRS):
+        np.save(tmp_path / f"{at}.npy", sounds[at])
+        rows.append(f"{at}.npy\t{second}")
+    (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n")
+    found = finish(tasks.evaluate(open_model(path), tmp_path / "a.tsv"))
+    net = transformers.WhisperForConditionalGeneration.from_pretrained(path).eval()
+    nats, count = 0.0, 0
+    for sound, (_, second) in zip(sounds, PAIRS, strict=True):
+        wanted = torch.tensor([tokenizer().encode(second).ids])
+        given = torch.cat([torch.tensor([[3]]), wanted[:, :-1]], 1)
+        with torch.no_grad():
+            out = net(input_features=torch.tensor(sound)[None], decoder_input_ids=given)
+        nats += float(torch.nn.functional.cross_entropy(out.logits[0], wanted[0], reduction="sum"))
+        count += wanted.shape[1]
+    assert found.facts()["loss"] == pytest.approx(nats / count, rel=1e-5)
