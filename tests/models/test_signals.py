@@ -365,6 +365,7 @@ def test_a_dual_encoder_reads_an_image_beside_a_text(tmp_path, kind, name):
     model = open_model(path)
     assert (model.spec.form, model.spec.goal, model.spec.modality) == (DUAL, "states", "image")
     assert {one.level for one in model.spec.layers} == {0, 1}
+    assert model.spec.max_positions is None or model.spec.max_positions > 17  # of the image
     ids = np.random.default_rng(1).integers(5, 110, 12)
     signal = model.module.example(1, 1).source.signal
     image = pictured(Signal(signal[0].numpy()), model.module.positions(signal))

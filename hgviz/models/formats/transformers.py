@@ -961,6 +961,8 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         )
     products = tuple(outputs.get(at, "") for at in places)
     files = tuple(_filed(network.net, one, held) for one in products)
+    if config.form == DUAL:  # the limit is that of the texts
+        used = {one: name for one, name in used.items() if name.startswith("text_model.")}
     positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
     return replace(
         config, own=tuple(found), form=form, products=products, outputs=files,
