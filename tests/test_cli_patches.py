@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz import cli
+from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.store import open_capture
 from tests.models import patches as blt
@@ -121,3 +122,14 @@ def test_two_are_compared_and_an_answer_is_traced_back(run, root, captured):
     assert "26" in run("compare", captured(), captured("one"))
     assert "." in run("attribute", root / "two", "--text", "The river.")
     assert "no output depends on a later token" in run("reach", root / "two", "--text", TEXT)
+
+
+def test_a_layer_between_levels_that_has_lost_all_heads_is_written_and_opens(run, root, tmp_path):
+    run("prune", root / "two", "--off", "7.*", "-o", tmp_path / "out")
+    ids = np.frombuffer(TEXT.encode(), np.uint8).astype(np.int64)
+    whole, left = open_model(root / "two"), open_model(tmp_path / "out")
+    off = frozenset(HeadId(7, head) for head in range(4))
+    given = whole.tokenize(TEXT).ids
+    assert len(given) == len(ids)
+    assert np.abs(left.run(given).logits - whole.run(given, off=off).logits).max() < 1e-5
+    assert "11 layers" in run("capture", tmp_path / "out", "--text", TEXT, "-o", tmp_path / "c.h5")

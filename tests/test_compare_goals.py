@@ -449,3 +449,33 @@ def test_options_that_go_with_nothing_are_one_line(run, folder, more):
     path = folder("distilbert", "DistilBertModel")
     code, _, err = run(path, path, *more)
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_there_is_no_report_on_a_model_that_has_weights_alone(run, folder, tmp_path):
+    a = folder("bert", "BertForSequenceClassification", spelt)
+    b = folder("deberta-v2", "DebertaV2ForSequenceClassification", spelt)
+    rows = "\n".join(f"{' '.join(row)}\tLABEL_{at % 2}" for at, row in enumerate(texts(8)))
+    (tmp_path / "rows.tsv").write_text(f"text\tlabel\n{rows}\n")
+    data = "--data", tmp_path / "rows.tsv"
+    code, _, err = run(a, b, *data, "-o", tmp_path / "out.html")
+    assert code == 1 and len(err.splitlines()) == 1
+    assert "layer 0 has weights alone" in err and "OUT.json" in err
+    assert not (tmp_path / "out.html").exists()
+    assert facts(run, a, b, *data)["score_a"]["total"] == 8
+
+
+def test_a_line_that_is_no_question_is_told_with_one_that_is(run, folder, tmp_path):
+    model = folder("bert", "BertForQuestionAnswering", spelt)
+    (tmp_path / "rows.jsonl").write_text('{"tokens": ["a"]}\n')
+    code, _, err = run(model, model, "--data", tmp_path / "rows.jsonl")
+    assert code == 1 and len(err.splitlines()) == 1
+    shown = json.loads(err[err.index("{") : err.rindex("}") + 1])
+    assert shown["answers"] == {"text": ["She"], "answer_start": [0]}
+
+
+def test_a_label_that_is_said_to_be_two_is_refused(run, tmp_path):
+    (tmp_path / "rows.tsv").write_text("text\tlabel\na\tcat\n")
+    code, _, err = run(
+        "a", "b", "--data", tmp_path / "rows.tsv", "--labels", "cat=LABEL_0,cat=LABEL_1"
+    )
+    assert code == 2 and len(err.splitlines()) == 1 and "'cat' is said to be two labels" in err

@@ -143,12 +143,13 @@ Data = Annotated[
 
 
 def renamed(text: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for item in filter(None, text.split(",")):
         one, sign, other = item.partition("=")
         if not (sign and one.strip() and other.strip()):
             raise typer.BadParameter(f"{item!r} does not say DATA=MODEL, as positive=LABEL_1 does.")
-        found[one.strip()] = other.strip()
+        if found.setdefault(one.strip(), other.strip()) != other.strip():
+            raise typer.BadParameter(f"{one.strip()!r} is said to be two labels.")
     return found
 
 

@@ -71,12 +71,14 @@ class Known:
 
     outputs (B, n, d) of the block that a layer is the last of, attended (B, Q, d) of a layer,
     contexts (B, H, Q, D) of its heads, sums (B, Q, d) of the stream and what it attended, before
-    any norm; hidden (B, Q, d_ff): the first product of the feed-forward that follows. Embeddings
+    any norm; hidden (B, Q, d_ff): the first product of the feed-forward that follows. streams: as
+    outputs, of blocks that hand on more than these and so have to be computed again. Embeddings
     are the output of layer EMBEDDED. times: how many variants of its texts the other pass runs side
     by side; copies: outputs so many times, for all passes with the same outputs.
     """
 
     outputs: dict[int, Tensor] = field(default_factory=dict)
+    streams: dict[int, Tensor] = field(default_factory=dict)
     attended: dict[int, Tensor] = field(default_factory=dict)
     contexts: dict[int, Tensor] = field(default_factory=dict)
     sums: dict[int, Tensor] = field(default_factory=dict)

@@ -496,6 +496,8 @@ def dense(call: Call) -> Tensor:
     """The weights (B, H, Q, K) of a softmax whose scores have something added that no rule says."""
     if any(name != "softmax" for name in call.rule.activations):
         raise unexchanged("its model adds numbers to every score that no other activation knows")
+    if not call.q.shape[1]:  # of a layer all of whose heads are gone
+        return call.q.new_zeros(*call.q.shape[:3], call.k.shape[2])
     (one,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
     scores, seen = scored(one, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
     exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
@@ -898,6 +900,8 @@ def _block(
     if running.count > first and isinstance(found, Tensor):
         network.spans[block, first] = running.count - 1, running.calls
         running.run.left(running.count - 1, found)
+    elif running.count > first and running.run.record is not None and isinstance(found, tuple):
+        running.run.record.streams[running.count - 1] = found[0]
     return found
 
 

@@ -215,6 +215,7 @@ def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
     down, across = (max(1, min(side, size)) for size in array.shape[1:])
     target = group.create_dataset(
         "weights", array.shape, array.dtype.newbyteorder("<"),
+        maxshape=(max(1, array.shape[0]), *array.shape[1:]),  # a layer may have lost all heads
         chunks=(1, down, across), shuffle=True, compression="gzip", compression_opts=1,
     )  # fmt: skip
     for place in range(array.shape[0]):

@@ -229,6 +229,18 @@ def _require_answers(spec: ModelSpec) -> None:
         )
 
 
+def _require_scores(spec: ModelSpec, met: Sequence[int]) -> None:
+    """Errors: HgvizError for a model that has a layer without scores; met: those with."""
+    for layer in spec.layers:
+        if layer.heads and layer.index not in met:
+            raise HgvizError(
+                f"there is no report on {spec.name}",
+                f"it says what moves the odds of right answers, and layer {layer.index} has "
+                "weights alone, no scores that they are made of",
+                "Leave it out, or write OUT.json or OUT.csv",
+            )
+
+
 def _given(
     models: tuple[Model, Model], text: str, signal: Path_ | None
 ) -> tuple[Prompt, Prompt] | None:
@@ -269,15 +281,17 @@ def heads_on(
     models: Sequence[Model], some: Sequence[Examples], number: int, off: Off
 ) -> tuple[Text, Text, Many | None]:
     """What the heads of both do with one text and, where both cut it alike, how far apart they are
-    (heads of A, heads of B). off: heads that are off in B."""
+    (heads of A, heads of B). off: heads that are off in B. Errors: HgvizError where a layer has
+    weights alone."""
     from hgviz.analysis.passes import between, measured
     from hgviz.models.measures.gradients import of_example
 
-    rows = [one.rows[number] for one in some]
-    one, other = (
-        measured(of_example(model, side.batch([number]), gone), model.spec)
-        for model, side, gone in zip(models, some, (frozenset[HeadId](), off), strict=True)
-    )
+    rows, found = [one.rows[number] for one in some], []
+    for model, side, gone in zip(models, some, (frozenset[HeadId](), off), strict=True):
+        passed = of_example(model, side.batch([number]), gone)
+        _require_scores(model.spec, passed.layers)
+        found.append(measured(passed, model.spec))
+    one, other = found
     alike = np.array_equal(rows[0].ids, rows[1].ids)  # of pictures and sounds as many positions
     return one, other, between(one, other) if alike else None
 

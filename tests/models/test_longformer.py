@@ -11,6 +11,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
+from hgviz.models.measures.reaching import SEED
 from hgviz.models.measures.variants import variants_of
 from hgviz.store import open_capture
 from tests.models.zoo import write
@@ -171,3 +172,51 @@ def test_a_pruned_one_opens_with_the_outputs_of_the_masked_one(folder, tmp_path,
     wanted = model.run(ids_of(), off=off).logits
     finish(tasks.prune(folder(name), off, tmp_path / "out", form=form))
     assert np.abs(open_model(tmp_path / "out").run(ids_of()).logits - wanted).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", [BANDS[1], GLOBALS[0]])
+def test_a_layer_that_has_lost_all_heads_is_written_and_opens(folder, tmp_path, name):
+    off = frozenset(HeadId(0, head) for head in range(4))
+    finish(tasks.prune(folder(name), off, tmp_path / "out"))
+    left = open_model(tmp_path / "out")
+    wanted = open_model(folder(name)).run(ids_of(), off=off).logits
+    assert np.abs(left.run(ids_of()).logits - wanted).max() < 1e-5
+    assert len(left.spec.layers[0].heads) == 0
+
+
+@pytest.mark.parametrize("name", [BANDS[1], GLOBALS[0]])
+def test_a_longformer_is_no_graph_and_why_is_said(folder, tmp_path, name):
+    pytest.importorskip("onnxscript")
+    with pytest.raises(HgvizError, match="pads a text to whole windows"):
+        finish(tasks.prune(folder(name), "0.1", tmp_path / "out", "onnx"))
+
+
+@pytest.mark.parametrize("name", GLOBALS)
+def test_the_reach_of_tokens_is_the_gradient_that_transformers_has(folder, name):
+    import transformers
+
+    model = open_model(folder(name), dtype="float64")
+    ids = ids_of(11, question=False)
+    found = finish(tasks.reach(model, model.from_ids(ids)))
+    net = getattr(transformers, name).from_pretrained(folder(name), dtype=torch.float64).eval()
+    leaf = net.longformer.embeddings.word_embeddings(torch.as_tensor(ids)[None]).detach()
+    leaf.requires_grad_()
+    states = name.endswith("Classification")
+    mask = torch.zeros(1, len(ids), dtype=torch.long)
+    mask[:, 0] = states
+    out = net(inputs_embeds=leaf, global_attention_mask=mask, output_hidden_states=True)
+    given = (
+        out.hidden_states[-1][0]
+        if states
+        else torch.stack([out.start_logits[0], out.end_logits[0]], 1)
+    )
+    generator = torch.Generator().manual_seed(SEED)
+    v = torch.randn(given.shape[-1], generator=generator, dtype=torch.float64)
+    wanted = [
+        torch.autograd.grad(one @ v, leaf, retain_graph=True)[0][0].norm(dim=-1).numpy()
+        for one in given[: len(ids)]
+    ]
+    known = np.isfinite(wanted)  # its chunks without a global token have slopes that are none
+    assert known.sum() > 70
+    # transformers takes these softmaxes in float32 whatever it computes in
+    assert np.abs(found.own - wanted)[known].max() < 1e-4

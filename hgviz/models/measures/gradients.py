@@ -125,20 +125,21 @@ class Gradients:
         with torch.enable_grad():
             run = Pass(off, gates=gates, record=known, met=met)
             value = quantity(finish_steps(module.steps(tokens, run)))
-            contexts = [known.contexts[index] for index in gates]  # (1, H, Q, D)
-            found = torch.autograd.grad(value, contexts, allow_unused=True)
+            contexts = known.contexts  # (1, H, Q, D), of layers that do not weigh by their own code
+            some = list(contexts.values())
+            found = torch.autograd.grad(value, some, allow_unused=True) if some else ()
         self.value = float(value.detach())
         self._rules: dict[int, tuple[Layer, Rule]] = {
             one.layer.index: (one.layer, one.rule) for one in attentions(module)
         } or {one.index: (one, met[one.index].rule) for one in layers_of(module)
               if one.index in met}  # fmt: skip
-        self._met = met
+        self._met, self._weighed = met, gates.keys()
         self._given = {
             index: torch.zeros_like(context) if slope is None else slope
-            for index, context, slope in zip(gates, contexts, found, strict=True)
+            for (index, context), slope in zip(contexts.items(), found, strict=True)
         }
         layers = {one.index: one for one in layers_of(module)}
-        for head in off:
+        for head in (one for one in off if one.layer in contexts):
             self._given[head.layer][:, layers[head.layer].heads.index(head.head)] = 0.0
 
     @property
@@ -180,7 +181,7 @@ class Gradients:
 
         Holds four arrays of rows x keys.
         """
-        if head.layer in self._given and head.layer not in self._met:
+        if head.layer in self._weighed - self._met.keys():
             raise HgvizError(
                 f"there are no slopes of head {head}",
                 "its model adds numbers to scores that no mask says",

@@ -80,7 +80,9 @@ def _rows(model: Model, given: Tokens, rows: Tensor) -> list[Tensor]:
         known = Known() if _of_states(model) else None
         outputs = finish_steps(model.module.steps(tokens, Pass(record=known)))
         if known is not None:
-            outputs = known.outputs[model.spec.layers[-1].index]
+            outputs = {**known.streams, **known.outputs}[model.spec.layers[-1].index]
+        elif model.spec.goal == "ends":
+            outputs = outputs.transpose(1, 2)  # (B, 2, n): of each token two
         chosen = outputs[torch.arange(len(rows), device=rows.device), rows]  # (B, V)
         generator = torch.Generator().manual_seed(SEED)
         v = torch.randn(chosen.shape[-1], generator=generator, dtype=torch.float64).to(chosen)

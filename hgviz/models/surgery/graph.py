@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError
-from hgviz.models import ONNX
+from hgviz.models import ONNX, longformer
 from hgviz.models.blocks import NON_LINEARITIES, FeedForward, Network, Tokens, finish_steps
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.conversion import tokenizer_json
@@ -65,6 +65,8 @@ def write(found: Checkpoint, out: Path) -> Path:
         raise _no_graph("it reads no texts, and the graph does")
     if getattr(config, "pooling", None) is not None:
         raise _no_graph("how often a text is pooled depends on its length, and a graph is fixed")
+    if config.family == longformer.FAMILY:
+        raise _no_graph("it pads a text to whole windows, and a graph is fixed")
     if config.form in ("dynamic", "patches"):
         raise _no_graph("it has as many segments as the text asks for, and a graph is fixed")
     module = module_of(config, found.tensors, "cpu", torch.float32)

@@ -185,9 +185,12 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
     """Rows of a JSONL with question, context and answers, as SQuAD has them: {"text": [...],
     "answer_start": [...]}, of which the first counts. Errors: HgvizError as of read_rows."""
     path = Path(path)
-    like = '{"question": "Who?", "context": "She did.", "answers": {"text": ["She"], '
+    like = (
+        '{"question": "Who?", "context": "She did.", '
+        '"answers": {"text": ["She"], "answer_start": [0]}}'
+    )
     found = []
-    for line, row in _json_rows(path, like + '"answer_start": [0]}}'):
+    for line, row in _json_rows(path, like):
         given: list[Any] = [row.get(one) for one in ("question", "context", "answers")]
         question, context, answers = given
         try:
@@ -201,7 +204,7 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
         if not good:
             raise HgvizError(
                 f"{shown(path)}, line {line:,} is no question with an answer in its context",
-                f"it has {listed(list(row))}", f"Write {like}...",
+                f"it has {listed(list(row))}", f"Write lines such as {like}",
             )  # fmt: skip
         found.append(Question(question, context, start, end))
     return tuple(found)
