@@ -78,13 +78,13 @@ class Known:
     """
 
     outputs: dict[int, Tensor] = field(default_factory=dict)
-    streams: dict[int, Tensor] = field(default_factory=dict)
     attended: dict[int, Tensor] = field(default_factory=dict)
     contexts: dict[int, Tensor] = field(default_factory=dict)
     sums: dict[int, Tensor] = field(default_factory=dict)
     hidden: dict[int, Tensor] = field(default_factory=dict)
     times: int = 1
     copies: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    streams: dict[int, Tensor] = field(default_factory=dict)
 
     def output(self, layer: int) -> Tensor | None:
         """(times * B, n, d), None where it is to be computed."""
