@@ -8,7 +8,7 @@ E examples, H heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.analysis.bootstrap import DRAWS, resampled
 from hgviz.analysis.orders import Group, groups, norms
 from hgviz.core import HeadId, HgvizError, Integers
 from hgviz.study import UNKNOWN, Study
@@ -168,47 +167,6 @@ def changes(study: Study, rows: NDArray[Any] | None = None) -> Changes:
     return Changes(middle, ends[:, 0], ends[:, 1], lost, won, p, adjusted)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stability:
-    """How much of an order is chance: rows drawn again and ranked each time.
-
-    rank_sd (H,): standard deviation of a head's rank; overlap: the mean share of the k least
-    needed heads that a draw has in common with all rows.
-    """
-
-    rank_sd: Many
-    overlap: float
-    k: int
-
-
-def stability(
-    study: Study,
-    method: str,
-    k: int,
-    rows: NDArray[Any] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    batch: int = BATCH,
-) -> Stability:
-    """Rank SD over bootstrap rows and overlap of the bottom k. Errors: as importance."""
-    one = _method(study, method)
-    sums, sizes = one.rows(study, _chosen(study, rows), batch)
-    seen = ~np.isnan(sums)
-    sizes = np.where(seen, sizes, 0.0)
-    sums = np.where(seen, sums, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = resampled(sums, draws, seed) / resampled(sizes, draws, seed) * one.needed
-        whole = sums.sum(0) / sizes.sum(0) * one.needed
-    ranks = np.array([_ranks(values) for values in drawn], float)
-    ranks[ranks == 0] = np.nan
-    least = set(_least(whole, k))
-    shared = [len(least & set(_least(values, k))) / max(len(least), 1) for values in drawn]
-    measured = ~np.isnan(ranks).all(0)
-    deviation = np.full(len(study.heads), np.nan)
-    deviation[measured] = np.nanstd(ranks[:, measured], axis=0)
-    return Stability(deviation, float(np.mean(shared)), min(k, len(study.heads)))
-
-
 def _method(study: Study, name: str) -> Method:
     one = METHODS.get(name)
     if one is None:
@@ -240,11 +198,6 @@ def _ranks(need: Many) -> Integers:
     order = order[~np.isnan(need[order])]
     found[order] = np.arange(1, len(order) + 1)
     return found
-
-
-def _least(need: Many, k: int) -> Sequence[int]:
-    ranks = _ranks(need)
-    return [int(at) for at in np.argsort(-ranks) if ranks[at]][:k]
 
 
 def _finite(value: float) -> float | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hgviz.analysis import scores
-from hgviz.analysis.importance import METHODS, changes, importance, stability
+from hgviz.analysis.importance import METHODS, changes, importance
 from hgviz.core import HgvizError
 from hgviz.study import UNKNOWN, Learned
 from tests.studying import make_study
@@ -186,30 +186,3 @@ def test_scores_that_cannot_be_made_say_why():
         importance(study, "magic")
     with pytest.raises(HgvizError, match="no examples"):
         importance(study, "loo", np.zeros(5, bool))
-
-
-# --- stability ------------------------------------------------------------------------------------
-
-
-def test_far_apart_heads_keep_their_ranks():
-    study = make_study(1, 60)
-    values = np.arange(18) + 0.01 * study.gradient
-    found = stability(replace(study, gradient=values), "signed", 5, draws=200)
-    assert (found.rank_sd == 0).all() and (found.overlap, found.k) == (1.0, 5)
-
-
-def test_heads_that_do_not_differ_have_any_rank():
-    found = stability(make_study(2, 400), "signed", 6, draws=300)
-    assert 1.5 < np.median(found.rank_sd) < np.sqrt((18**2 - 1) / 12) + 0.5
-    assert 6 / 18 < found.overlap < 1
-
-
-def test_heads_that_were_off_have_no_spread():
-    found = stability(make_study(5, 30, off=((0, 1),)), "loo", 3, draws=50)
-    assert np.flatnonzero(np.isnan(found.rank_sd)).tolist() == [1]
-
-
-def test_the_same_seed_gives_the_same_spread():
-    study = make_study(7, 30)
-    first, second = (stability(study, "michel", 4, draws=40, seed=9) for _ in range(2))
-    assert (first.rank_sd == second.rank_sd).all() and first.overlap == second.overlap
