@@ -7,7 +7,7 @@ rises by. Random ones are what every other has to beat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -186,12 +186,6 @@ def split(rows: int, seed: int = 0, share: float = 0.5) -> tuple[Integers, Integ
     drawn = np.random.default_rng(seed).permutation(rows).astype(np.int64)
     first = min(max(round(rows * share), 1), rows - 1) if rows > 1 else rows
     return np.sort(drawn[:first]), np.sort(drawn[first:])
-
-
-def overlap(first: Iterable[HeadId], second: Iterable[HeadId]) -> float:
-    """The share of heads that two sets of as many have in common; 1 for empty ones."""
-    one, other = frozenset(first), frozenset(second)
-    return len(one & other) / max(len(one), len(other)) if one or other else 1.0
 
 
 def _sorted(needs: NDArray[Any], heads: Sequence[HeadId], per: NDArray[Any] | None) -> list[HeadId]:

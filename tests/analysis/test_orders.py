@@ -231,10 +231,3 @@ def test_order_and_curve_share_no_example_and_leave_none_out(rows, seed, share):
     assert len(first) and len(second) and abs(len(first) - share * rows) <= 1
     again = orders.split(rows, seed, share)
     assert (first == again[0]).all() and (second == again[1]).all()
-
-
-@given(st.sets(st.sampled_from(HEADS)), st.sets(st.sampled_from(HEADS)))
-def test_overlap_is_a_share(one, other):
-    found = orders.overlap(one, other)
-    assert found == orders.overlap(other, one) and 0 <= found <= 1
-    assert (found == 1) == (one == other)
