@@ -8,7 +8,7 @@ from captum.attr import FeatureAblation, Saliency
 
 from hgviz.models.blocks import Pass, finish_steps
 from hgviz.models.measures.variants import Variants, attentions
-from tests.models.test_variants import MODELS, losses, masked, tokens_of
+from tests.models.test_variants import MODELS, losses, tokens_of
 
 SOME = MODELS[::3]
 NAMES = [name for name, _ in SOME]
