@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.errors import HgvizError
+from hgviz.language import counted
 from hgviz.prompt import Floats, Integers, Prompt
 
 Asked = Literal["classes", "tags", "ends", "next", "masked", "states"]
@@ -411,10 +412,6 @@ def amount(asked: Asked, examples: int, texts: int, some: int | None = None) -> 
 
     texts: how many texts windows are of, 0 where nobody counted them.
     """
-
-    def counted(number: int, noun: str) -> str:
-        return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
     part = "" if some in (None, examples) else f"{some:,} of "
     words = part + counted(examples, "example" if asked in EACH else "window")
     return f"{words} of {counted(texts, 'text')}" if texts and asked not in EACH else words

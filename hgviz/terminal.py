@@ -204,11 +204,6 @@ def _printable(line: str) -> str:
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in line)
 
 
-def counted(count: int, noun: str) -> str:
-    """1 token, 32,768 tokens."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _words(key: str) -> str:
     return plain(key).replace("_", " ")
 

@@ -29,6 +29,7 @@ from hgviz.cli.options import (
     require_read,
     require_unread,
 )
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _maps(
     for line in _said(found):
         terminal.say(line)
     if out is not None:
-        terminal.say(f"{out}: {terminal.counted(len(found.heads), 'head')}.")
+        terminal.say(f"{out}: {counted(len(found.heads), 'head')}.")
 
 
 def _side(capture: Capture, path: Path) -> dict[str, Any]:
@@ -259,9 +260,9 @@ def _side(capture: Capture, path: Path) -> dict[str, Any]:
 def _table(sides: tuple[Capture, Capture], found: Comparison) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for name, one in zip("AB", sides, strict=True):
-        off = f", {terminal.counted(len(one.off), 'head')} off" if one.off else ""
+        off = f", {counted(len(one.off), 'head')} off" if one.off else ""
         noun = "token" if one.main.signal is None else "position"
-        facts[name] = f"{one.spec.name}, {terminal.counted(len(one.main), noun)}{off}"
+        facts[name] = f"{one.spec.name}, {counted(len(one.main), noun)}{off}"
     facts["heads"] = [_row(one) for one in found.heads]
     return facts
 
@@ -307,7 +308,7 @@ def _said(found: Comparison) -> list[str]:
     ):
         if only:
             names = (f"{one.layer}.*" if one.layer not in shared else str(one) for one in only)
-            heads = terminal.counted(len(only), "head")
+            heads = counted(len(only), "head")
             lines.append(f"Only in {name}: {heads}, {', '.join(dict.fromkeys(names))}.")
     if (one := found.logits) is not None:
         places = f" at {one.places:,} of {one.of:,} places" if one.of > 1 else ""
@@ -371,7 +372,7 @@ def _answers(
     if rows:
         terminal.show({"examples": rows})
     if out is not None:
-        terminal.say(f"{out}: {terminal.counted(len(found.differing), 'example')} that differ.")
+        terminal.say(f"{out}: {counted(len(found.differing), 'example')} that differ.")
 
 
 def _cut(text: str) -> str:

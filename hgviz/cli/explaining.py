@@ -27,6 +27,7 @@ from hgviz.cli.options import (
     require_drawable,
     require_unread,
 )
+from hgviz.language import counted
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside, Question
@@ -176,8 +177,8 @@ def attribute(
         terminal.show(facts)
     else:
         table = out.name.lower().endswith((".json", ".csv"))
-        counted = terminal.counted(len(every) * len(rows), "row")
-        what = counted if table else "where the answer comes from"
+        size = counted(len(every) * len(rows), "row")
+        what = size if table else "where the answer comes from"
         terminal.say(f"{out}: {what}.")
 
 

@@ -20,6 +20,7 @@ from hgviz.cli.options import (
     ends_in,
     require_unread,
 )
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ def _say(found: Habits, out: Path | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(told, indent=1, allow_nan=False))
         return
-    texts = terminal.counted(found.texts, "text")
-    tokens = terminal.counted(found.tokens, "token")
-    terminal.say(f"{terminal.counted(len(found.facts), 'head')} on {texts}, {tokens} together.")
+    texts = counted(found.texts, "text")
+    tokens = counted(found.tokens, "token")
+    terminal.say(f"{counted(len(found.facts), 'head')} on {texts}, {tokens} together.")
     if told["heads"]:
         terminal.show({"heads": [_line(one) for one in told["heads"]]})
     for note in found.notes:

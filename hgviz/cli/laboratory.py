@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz import terminal
+from hgviz.language import counted
 
 if TYPE_CHECKING:
     from hgviz.analysis.disagreement import Disagreement
@@ -112,5 +113,5 @@ def report(
 
     differ = ", ".join(label(one.name) for one in found.changes if one.differs)
     shown = f"what differs is: {differ}" if differ else "no difference is shown"
-    terminal.say(f"Heads, on {terminal.counted(found.a.texts, found.noun)}: {shown}.")
+    terminal.say(f"Heads, on {counted(found.a.texts, found.noun)}: {shown}.")
     terminal.say(f"{out}: the report.")

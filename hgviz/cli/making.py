@@ -31,6 +31,7 @@ from hgviz.cli.options import (
     no_other,
     require_read,
 )
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def capture(
         said = text if text is not None else tasks.words_of(None, text_file)
         told = terminal.run(tasks.estimate(loaded, said, into_file=True), "Reading")
         if told.seconds > LONG:
-            layers = terminal.counted(len(loaded.spec.layers), "layer")
+            layers = counted(len(loaded.spec.layers), "layer")
             terminal.complain(f"{layers}, {told.tokens:,} tokens: {told.words}.")
     prompt, second = tasks.prompt_from(
         loaded, text, text_file, ids, text_pair, target, boundaries, signal, generate is not None
@@ -183,17 +184,17 @@ def capture(
 
 
 def _closing(out: Path, made: Capture) -> str:
-    heads = terminal.counted(len(made.spec.heads), "head")
-    layers = terminal.counted(len(made.maps), "layer")
+    heads = counted(len(made.spec.heads), "head")
+    layers = counted(len(made.maps), "layer")
     if made.items:
-        tokens = terminal.counted(sum(one.tokens for one in made.items), "token")
-        texts = terminal.counted(len(made.items), "text")
+        tokens = counted(sum(one.tokens for one in made.items), "token")
+        texts = counted(len(made.items), "text")
         return f"{out}: {heads} in {layers} on {texts}, {tokens} together."
     noun, whose = ("state", "an encoder") if made.prompt.states is not None else ("token", "source")
     noun = "position" if made.prompt.signal is not None else noun
-    read = terminal.counted(len(made.prompt), noun)
+    read = counted(len(made.prompt), noun)
     if made.target is not None:
-        read += f" of {whose} and {terminal.counted(len(made.target), 'token')} of target"
+        read += f" of {whose} and {counted(len(made.target), 'token')} of target"
     return f"{out}: {heads} in {layers} on {read}."
 
 
@@ -215,7 +216,7 @@ def train(
     )
     for role, heads in report.roles.items():
         named = ",".join(map(str, sorted(heads)))
-        terminal.say(f"{terminal.counted(len(heads), 'head')} {role}{named and ': '}{named}")
+        terminal.say(f"{counted(len(heads), 'head')} {role}{named and ': '}{named}")
 
 
 def convert(

@@ -23,6 +23,7 @@ from hgviz.cli.options import (
     TextColumn,
     no_other,
 )
+from hgviz.language import counted
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
@@ -112,7 +113,7 @@ def importance(
         print(json.dumps(found.facts()))
     else:
         terminal.show(_table(study, found))
-        terminal.say(f"{out}: {terminal.counted(len(study.heads), 'head')} of {model.name}.")
+        terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
 
 
 def curve(

@@ -20,6 +20,7 @@ from hgviz.cli.options import (
     ends_in,
     require_drawable,
 )
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def reach(
         for name, one in zip(reaching.names_of(found), found, strict=True):
             terminal.say(reaching.told(name, one))
     elif not ending.endswith(".npy"):
-        terminal.say(f"{out}: how far {terminal.counted(len(found), 'model')} reach"
+        terminal.say(f"{out}: how far {counted(len(found), 'model')} reach"
                      f"{'es' if len(found) == 1 else ''}.")  # fmt: skip
 
 

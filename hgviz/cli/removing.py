@@ -10,6 +10,7 @@ import typer
 
 from hgviz import terminal
 from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Labels, Off, TextColumn
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def prune(
 def told(found: Proof) -> list[str]:
     """A proof in words."""
     heads, layers = len(found.spec.heads), len(found.spec.layers)
-    lines = [f"{found.path}: {terminal.counted(len(found.off), 'head')} of {heads} removed."]
+    lines = [f"{found.path}: {counted(len(found.off), 'head')} of {heads} removed."]
     if len(found.empty) == layers:
         lines.append("No head is left, so nothing attends any more.")
     elif found.empty:

@@ -24,6 +24,7 @@ from hgviz.cli.options import (
     require_drawable,
     require_unread,
 )
+from hgviz.language import counted
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _collaboration(found: Collaboration) -> Iterator[str]:
         yield f"Products of queries and keys are off by, in layer {each}."
     yield (
         f"Logits differ by at most {found.difference:.1e} in {found.dtype}, the largest is "
-        f"{found.largest:.1f}, on {terminal.counted(found.texts, 'text')} from {found.source}."
+        f"{found.largest:.1f}, on {counted(found.texts, 'text')} from {found.source}."
     )
     for when, score in zip(("Before", "After"), found.scores, strict=False):
         yield f"{when}: {told(score)}."
@@ -157,7 +158,7 @@ def redundancy(
         for note in found.notes:
             terminal.say(note)
     else:
-        terminal.say(f"{out}: {terminal.counted(len(found.layers), 'layer')}.")
+        terminal.say(f"{out}: {counted(len(found.layers), 'layer')}.")
 
 
 def _line(one: Redundancy) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import typer
 
 from hgviz import terminal
 from hgviz.cli.options import AsJson, Scheduler
+from hgviz.language import counted
 
 if TYPE_CHECKING:
     from hgviz.core import Task
@@ -157,7 +158,7 @@ def _tell(sweep: Sweep, folder: Path) -> None:
     from hgviz import tasks
 
     counts = ", ".join(f"{sweep.counts[one]:,} {one}" for one in STATES if sweep.counts[one])
-    terminal.say(f"{folder}: {terminal.counted(len(sweep.standings), 'cell')}: {counts}.")
+    terminal.say(f"{folder}: {counted(len(sweep.standings), 'cell')}: {counts}.")
     if not sweep.complete:
         terminal.show({"kinds": _kinds(sweep), "done, of how many": _grid(sweep)})
     if sweep.left:
@@ -174,7 +175,7 @@ def _tell(sweep: Sweep, folder: Path) -> None:
             terminal.say(f"Waiting after {one.tries} of 3 tries: {one.cell.label}. {one.line}")
     blocked = [one for one in sweep.standings if one.state == "blocked"]
     for line, count in Counter(one.line for one in blocked).items():
-        terminal.say(f"Blocked: {terminal.counted(count, 'cell')}, since {line}.")
+        terminal.say(f"Blocked: {counted(count, 'cell')}, since {line}.")
     if sweep.counts["failed"]:
         terminal.say("Try these once more: hgviz study run STUDY.toml -o DIR --again")
     for line in tasks.sweep_answers(sweep):
@@ -184,7 +185,7 @@ def _tell(sweep: Sweep, folder: Path) -> None:
 def _changed(sweep: Sweep) -> str:
     what = f" ({', '.join(sweep.changes)} changed)" if sweep.changes else ""
     return (
-        f"{terminal.counted(sweep.changed, 'result')} of other models, data or settings than the "
+        f"{counted(sweep.changed, 'result')} of other models, data or settings than the "
         f"study asks for now{what}; they are kept."
     )
 
@@ -225,8 +226,8 @@ def _stand(some: Sequence[Standing]) -> str:
 def _duration(seconds: float) -> str:
     for name, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= 1.5 * size:
-            return terminal.counted(round(seconds / size), name)
-    return terminal.counted(max(1, round(seconds)), "second")
+            return counted(round(seconds / size), name)
+    return counted(max(1, round(seconds)), "second")
 
 
 def _facts(sweep: Sweep) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from hgviz.analysis.replicates import Spread, known
+from hgviz.language import listed, p, percent, points, signed
 from hgviz.sweep import Sweep
 from hgviz.tasks.findings import LOWER, Apart, Beside, Findings, Reached, Setting
 from hgviz.tasks.plotting import ORDERS, budget
-from hgviz.tasks.wording import listed, p, percent, points, signed
 
 FEW = 4  # differences that are told one by one
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.tasks.wording import cut, number, picture
+from hgviz.language import cut, number
+from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hgviz.analysis.replicates import Spread, known
+from hgviz.language import p, percent, signed
 from hgviz.tasks.answering import count_of, gap, less
 from hgviz.tasks.findings import LOWER, RANDOM, Beside, Findings
 from hgviz.tasks.plotting import (
@@ -18,7 +19,7 @@ from hgviz.tasks.plotting import (
     said,
     seeds_chart,
 )
-from hgviz.tasks.wording import p, percent, picture, signed
+from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
     from hgviz.figures.content.document import Block

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hgviz.language import listed, number, p, percent, points, share, signed
 from hgviz.tasks.charting import (
     activation_chart,
     distances_chart,
@@ -14,21 +15,7 @@ from hgviz.tasks.charting import (
     strips_chart,
 )
 from hgviz.tasks.listing import differing, every_head, how, one_text
-from hgviz.tasks.wording import (
-    both,
-    interval,
-    judged,
-    label,
-    listed,
-    number,
-    p,
-    percent,
-    picture,
-    points,
-    share,
-    signed,
-    unit,
-)
+from hgviz.tasks.wording import both, interval, judged, label, picture, unit
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Change

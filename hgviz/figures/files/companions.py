@@ -14,6 +14,7 @@ from hgviz.figures.paper.sheet import widths
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.spec import TABLE, WORDS, name_beside
 from hgviz.figures.words import spoken, tables
+from hgviz.language import counted
 
 
 def words(panel: Panel) -> str:
@@ -25,7 +26,7 @@ def words(panel: Panel) -> str:
 
 def words_of_sheet(sheet: Sheet, panels: Sequence[Panel]) -> str:
     """What every panel of a sheet shows."""
-    whole = f"{spoken.counted(len(panels), 'panel')}."
+    whole = f"{counted(len(panels), 'panel')}."
     each = [
         f"({letter}) {words(one)}"
         for letter, one in zip(ascii_lowercase, _sized(sheet, panels), strict=False)

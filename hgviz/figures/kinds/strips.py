@@ -13,6 +13,7 @@ from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
+from hgviz.language import number
 from hgviz.palettes import PAPER
 
 LANE, BETWEEN = 11.0, 26.0
@@ -57,18 +58,17 @@ def _strip(page: Page, strip: Strip, left: float, right: float, y: float) -> Non
         page.text(x, bottom + 8, words, size=style.SMALL, across="center",
                   colour=PAPER.secondary)  # fmt: skip
     page.lines([[(left, bottom), (right, bottom)]], PAPER.secondary, 0.6)
-    for number, (heads, mean) in enumerate(zip(strip.heads, strip.means, strict=True)):
-        middle = y + (number + 0.5) * LANE
-        _lane(page, number, heads, mean, place, middle)
-        said = _short(mean[0])
-        page.marks([(right + 11, middle)], look(number).marker, look(number).colour, DOT)
-        page.text(right + 17, middle, said, size=style.SMALL, middle=True)
+    for model, (heads, mean) in enumerate(zip(strip.heads, strip.means, strict=True)):
+        middle = y + (model + 0.5) * LANE
+        _lane(page, model, heads, mean, place, middle)
+        page.marks([(right + 11, middle)], look(model).marker, look(model).colour, DOT)
+        page.text(right + 17, middle, number(mean[0]), size=style.SMALL, middle=True)
 
 
-def _lane(page: Page, number: int, heads: Many, mean: Triple, place: object, middle: float) -> None:
+def _lane(page: Page, model: int, heads: Many, mean: Triple, place: object, middle: float) -> None:
     """The heads of one model as hollow marks, their mean as a filled bar with its interval."""
     assert callable(place)
-    how = look(number)
+    how = look(model)
     points = [(place(float(one)), middle) for one in heads if np.isfinite(one)]
     page.marks(points, how.marker, how.colour, DOT, hollow=True)
     value, low, high = mean
@@ -79,24 +79,10 @@ def _lane(page: Page, number: int, heads: Many, mean: Triple, place: object, mid
         page.lines([[(place(low), middle), (place(high), middle)]], how.colour, 1.8)
 
 
-def _short(value: float) -> str:
-    """Three digits that count."""
-    if not np.isfinite(value):
-        return "–"
-    size = abs(value)
-    if abs(size - round(size)) < 1e-6 or size >= 1000:
-        words = f"{size:,.0f}"
-    elif size < 1e-4:
-        words = f"{size:.1e}".replace("e-0", "e−")
-    else:
-        words = f"{size:#.3g}".rstrip(".")
-    return f"−{words}" if value < 0 and words != "0" else words
-
-
 def _key(page: Page, chart: Strips, base: float) -> None:
     at = 0.0
-    for number, name in enumerate(chart.names):
-        how = look(number)
+    for model, name in enumerate(chart.names):
+        how = look(model)
         words = elide(name, page.width / 2 - 20, style.SMALL)
         page.marks([(at + 4, base - 2.4)], how.marker, how.colour, DOT, hollow=True)
         page.text(at + 12, base, words, size=style.SMALL)

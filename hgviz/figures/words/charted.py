@@ -15,6 +15,7 @@ from hgviz.figures.content.repeats import Repeats
 from hgviz.figures.content.seeds import Seeds
 from hgviz.figures.spec import Spec
 from hgviz.figures.words import spoken
+from hgviz.language import counted
 
 FEW = 8  # lines that are told one by one
 ENDS = 3  # heads at either end of a ranking
@@ -45,7 +46,7 @@ def of_scores(_: Spec, chart: Scores) -> str:
             f"{titled(chart.title, chart.more)}: {chart.up}",
             f"Most needed: {'; '.join(_head(chart, at) for at in most)}",
             f"Least needed: {'; '.join(_head(chart, at) for at in least[::-1])}" if least else "",
-            f"The intervals of {zero:,} of {spoken.counted(count, 'head')} include 0",
+            f"The intervals of {zero:,} of {counted(count, 'head')} include 0",
         ]
     )
 

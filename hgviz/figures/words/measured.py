@@ -11,6 +11,7 @@ from hgviz.figures.content.profiles import Measured, Profile, Side
 from hgviz.figures.spec import Spec
 from hgviz.figures.words import spoken
 from hgviz.figures.words.charted import titled
+from hgviz.language import counted
 
 MOST = 3  # that are named at either end
 
@@ -33,7 +34,7 @@ def of_neurons(_: Spec, chart: Neurons) -> str:
     """Which key gets most, and which elements of the marked key count most."""
     start, end = (int(one) for one in chart.query[1])
     asked = spoken.tokens_of(chart.query[0], start, end)
-    count = spoken.counted(len(chart.spans), "key")
+    count = counted(len(chart.spans), "key")
     whole = f"{titled(chart.title, chart.more)}: query {asked} and {count}, element by element"
     found = [whole]
     weights = chart.stages[-1].values if chart.stages else np.zeros(0)

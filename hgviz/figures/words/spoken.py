@@ -12,6 +12,7 @@ from math import isfinite
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.figures.paper.labels import BOX, JOINERS, SHOWN, SPACE, VARIANTS
 from hgviz.figures.provenance import bare_name
+from hgviz.language import counted, listed
 
 LONGEST = 1200  # characters of the words of a figure; readers of screens cannot skip in them
 TEXT, TOKEN, NAME = 80, 24, 60  # of the text that it is of, of one token, of a name
@@ -49,19 +50,6 @@ def said(value: float) -> str:
 def percent(share: float) -> str:
     """A share."""
     return f"{100 * share:.3g} %"
-
-
-def listed(words: Iterable[str], most: int = FEW) -> str:
-    """Words as a sentence lists them, and how many more there are."""
-    found = list(words)
-    if len(found) > most:
-        found = [*found[: most - 1], f"{len(found) - most + 1:,} more"]
-    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
-
-
-def counted(number: int, thing: str) -> str:
-    """1 head, 2 heads."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def upper(words: str) -> str:
@@ -137,7 +125,7 @@ def heads_streaming(capture: Capture) -> str:
 
 def named(heads: Iterable[HeadId]) -> str:
     """Heads by their numbers."""
-    return listed(map(str, sorted(heads)))
+    return listed(map(str, sorted(heads)), FEW)
 
 
 def _sign(character: str) -> str:

@@ -15,6 +15,7 @@ from hgviz.figures.spec import Spec, points
 from hgviz.figures.words import spoken
 from hgviz.figures.words.peaks import LARGE, Peak, Peaks, peaks_of, row_peaks
 from hgviz.figures.words.tables import names_of
+from hgviz.language import counted, listed
 from hgviz.maps.linking import Links, linked
 
 MOST = 3  # of several tokens that are named
@@ -85,11 +86,11 @@ def of_wall(_: Spec, looked: Looked) -> str:
     layers = [one for one in capture.spec.layers if one.heads]
     heads = [HeadId(one.index, head) for one in layers for head in one.heads]
     on = [head for head in heads if head not in capture.off]
-    whole = f"Small maps of all {spoken.counted(len(heads), 'head')} in "
+    whole = f"Small maps of all {counted(len(heads), 'head')} in "
     signed = sum(signed_head(capture, *head) for head in on)
     return spoken.joined(
         [
-            f"{whole}{spoken.counted(len(layers), 'layer')}{spoken.model_of(capture)}, "
+            f"{whole}{counted(len(layers), 'layer')}{spoken.model_of(capture)}, "
             f"{spoken.texts_of(capture)}",
             _sharpest(capture, on),
             f"The weights of {signed:,} of them can be below 0" if signed else "",
@@ -106,7 +107,7 @@ def of_levels(spec: Spec, looked: Looked) -> str:
     query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
     asked = spoken.tokens_of(capture.main, query, query + 1)
-    whole = f"Where {capture.main.unit} {asked} looks in {spoken.counted(len(stages), 'stage')}"
+    whole = f"Where {capture.main.unit} {asked} looks in {counted(len(stages), 'stage')}"
     return spoken.joined(
         [
             f"{whole}{spoken.model_of(capture)}, {spoken.texts_of(capture)}",
@@ -125,8 +126,8 @@ def of_links(spec: Spec, looked: Looked) -> str:
     if len(links.heads) == 1:
         whole = f"Links of {_head(capture, looked.facts, links.heads[0])}"
     else:
-        whole = f"Links of {spoken.counted(len(links.heads), 'head')}{spoken.model_of(capture)} ("
-        whole += f"{spoken.listed(names_of(links))})"
+        whole = f"Links of {counted(len(links.heads), 'head')}{spoken.model_of(capture)} ("
+        whole += f"{listed(names_of(links), spoken.FEW)})"
     off = [head for head in links.heads if head in capture.off]
     return spoken.joined(
         [
@@ -265,11 +266,11 @@ def _linked(links: Links) -> str:
     if not strands:
         return "The query is a special token, which are left out"
     asked = list(dict.fromkeys(place for place, _, _ in strands))
-    queries = spoken.listed((_unit(links, place, "queries") for place in asked), MOST)
+    queries = listed((_unit(links, place, "queries") for place in asked), MOST)
     count = sum(len(strand.keys) for _, _, strand in strands)
     what = "query" if len(asked) == 1 else "queries"
-    keys = spoken.counted(len(links.keys), "key")
-    start = f"{spoken.counted(count, 'link')} from {what} {queries} to {keys}"
+    keys = counted(len(links.keys), "key")
+    start = f"{counted(count, 'link')} from {what} {queries} to {keys}"
     if not found:
         return start
     place, name, strand = max(found, key=lambda one: abs(float(one[2].weights[0])))
