@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.language import counted
 from hgviz.sweep import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told, with_norms
@@ -211,7 +212,7 @@ def _require(
     words, given = wanted[of]
     if not given or (sweeps and of != "sweep"):
         there = [
-            f"{len(some)} {name}{'s' * (len(some) > 1)}"
+            counted(len(some), name)
             for name, some in (("capture", captures), ("study", studies), ("folder", sweeps))
             if some
         ]

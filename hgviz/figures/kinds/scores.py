@@ -14,6 +14,7 @@ from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.key import Key
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
+from hgviz.language import counted
 from hgviz.palettes import PAPER
 
 HEIGHT, LARGEST = 0.5, 200.0  # of the axes, in widths of the page and in points
@@ -40,7 +41,7 @@ def compose(page: Page, spec: Spec, chart: Scores) -> None:
     page.text(style.SMALL, axes.top + height / 2, chart.up, size=style.SMALL, across="center",
               turned=True)  # fmt: skip
     beyond = int(((chart.value < ends[0]) | (chart.value > ends[1])).sum())
-    notes = (f"{beyond} head{'s' * (beyond > 1)} beyond the axis",) * (beyond > 0)
+    notes = (f"{counted(beyond, 'head')} beyond the axis",) * (beyond > 0)
     _key(page, replace(chart, notes=(*chart.notes, *notes)), left, bottom + 11)
 
 

@@ -15,6 +15,7 @@ from hgviz.figures.paper.key import Key
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
+from hgviz.language import counted
 from hgviz.palettes import PAPER
 
 EACH, NARROWEST = 13.0, 150.0  # points of room that a mark takes, and a pair of axes at least
@@ -127,7 +128,7 @@ def _key(page: Page, chart: Seeds, ends: tuple[float, float], left: float, y: fl
     alone = sum(len(one.values) == 1 for one in marks)
     beyond = sum(one.low < ends[0] or one.high > ends[1] for one in marks)
     notes = (
-        *((f"{beyond} interval{'s' * (beyond > 1)} beyond the axis",) * (beyond > 0)),
+        *((f"{counted(beyond, 'interval')} beyond the axis",) * (beyond > 0)),
         *(("hollow: one seed, which has no interval",) * (alone > 0)),
     )
     base = key.base if any(chart.series) else y - 10
